@@ -1,5 +1,6 @@
 """The learned partitioner: features by definition, cuts against brute force, clocks with a known optimum."""
 
+import hashlib
 import os
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -43,6 +44,7 @@ from app.partition.rows import RowPartition, cut_blocks, partition_rows
 from app.sparse.exchange import Exchange
 from app.sparse.repartition import graph_of, repartition
 from app.sparse.rowblock import RowBlock
+from app.tasks.studies import passes
 
 WORLD = MPI.COMM_WORLD
 WIDTHS = [40, 16]
@@ -655,3 +657,26 @@ def test_a_slower_rank_gets_fewer_rows(group, slow):
         if new is not None:
             balance.move(new, lambda rows: None)
     assert imbalance(loads) <= 1.05
+
+
+# ---- the input and the digest of the partition study -------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "rows", "width"), [(0, 100, 7), (45, 64, 40), (8, 0, 3)])
+def test_rows_of_the_study_are_a_function_of_row_and_column(first, rows, width):
+    by_definition = [
+        [((7 * r + 13 * c) % 31 - 15) / 16 for c in range(width)] for r in range(first, first + rows)
+    ]
+    found = passes.numbered_rows(first, rows, width)
+    assert found.dtype == np.float32 and found.shape == (rows, width) and found.tolist() == by_definition
+
+
+def test_the_digest_of_rows_is_that_of_all_words(group):
+    """Of the bits of row r and column c, 2 (r columns + c) + 1 times each, modulo 2^64, on any ranks."""
+    block = make_block(group, random_graph(67, 0.1, 3))
+    H = np.random.default_rng(2).normal(size=(67, 5)).astype(np.float32)
+    own = np.zeros((block.n_own, 5), dtype=np.float32)
+    own[: block.n_real] = H[block.lo : block.lo + block.n_real]
+    total = sum((2 * i + 1) * word for i, word in enumerate(H.view(np.uint32).ravel().tolist())) % (1 << 64)
+    expected = hashlib.sha256(np.array([total], dtype=np.uint64).tobytes()).hexdigest()
+    assert passes.digest_of_rows(group, block, own) == expected

@@ -133,11 +133,15 @@ def test_covers_larger_graphs_as_the_naive_rule_does(rule, choose, graph):
     assert np.array_equal(in_cover, naive(graph, choose))
 
 
+RING = from_edges(900, np.arange(900), np.arange(1, 901) % 900)  # all scores are equal at first
+
+
 @pytest.mark.parametrize("rule", [*BASELINES.values(), by_rounds, by_large_rounds])
 @pytest.mark.parametrize(
-    "graph", [random_graph(60, 0.3, 1), hub_graph(700, 2), hub_graph(1500, 3), random_graph(400, 0.02, 4)],
-    ids=["dense", "hubs", "more hubs", "sparse"],
-)  # fmt: skip
+    "graph",
+    [random_graph(60, 0.3, 1), hub_graph(700, 2), hub_graph(1500, 3), random_graph(400, 0.02, 4), RING],
+    ids=["dense", "hubs", "more hubs", "sparse", "ring"],
+)
 def test_kernels_and_plain_code_cover_alike(rule, graph):
     assert np.array_equal(rule(graph, compiled=True)[0], rule(graph, compiled=False)[0])
 
@@ -176,6 +180,13 @@ def test_the_work_limit_changes_the_label():
     assert one_hop_formula(graph, work_limit=work)[1] == "one-hop formula"
     assert one_hop_formula(graph, work_limit=work - 1)[1] == "one-hop formula (1 % a round)"
     assert [rule(graph)[1] for rule in BASELINES.values()] == ["max degree", "min degree", "one-hop formula"]
+
+
+def test_the_work_is_that_of_all_walks_of_three_steps():
+    graph = hub_graph(200, 8)
+    near, entries = neighbour_sets(graph), len(graph.indices)
+    walks = [sum(len(near[w]) for u in near[v] for w in near[u]) + len(near[v]) for v in range(graph.n)]
+    assert one_hop_work(graph) == sum(min(each, entries) for each in walks)
 
 
 def test_the_formula_beats_the_degree_on_hubs():

@@ -14,7 +14,8 @@ from mpi4py import MPI
 
 from app import classify, solve, train
 from app.errors import CaseError, GraphError
-from app.graphs.formats.source import Limits
+from app.graphs.formats.source import Limits, Source
+from app.graphs.nodes import weights as nodes_weights
 from app.graphs.nodes.weights import read_node_weights
 
 N = 40
@@ -122,6 +123,38 @@ def test_lines_in_any_order_and_arrays(tmp_path, text):
     unsorted, _ = read_node_weights(str(path), Limits(), IDS[::-1], "ring")
     if isinstance(text, str):
         assert unsorted.tolist() == weights[::-1].tolist()
+
+
+FORMS = {
+    "whole": lambda draws: f"{draws.integers(0, 10**12)}",
+    "decimals": lambda draws: f"{draws.uniform(0, 100):.{draws.integers(0, 9)}f}",
+    "points": lambda draws: draws.choice(["+1", ".5", "7.", "+.25", "3"]),
+    "exponents": lambda draws: f"{draws.uniform(0, 100):.3e}",
+    "some that are wrong": lambda draws: draws.choice(["1", *20 * ["2.5"], "1.2.3", "+", "-1", "1e1000"]),
+}  # fmt: skip
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("between", [" ", "\t", ",", " , "])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_pieces_are_read_as_their_lines_are(tmp_path, monkeypatch, form, between):
+    """The same ids, weights, lines and messages, whatever the form of the numbers and the blank lines."""
+    draws = np.random.default_rng(4)
+    lines = [f"{i}{between}{form(draws)}" for i in draws.permutation(200)]
+    text = ""
+    for i, line in enumerate(lines):
+        text += f"  {line} \n" if i % 7 == 1 else f"\n{line}\n" if i % 11 == 1 else f"{line}\n"
+    (tmp_path / "w").write_text(text)
+    found = []
+    for plain in (nodes_weights.numbers_by_id, lambda text: None):
+        monkeypatch.setattr(nodes_weights, "numbers_by_id", plain)
+        try:
+            found.append(
+                [each.tolist() for each in nodes_weights._lines(Source(str(tmp_path / "w"), Limits()), False)]
+            )
+        except GraphError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 @pytest.mark.mpi_skip

@@ -239,6 +239,24 @@ def test_features_are_finite_and_told_apart(device, name):
         assert len(np.unique(rows, axis=0)) == len(rows)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_tables_of_several_states_are_those_of_each(device, name):
+    """Codes and states broadcast against each other: the same bits as code by code, state by state."""
+    problem = make_problem(name)
+    code = np.arange(problem.entries(9), dtype=np.float32)[:, None]
+    width = len(problem.state(problem.totals(*[4] * len(problem.totals._fields))))
+    states = np.random.default_rng(3).uniform(0.1, 9, (5, width)).astype(np.float32)
+    if name == "maxcut":
+        states[2, 1:] = 0  # the best state, and no node gains
+    for kind in problem.feature_counts:
+        given = device.put(code), device.put(states[:1, None] if kind == "paper" else states[:, None])
+        together = device.get(problem.features(kind, device.xp, *given))
+        for table, state in zip(together.reshape(-1, len(code), together.shape[-1]), states):
+            rows = device.put(np.repeat(state[None], len(code), axis=0))
+            apart = device.get(problem.features(kind, device.xp, given[0], rows))
+            assert table.tobytes() == apart.tobytes()
+
+
 # ---- inference --------------------------------------------------------------------------------------------
 
 POLICIES = {

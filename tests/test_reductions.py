@@ -525,6 +525,18 @@ def test_reductions_that_end_early_count():
     assert cut_short > 40
 
 
+@needs_kernels
+@pytest.mark.parametrize("heaviest", [2, 100, 10**9])
+def test_flows_of_many_phases_are_those_of_plain_code(heaviest):
+    """Weights far apart: flow goes back along many arcs of a node, in the kernel as in Python."""
+    draws = np.random.default_rng(heaviest)
+    for n in (150, 600):
+        u = np.repeat(np.arange(4, n), 4)
+        v = draws.integers(0, u)
+        graph, weights = graph_of(n, *zip(u.tolist(), v.tolist())), draws.integers(1, heaviest + 1, n)
+        assert_alike(reduced(graph, weights), reduced(graph, weights, compiled=False))
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_reductions_end_where_they_are_told(compiled):
     n, edges, _ = growing_graph(3000, 3, seed=1)

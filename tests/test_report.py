@@ -18,6 +18,7 @@ from app.errors import CaseError
 from app.page.axis import linear_ticks, log_ticks, make_axis
 from app.page.charts import Line, line_chart, stacked_bars, thinned
 from app.page.markup import Markup, escape, table, tag
+from app.page.runs import read_runs
 from app.page.values import number, percent, seconds, shown, size
 from run import main
 
@@ -94,6 +95,13 @@ def test_a_run_becomes_a_page(runs, tmp_path, name):
 def test_runs_side_by_side_show_what_differs(runs, tmp_path):
     text = " ".join(Outline(page_of([runs / name for name in SMALL], tmp_path / "page.html")).text)
     assert "4 runs side by side" in text and "Settings that differ" in text and "problem.name" in text
+
+
+def test_settings_are_made_once_for_each_run(runs):
+    """Pages of many runs ask for them once a key and run."""
+    run = read_runs([str(runs / next(iter(SMALL)))])[0]
+    assert run.settings is run.settings
+    assert run.settings["run.task"] == run.case["run"]["task"]
 
 
 def test_runs_on_more_ranks_show_their_scaling(runs, tmp_path):

@@ -1,6 +1,7 @@
 """Searches, insertions and simple tours: against brute force, and the kernels against the plain paths."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -376,6 +377,45 @@ def test_farthest_insertion(compiled):
         city = max(left, key=lambda c: (min(int(metric.between(c, o)) for o in order), -c))
         order.insert(by_scanning(metric, order, city)[1], city)
     assert state.order.tolist() == order
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_cheapest_insertion(compiled):
+    metric = uniform_points(40, 6)
+    state, order = InsertionState(metric, [0], compiled), [0]
+    state.insert_cheapest(1000)
+    for _ in range(39):
+        left = [c for c in range(40) if c not in order]
+        city = min(left, key=lambda c: (by_scanning(metric, order, c)[0], c))
+        order.insert(by_scanning(metric, order, city)[1], city)
+    assert state.order.tolist() == order
+
+
+FORMS = {
+    **MAKERS,
+    **{
+        f"{name} {kind}": lambda n, seed, make=make, kind=kind: replace(make(n, seed), kind=kind, matrix=None)
+        for name, make in (("uniform", uniform_points), ("grid", on_a_grid))
+        for kind in PLANE
+    },
+}
+
+
+@pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("rule", ["insert_farthest", "insert_cheapest"])
+def test_insertions_by_kernels_and_in_numpy(rule, make):
+    """The same tours, costs and distances, also where a rule stops on the way and where many are equal."""
+    for seed, n in enumerate((1, 2, 3, 20, 90, 150)):
+        metric = make(n, seed)
+        mine, plain = (InsertionState(metric, [n // 2], compiled) for compiled in (True, False))
+        for count in (0, n // 3, n // 4, n):
+            for state in (mine, plain):
+                getattr(state, rule)(count)
+            assert mine.order.tolist() == plain.order.tolist() and mine.length == plain.length
+            assert mine.cost_out.tolist() == plain.cost_out.tolist()
+            assert mine.nearest_out.tolist() == plain.nearest_out.tolist()
+            outside = np.flatnonzero(~plain.inside).tolist()
+            assert [mine.position(c) for c in outside] == [plain.position(c) for c in outside]
 
 
 @pytest.mark.parametrize("copies", [2, 15])

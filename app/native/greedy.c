@@ -160,47 +160,99 @@ static int by_score(const void *left, const void *right) {
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* What is left of a graph: rows, and the nodes' names in it. */
+enum { NEAR = 1, CHANGED = 2, GONE = 4 }; /* marks: a neighbour has been taken; one of a neighbour; taken itself */
+
+/* What is left of a graph after some rounds, whose scores are sums of weights over neighbours. */
 typedef struct {
-    int64_t n, *indptr;
-    int32_t *indices, *name, *number;
-    double *weight, *score;
-    uint8_t *taken, *blocked;
+    int64_t n, numbered;             /* live nodes, those that have edges; all that have a number */
+    int64_t *begin, *end;            /* [numbered] of rows: neighbours that are gone leave one when it is summed */
+    int32_t *indices, *degree;       /* entries; live neighbours */
+    int32_t *live, *name, *number;   /* live nodes, ascending; names in the graph; scratch */
+    int32_t *taken;                  /* those of a round */
+    double *weight, *score;          /* 1/degree^2 of live nodes, else 0 */
+    uint8_t *blocked, *mark;         /* next to a taken node; what is written above */
     Scored *best;
 } Left;
 
-/* Drop the taken nodes, and those that then have no edge; the others keep their order. */
-static void compact(Left *g) {
-    int64_t kept = 0, entries = 0, begin = 0;
-    for (int64_t v = 0; v < g->n; ++v) {
-        int64_t degree = 0;
-        for (int64_t j = g->indptr[v]; j < g->indptr[v + 1] && !g->taken[v]; ++j) degree += !g->taken[g->indices[j]];
-        g->number[v] = degree ? (int32_t)kept++ : -1;
+static void sum_row(Left *g, int32_t v) {
+    const int64_t begin = g->begin[v], end = g->end[v];
+    const double *weight = g->weight;
+    int32_t *row = g->indices;
+    int64_t kept = begin;
+    double sum = 0;
+    for (int64_t j = begin; j < end; ++j) {
+        const int32_t u = row[j];
+        const double addend = weight[u];
+        row[kept] = u;
+        kept += addend > 0;
+        sum += addend; /* 0 changes no bit of it */
     }
-    for (int64_t v = 0; v < g->n; ++v) {
-        const int64_t end = g->indptr[v + 1];
-        if (g->number[v] >= 0) {
-            for (int64_t j = begin; j < end; ++j)
-                if (!g->taken[g->indices[j]]) g->indices[entries++] = g->number[g->indices[j]];
-            g->name[g->number[v]] = g->name[v];
-            g->indptr[g->number[v] + 1] = entries;
-        }
-        begin = end;
-    }
-    g->n = kept;
+    g->end[v] = kept;
+    g->score[v] = sum;
 }
 
-static void find_scores(Left *g) {
-    for (int64_t v = 0; v < g->n; ++v) {
-        const double degree = (double)(g->indptr[v + 1] - g->indptr[v]);
-        g->weight[v] = 1.0 / (degree * degree);
-        g->taken[v] = g->blocked[v] = 0;
+/* Take `count` nodes out: degrees fall next to them, and with those the weights that others sum. In the order of the
+ * live nodes, whose rows then come one after the other. */
+static void take_out(Left *g, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t v = g->taken[i];
+        g->mark[v] = GONE;
+        g->weight[v] = g->score[v] = 0;
+        for (int64_t j = g->begin[v]; j < g->end[v]; ++j) {
+            const int32_t u = g->indices[j];
+            g->blocked[u] = 0;
+            g->mark[u] |= NEAR;
+            --g->degree[u];
+        }
     }
-    for (int64_t v = 0; v < g->n; ++v) {
-        double sum = 0;
-        for (int64_t j = g->indptr[v]; j < g->indptr[v + 1]; ++j) sum += g->weight[g->indices[j]];
-        g->score[v] = sum;
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int32_t v = g->live[i];
+        if ((g->mark[v] & (NEAR | GONE)) != NEAR) continue;
+        g->weight[v] = inverse_square(g->degree[v]);
+        g->mark[v] = CHANGED;
+        for (int64_t j = g->begin[v]; j < g->end[v]; ++j) g->mark[g->indices[j]] |= CHANGED;
     }
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int32_t v = g->live[i];
+        if ((g->mark[v] & (CHANGED | GONE)) != CHANGED) continue;
+        g->mark[v] = 0;
+        sum_row(g, v);
+    }
+}
+
+/* Number the live nodes anew, in their order: what is read here and there then lies close together. */
+static void renumber(Left *g) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < g->n; ++i) g->number[g->live[i]] = (int32_t)i;
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int32_t v = g->live[i];
+        const int64_t begin = at;
+        for (int64_t j = g->begin[v]; j < g->end[v]; ++j)
+            if (g->weight[g->indices[j]] > 0) g->indices[at++] = g->number[g->indices[j]];
+        g->begin[i] = begin;
+        g->end[i] = at;
+        g->degree[i] = g->degree[v];
+        g->name[i] = g->name[v];
+        g->score[i] = g->score[v];
+        g->mark[i] = 0;
+        g->live[i] = (int32_t)i;
+    }
+    for (int64_t i = 0; i < g->n; ++i) g->weight[i] = inverse_square(g->degree[i]);
+    g->numbered = g->n;
+}
+
+/* Live nodes without those that have no edge any more; returns the entries of their rows. */
+static int64_t leave(Left *g) {
+    int64_t kept = 0, entries = 0;
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int32_t v = g->live[i];
+        if (g->score[v] <= 0) continue;
+        g->live[kept++] = v;
+        entries += g->degree[v];
+    }
+    g->n = kept;
+    if (4 * g->n < 3 * g->numbered) renumber(g);
+    return entries;
 }
 
 /* The upper 16 bits of a positive number, which rise with it. */
@@ -210,15 +262,65 @@ INLINE int64_t coarse(double score) {
     return (int64_t)(bits >> 48);
 }
 
+/* Brings the `count` best of `size` to the front, in any order (Hoare 1961). */
+static void select_best(Scored *s, int64_t size, int64_t count) {
+    int64_t low = 0, high = size - 1;
+    while (low < high) {
+        const Scored pivot = s[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (by_score(s + i, &pivot) < 0) ++i;
+            while (by_score(s + j, &pivot) > 0) --j;
+            if (i > j) break;
+            const Scored other = s[i];
+            s[i++] = s[j];
+            s[j--] = other;
+        }
+        if (count <= j)
+            high = j;
+        else if (count > i)
+            low = i;
+        else
+            return;
+    }
+}
+
 /* The `count` nodes of the largest scores, ties to the lowest number, sorted; tally: [1 << 16] scratch. */
 static void find_best(Left *g, int64_t count, int64_t *tally) {
     int64_t least = (1 << 16) - 1, found = 0;
     memset(tally, 0, sizeof *tally << 16);
-    for (int64_t v = 0; v < g->n; ++v) ++tally[coarse(g->score[v])];
+    for (int64_t i = 0; i < g->n; ++i) ++tally[coarse(g->score[g->live[i]])];
     for (int64_t above = tally[least]; above < count; above += tally[least]) --least;
-    for (int64_t v = 0; v < g->n; ++v)
-        if (coarse(g->score[v]) >= least) g->best[found++] = (Scored){g->score[v], (int32_t)v};
-    qsort(g->best, (size_t)found, sizeof *g->best, by_score);
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int32_t v = g->live[i];
+        if (coarse(g->score[v]) >= least) g->best[found++] = (Scored){g->score[v], v};
+    }
+    select_best(g->best, found, count);
+    qsort(g->best, (size_t)count, sizeof *g->best, by_score);
+}
+
+/* Of the `count` best nodes those that no better one blocks, which it does where nodes are taken apart; returns how many. */
+static int64_t choose(Left *g, int64_t count, int apart) {
+    int64_t taken = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t v = g->best[i].node;
+        if (g->blocked[v]) continue;
+        g->taken[taken++] = v;
+        for (int64_t j = g->begin[v]; apart && j < g->end[v]; ++j) g->blocked[g->indices[j]] = 1;
+    }
+    return taken;
+}
+
+static void all_live(Left *g, int64_t n, const int64_t *indptr) {
+    g->n = g->numbered = n;
+    for (int64_t v = 0; v < n; ++v) {
+        g->begin[v] = indptr[v];
+        g->end[v] = indptr[v + 1];
+        g->degree[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        g->weight[v] = inverse_square(g->degree[v]);
+        g->live[v] = g->name[v] = (int32_t)v;
+    }
+    for (int64_t v = 0; v < n; ++v) sum_row(g, (int32_t)v);
 }
 
 /* A round takes the best one in `one_in` of the nodes that have edges, no two adjacent (of a dense rest: adjacent or
@@ -226,28 +328,23 @@ static void find_best(Left *g, int64_t count, int64_t *tally) {
 int lk_cover_one_hop_rounds(int64_t n, const int64_t *indptr, const int32_t *indices, int64_t one_in,
                             uint8_t *in_cover) {
     const size_t nodes = (size_t)n + 1, entries = (size_t)indptr[n] + 1;
-    int64_t *longs = malloc((nodes + (1 << 16)) * 8);
-    int32_t *ints = malloc((entries + 2 * nodes) * 4);
+    int64_t *longs = malloc((2 * nodes + (1 << 16)) * 8);
+    int32_t *ints = malloc((5 * nodes + entries) * 4);
     double *scores = malloc(2 * nodes * 8);
     uint8_t *bytes = calloc(2 * nodes, 1);
     Scored *best = malloc(nodes * sizeof *best);
     const int room = longs && ints && scores && bytes && best;
     if (room) {
-        Left g = {n, longs, ints, ints + entries, ints + entries + nodes, scores, scores + nodes, bytes, bytes + nodes, best};
-        memcpy(longs, indptr, nodes * 8);
-        memcpy(ints, indices, (entries - 1) * 4);
-        for (int64_t v = 0; v < n; ++v) g.name[v] = (int32_t)v;
-        for (compact(&g); g.n; compact(&g)) {
+        Left g = {n, n, longs, longs + nodes, ints + 5 * nodes, ints, ints + nodes, ints + 2 * nodes, ints + 3 * nodes,
+                  ints + 4 * nodes, scores, scores + nodes, bytes, bytes + nodes, best};
+        memcpy(g.indices, indices, (entries - 1) * 4);
+        all_live(&g, n, indptr);
+        for (int64_t left = leave(&g); g.n; left = leave(&g)) {
             const int64_t count = (g.n + one_in - 1) / one_in;
-            const int apart = DENSE * g.indptr[g.n] <= g.n * g.n;
-            find_scores(&g);
-            find_best(&g, count, longs + nodes);
-            for (int64_t i = 0; i < count; ++i) {
-                const int32_t v = best[i].node;
-                if (g.blocked[v]) continue;
-                g.taken[v] = in_cover[g.name[v]] = 1;
-                for (int64_t j = g.indptr[v]; apart && j < g.indptr[v + 1]; ++j) g.blocked[g.indices[j]] = 1;
-            }
+            find_best(&g, count, longs + 2 * nodes);
+            const int64_t taken = choose(&g, count, DENSE * left <= g.n * g.n);
+            for (int64_t i = 0; i < taken; ++i) in_cover[g.name[g.taken[i]]] = 1;
+            take_out(&g, taken);
         }
     }
     free(longs);

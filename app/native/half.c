@@ -19,7 +19,7 @@ INLINE int64_t row_of(const Half *h, int64_t node) { return node < h->k ? node :
 INLINE int64_t target(const Half *h, int64_t node, int64_t e) {
     return node < h->k ? h->k + h->indices[e] : h->indices[e];
 }
-INLINE int is_open(const Half *h, int64_t node, int64_t e) { return node < h->k || h->flow[h->back[e]] > 0; }
+INLINE int is_open(const Half *h, int64_t node, int64_t e) { return node < h->k || h->open[e]; }
 
 /* The arcs that may be open: all of a row, but where all weights are one a single one of R_v, its carrier. */
 INLINE int64_t arcs_begin(const Half *h, int64_t node) {
@@ -33,8 +33,16 @@ INLINE int64_t arcs_end(const Half *h, int64_t node) {
 }
 
 INLINE void send(Half *h, int64_t e, int64_t amount) {
+    if (!amount) return;
     h->flow[e] += amount;
-    if (h->carrier && amount) h->carrier[h->indices[e]] = h->back[e];
+    h->open[h->back[e]] = 1;
+    if (h->carrier) h->carrier[h->indices[e]] = h->back[e];
+}
+
+/* Take flow back along arc e of an R. */
+INLINE void send_back(Half *h, int64_t e, int64_t amount) {
+    const int64_t carried = h->flow[h->back[e]] -= amount;
+    h->open[e] = carried > 0;
 }
 
 /* The opposite of every arc: rows in order meet the entries of a column in its row's order. */
@@ -132,11 +140,12 @@ INLINE void fetch_ahead(const Half *h, int64_t head, int64_t tail) {
     }
     if (head + 8 < tail) {
         const int64_t node = h->queue[head + 8], begin = arcs_begin(h, node);
-        if (begin >= 0) __builtin_prefetch(h->indices + begin);
+        if (begin >= 0) __builtin_prefetch(h->indices + begin), __builtin_prefetch(h->open + begin);
     }
     if (head + 4 < tail) {
         const int64_t node = h->queue[head + 4], begin = arcs_begin(h, node), end = arcs_end(h, node);
-        for (int64_t e = begin; e < end && e < begin + 16; ++e) __builtin_prefetch(h->level + target(h, node, e));
+        for (int64_t e = begin; e < end && e < begin + 16; ++e)
+            if (is_open(h, node, e)) __builtin_prefetch(h->level + target(h, node, e));
     }
 }
 
@@ -156,8 +165,9 @@ static int set_levels(Half *h) {
             continue;
         }
         for (int64_t e = arcs_begin(h, node), end = arcs_end(h, node); e < end; ++e) {
+            if (!is_open(h, node, e)) continue;
             const int64_t to = target(h, node, e);
-            if (h->level[to] >= 0 || !is_open(h, node, e)) continue;
+            if (h->level[to] >= 0) continue;
             h->level[to] = h->level[node] + 1;
             h->queue[tail++] = (int32_t)to;
         }
@@ -174,7 +184,7 @@ static void augment(Half *h, int64_t root, int64_t end, int64_t length) {
         amount = carried < amount ? carried : amount;
     }
     for (int64_t i = 0; i < length; ++i) {
-        if (i % 2) h->flow[h->back[h->path[i]]] -= amount;
+        if (i % 2) send_back(h, h->path[i], amount);
         else send(h, h->path[i], amount);
     }
     h->sent[root] += amount;
@@ -192,7 +202,7 @@ static int64_t arc_up(Half *h, int64_t node) {
     const int64_t end = h->indptr[row_of(h, node) + 1];
     for (; h->next[node] < end; ++h->next[node]) {
         const int64_t e = h->next[node];
-        if (h->level[target(h, node, e)] == up && is_open(h, node, e)) return e;
+        if (is_open(h, node, e) && h->level[target(h, node, e)] == up) return e;
     }
     return -1;
 }
@@ -333,7 +343,7 @@ Half *lk_half_new(int64_t k, int64_t arcs) {
     h->k = k;
     int64_t *w = h->words = calloc((size_t)(2 * arcs + 10 * k + 2), 8);
     int32_t *i = h->halves = calloc((size_t)(arcs + 8 * k + 1), 4);
-    h->side = calloc((size_t)(k + 1), 1);
+    h->side = calloc((size_t)(k + arcs + 1), 1);
     if (!w || !i || !h->side) {
         lk_half_free(h);
         return 0;
@@ -343,5 +353,6 @@ Half *lk_half_new(int64_t k, int64_t arcs) {
     h->next = h->got + k, h->path = h->next + 2 * k, h->carrier = h->path + 2 * k;
     h->indices = i, h->level = i + arcs, h->queue = h->level + 2 * k, h->low = h->queue + 2 * k;
     h->component = h->low + 2 * k;
+    h->open = h->side + k;
     return h;
 }

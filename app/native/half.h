@@ -15,6 +15,7 @@ typedef struct {
     int64_t *flow; /* of each arc L_row -> R_column of the double cover */
     int64_t *carrier; /* of each R_v the arc of row v whose opposite carries flow, or -1; 0: weights differ */
     uint8_t *side; /* UNDECIDED, OUT or COVER */
+    uint8_t *open; /* of each arc whether its opposite carries flow, so that R_row may send it back */
     int64_t *back, *sent, *got, *next, *path, *words;
     int32_t *level, *queue, *low, *component, *halves;
     int64_t phases; /* of the flow so far */

@@ -31,6 +31,7 @@ class _Insertion(ctypes.Structure):
         ("metric", ctypes.POINTER(_Metric)),
         *((name, Long) for name in ("n", "size", "length")),
         *((name, Pointer) for name in ("order", "place", "after", "cost", "nearest")),
+        *((name, Pointer) for name in ("x", "y", "step", "to", "to_a", "to_b", "to_c")),
     )
 
 
@@ -42,6 +43,7 @@ INSERT = function("lk_insertion_insert", I, Long)
 PLAY = function("lk_insertion_play", I, Pointer, Long, returns=Long)
 GAINS = function("lk_insertion_gains", I, Pointer, Long, Pointer)
 FARTHEST = function("lk_insertion_farthest", I, Long)
+CHEAPEST = function("lk_insertion_cheapest", I, Long, Pointer)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 SPARSE = function("lk_sparse_one_tree", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 4, returns=Long)
 QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer, Pointer, Long, Pointer)
@@ -54,7 +56,7 @@ LEAF = 8  # as in near.c
 
 def available() -> bool:
     """True where the library was built."""
-    tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST
+    tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, CHEAPEST
     return None not in (*tours, ONE_TREE, SPARSE, QUADRANTS, NEAR_CELLS, NEAR_TREE, INTERVALS, CUT_PHASES)
 
 
@@ -126,8 +128,9 @@ class NativeInsertion:
     def __init__(self, metric: Any, size: int, length: int, arrays: dict[str, np.ndarray]) -> None:
         self.metric = NativeMetric(metric)
         self.struct = _Insertion(self.metric.pointer, metric.n, size, length)
-        self._held = arrays
-        for name, array in arrays.items():
+        along = dict(zip(("x", "y", "step", "to", "to_a", "to_b", "to_c"), np.empty((7, metric.n + 1))))
+        self._held = arrays | along
+        for name, array in self._held.items():
             setattr(self.struct, name, address(array))
         START(self.struct)
 
@@ -146,6 +149,11 @@ class NativeInsertion:
     def farthest(self, count: int) -> None:
         """Insert, `count` times, the city farthest from the tour."""
         FARTHEST(self.struct, count)
+
+    def cheapest(self, count: int) -> None:
+        """Insert, `count` times, the city whose insertion costs least."""
+        stale = np.zeros(self.struct.n, dtype=np.uint8)
+        CHEAPEST(self.struct, count, address(stale))
 
 
 def one_tree(

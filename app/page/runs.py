@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -61,7 +62,7 @@ class Run:
         """What result.json says of each graph."""
         return listing(self.result.get("instances"))
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """Every key of the case with its value, as {"train.steps": 2000}."""
         return flat(self.case)

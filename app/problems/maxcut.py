@@ -6,7 +6,7 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, GRAIN_PARTS
+from app.problems.problem import FIRST_ALIVE, GRAIN_PARTS, room_for_features
 from app.rng import stream
 from app.search.cut.baselines import CUT_BASELINES
 from app.search.cut.tools import CutTools
@@ -216,7 +216,7 @@ class MaxCut(_Cut):
         age = xp.floor((pair + 0.5) * (1 / GAINS))
         level = pair - GAINS * age - len(LEVELS)
         gain = _gain_of(xp, level)
-        degree, away, improving, progress = (state[:, i : i + 1] for i in range(4))
+        degree, away, improving, progress = (state[..., i : i + 1] for i in range(4))
         relative = gain / degree**0.5
         columns = [
             1, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
@@ -224,7 +224,7 @@ class MaxCut(_Cut):
             xp.minimum(xp.maximum(gain, -4), 4) * 0.25, _rank_of(xp, level) * (1 / SINGLE),
             (gain > 0) * age * (1 / OLDEST), away, away == 0, improving, improving == 0, progress,
         ]  # fmt: skip
-        return _masked(xp, columns, code)
+        return _masked(xp, columns, code, state)
 
     def done(self, totals: CutTotals) -> bool:
         """True after 2n moves, and where there is no edge."""
@@ -240,12 +240,23 @@ def _scale(totals: CutTotals) -> float:
     return totals.grain * totals.mean_degree**0.5
 
 
-def _masked(xp: Any, columns: list[Any], code: Array) -> Array:
-    """[rows, F] float32 of columns [rows, 1] or numbers, zero where there is no embedding."""
-    x = xp.empty((code.shape[0], len(columns)), dtype=code.dtype)
+def _masked(xp: Any, columns: list[Any], code: Array, state: Array) -> Array:
+    """[..., F] float32 of columns [..., 1] or numbers, zero where there is no embedding.
+
+    Columns of the code alone are filled in once for all states.
+    """
+    x = room_for_features(xp, code, state, len(columns))
+    of_code = xp.zeros((*code.shape[:-1], len(columns)), dtype=code.dtype)
+    embedded, of_state = code >= FIRST, []
     for i, column in enumerate(columns):
-        x[:, i : i + 1] = column
-    x *= code >= FIRST
+        if getattr(column, "shape", code.shape) == code.shape:
+            of_code[..., i : i + 1] = column
+        else:
+            of_state.append(i)
+    of_code *= embedded
+    x[...] = of_code
+    for i in of_state:
+        x[..., i : i + 1] = columns[i] * embedded
     return x
 
 
@@ -316,7 +327,7 @@ class MaxCutOnce(_Cut):
             1, side, relative / (1 + size / state**0.5), gain > 0, gain == 0, log(xp, 1 + size),
             side * log(xp, 1 + size), gain / state, 1 / state,
         ]  # fmt: skip
-        return _masked(xp, columns, code)
+        return _masked(xp, columns, code, state)
 
     def done(self, totals: CutTotals) -> bool:
         """True when no node that has not moved gains."""

@@ -9,7 +9,7 @@ from app.bounds.domination.packing import DOMINATION_BOUNDS
 from app.bounds.feasible import undominated_node
 from app.graphs.graph import Graph
 from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root, room_for_features
 from app.problems.sets import SetProblem
 from app.search.domination.baselines import most_gain, most_gain_pruned
 from app.search.domination.tools import DominationTools
@@ -122,24 +122,24 @@ class MinimumDominatingSet(SetProblem):
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """1, log(1 + g/s), r = min(s/g, 8), r^2/4, m, [g=1], m*r, 1/s, 1/t of gain g, mark m, mean gain s.
 
-        code    [rows, 1]    state [rows or 1, 2], t and s
+        code    [..., 1]    state [..., 2], t and s
         """
-        scale, state = state[:, 0:1], state[:, 1:2]
+        scale, state = state[..., 0:1], state[..., 1:2]
         number = xp.maximum(code - FIRST_ALIVE, 0)
         field = xp.floor(number * 0.5)
         mark = number - 2 * field
         gain = xp.maximum(mark + field, 1)
         ratio = xp.minimum(state / gain, 8)
-        x = xp.empty((code.shape[0], 9), dtype=code.dtype)
-        x[:, 0:1] = 1
-        x[:, 1:2] = log(xp, 1 + gain / state)
-        x[:, 2:3] = ratio
-        x[:, 3:4] = ratio * ratio * 0.25
-        x[:, 4:5] = mark
-        x[:, 5:6] = gain == 1
-        x[:, 6:7] = mark * ratio
-        x[:, 7:8] = 1 / state
-        x[:, 8:9] = 1 / scale
+        x = room_for_features(xp, code, state, 9)
+        x[..., 0:1] = 1
+        x[..., 1:2] = log(xp, 1 + gain / state)
+        x[..., 2:3] = ratio
+        x[..., 3:4] = ratio * ratio * 0.25
+        x[..., 4:5] = mark
+        x[..., 5:6] = gain == 1
+        x[..., 6:7] = mark * ratio
+        x[..., 7:8] = 1 / state
+        x[..., 8:9] = 1 / scale
         x *= number > 0
         return x
 

@@ -184,11 +184,12 @@ class Problem(Protocol):
         ...
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [rows, F], a function of code and state; code 0 is masked by the caller.
+        """Node features [..., F], a function of code and state; code 0 is masked by the caller.
 
-        kind    "paper": of the code alone
+        kind    "paper": of the code alone, in its shape
 
-        code    [rows, 1] float32        state [rows or 1, len(self.state(...))] float32
+        code    [..., 1] float32        state [..., len(self.state(...))] float32; they are broadcast:
+                codes [entries, 1] and states [states, 1, .] give the tables of several states
         """
         ...
 
@@ -245,6 +246,12 @@ class Problem(Protocol):
     def bound(self, n: int, lower: int) -> int:
         """The bound on the objective that a certificate's lower bound gives for a graph of n nodes."""
         ...
+
+
+def room_for_features(xp: Any, code: Array, state: Array, columns: int) -> Array:
+    """[..., columns] float32, not filled, for the features of codes and states (Problem.features)."""
+    shape = np.broadcast_shapes(code.shape[:-1], state.shape[:-1])
+    return xp.empty((*shape, columns), dtype=code.dtype)
 
 
 class NodesCount:

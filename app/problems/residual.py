@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals, room_for_features
 from app.problems.sets import SetProblem
 from app.search.cover.tools import CoverTools
 from app.toolbox import Instance
@@ -63,11 +63,11 @@ class ResidualProblem(SetProblem):
         return (totals.mean_degree(),)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [rows, F].
+        """Node features [..., F].
 
         paper        x_v = 1 for chosen nodes (RL4GO eq. 1)
         scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=1], [d=2], 1/m; zero on nodes without edges
-        code         [rows, 1], 2 + the live degree d    state [rows or 1, 1] m, the state's mean degree
+        code         [..., 1], 2 + the live degree d    state [..., 1] m, the state's mean degree
         """
         if kind == "paper":
             return (code < FIRST_ALIVE).astype(code.dtype)
@@ -75,14 +75,14 @@ class ResidualProblem(SetProblem):
         present = degree > 0
         d = xp.maximum(degree, 1)
         ratio = xp.minimum(state / d, 8)
-        x = xp.empty((code.shape[0], 7), dtype=code.dtype)
-        x[:, 0:1] = 1
-        x[:, 1:2] = log(xp, 1 + d / state)
-        x[:, 2:3] = ratio
-        x[:, 3:4] = ratio * ratio * 0.25
-        x[:, 4:5] = d == 1
-        x[:, 5:6] = d == 2
-        x[:, 6:7] = 1 / state
+        x = room_for_features(xp, code, state, 7)
+        x[..., 0:1] = 1
+        x[..., 1:2] = log(xp, 1 + d / state)
+        x[..., 2:3] = ratio
+        x[..., 3:4] = ratio * ratio * 0.25
+        x[..., 4:5] = d == 1
+        x[..., 5:6] = d == 2
+        x[..., 6:7] = 1 / state
         x *= present
         return x
 

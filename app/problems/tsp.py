@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, room_for_features
 from app.search.solution_text import order_text, read_order
 from app.search.tour.insertion import InsertionState
 from app.search.tour.tools import TourTools
@@ -133,11 +133,11 @@ class TravellingSalesman:
         return NEIGHBOURS, totals.outside / max(totals.alive, 1), far
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [rows, 10]: 1, [on the tour], g, g^3, [g = 1], d, r, r d, share left, log(1 + far).
+        """Node features [..., 10]: 1, [on the tour], g, g^3, [g = 1], d, r, r d, share left, log(1 + far).
 
         g, d and r are the buckets of gain, distance and detour, from 0 to 1.
 
-        code    [rows, 1]    state [rows or 1, 3]
+        code    [..., 1]    state [..., 3]
         """
         outside = code >= self.first_candidate
         number = xp.maximum(code - self.first_candidate, 0)
@@ -146,17 +146,17 @@ class TravellingSalesman:
         g = outside * ((level + 1) / GAINS)
         d = outside * ((pair - DISTANCES * level + 1) / DISTANCES)
         r = outside * ((number - DETOURS * pair + 0.5) / DETOURS)
-        x = xp.empty((code.shape[0], 10), dtype=code.dtype)
-        x[:, 0:1] = 1
-        x[:, 1:2] = code == FIRST_ALIVE
-        x[:, 2:3] = g
-        x[:, 3:4] = g * g * g
-        x[:, 4:5] = g == 1
-        x[:, 5:6] = d
-        x[:, 6:7] = r
-        x[:, 7:8] = r * d
-        x[:, 8:9] = state[:, 1:2]
-        x[:, 9:10] = log(xp, 1 + state[:, 2:3])
+        x = room_for_features(xp, code, state, 10)
+        x[..., 0:1] = 1
+        x[..., 1:2] = code == FIRST_ALIVE
+        x[..., 2:3] = g
+        x[..., 3:4] = g * g * g
+        x[..., 4:5] = g == 1
+        x[..., 5:6] = d
+        x[..., 6:7] = r
+        x[..., 7:8] = r * d
+        x[..., 8:9] = state[..., 1:2]
+        x[..., 9:10] = log(xp, 1 + state[..., 2:3])
         x *= code > 0
         return x
 

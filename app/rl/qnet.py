@@ -121,12 +121,14 @@ class QNetwork:
         state = np.array([self.problem.state(t) for t in totals], dtype=np.float32)
         # The paper's features are of the code alone: one table serves all states.
         own = state[:1] if self.paper else state
+        code = np.arange(entries, dtype=np.float32)[:, None]
+        table = self.problem.features(self.policy.features, np, code, own[:, None])
+        table[..., 0, :] *= 0
         number = _entries(entries, len(own))
-        table = self.problem.features(self.policy.features, np, number, np.repeat(own, entries, axis=0))
         factors = 1 / state[:, 0]
         if self.policy.hub_degree:
             factors = self.sum_factors(number, np.repeat(state[:, 0], entries))
-        return [table * _one(number > 0), _one(number >= FIRST_ALIVE), factors]
+        return [table.reshape(-1, self.F), _one(number >= FIRST_ALIVE), factors]
 
     def sum_factors(self, code: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """[k] float32, what the neighbour sum of a node of a code [k, 1] is multiplied by in its state.

@@ -1,14 +1,16 @@
 """A file of node weights beside a graph: lines `id weight` by the graph's own ids, or an .npy array [n]."""
 
 import re
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
 from app.graphs.formats.npy import MAGIC, NAME, Npy
 from app.graphs.formats.source import Limits, Source, shown
-from app.graphs.formats.text import LARGEST_ID, fields_of, read_id
+from app.graphs.formats.text import LARGEST_ID, fields_of, numbers_by_id, read_id
 from app.graphs.ids import NodeIndex, name_array, name_first, named, one_id
-from app.graphs.nodes.text import data_lines
+from app.graphs.nodes.text import held_lines
 from app.graphs.weights import kept_weights
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -46,10 +48,25 @@ def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> 
     return kept, warnings
 
 
-def _lines(source: Source, names: bool) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Ids [k] int64 or names, weights [k] float64 and line numbers."""
+def _lines(source: Source, names: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids [k] int64 or names, weights [k] float64 and line numbers [k]."""
+    ids: list[Sequence] = []
+    weights, lines = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    for text, first in source.pieces():
+        plain = None if names else numbers_by_id(text)
+        if plain is None or not _fits(plain[1]).all():
+            plain = _by_line(source, text, first, names)
+        ids.append(plain[0])
+        weights.append(plain[1])
+        lines.append(plain[2] + first)
+    found = name_array(list(chain(*ids))) if names else np.concatenate([np.zeros(0, dtype=np.int64), *ids])
+    return found, np.concatenate(weights), np.concatenate(lines)
+
+
+def _by_line(source: Source, text: bytes, first: int, names: bool) -> tuple[Sequence, np.ndarray, np.ndarray]:
+    """Ids or names [k], weights [k] and lines [k], from 0, of any piece; raises for the first wrong line."""
     ids, weights, lines = [], [], []
-    for number, line in data_lines(source):
+    for number, line in held_lines(text, first):
         fields = name_first(line, 2) if names else fields_of(line, b"," in line)
         if len(fields) != 2:
             raise source.error(f"found {len(fields)} fields in '{shown(line)}'; {RIGHT}", number)
@@ -61,8 +78,9 @@ def _lines(source: Source, names: bool) -> tuple[np.ndarray, np.ndarray, list[in
             raise source.error(f"found weight '{shown(fields[1])}'; {RIGHT}", number)
         ids.append(node)
         weights.append(weight)
-        lines.append(number)
-    return name_array(ids) if names else np.array(ids, dtype=np.int64), np.array(weights), lines
+        lines.append(number - first)
+    found = ids if names else np.array(ids, dtype=np.int64)
+    return found, np.array(weights, dtype=np.float64), np.array(lines, dtype=np.int64)
 
 
 def _fits(weights: np.ndarray | float) -> np.ndarray:
@@ -70,7 +88,7 @@ def _fits(weights: np.ndarray | float) -> np.ndarray:
     return (weights >= 0) & (weights <= LARGEST)
 
 
-def _refuse_repeats(source: Source, found: np.ndarray, lines: list[int]) -> None:
+def _refuse_repeats(source: Source, found: np.ndarray, lines: np.ndarray) -> None:
     """Refuse the first line whose node has a weight already."""
     order = np.argsort(found, kind="stable")
     again = np.flatnonzero(found[order[1:]] == found[order[:-1]])

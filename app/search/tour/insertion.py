@@ -129,6 +129,14 @@ class InsertionState:
         for _ in range(min(count, self.metric.n - self._size)):
             self._insert(int(np.where(self.inside, -1, self.nearest_out).argmax()))
 
+    def insert_cheapest(self, count: int) -> None:
+        """`count` times: insert the city whose insertion costs least, ties to the lowest number."""
+        if self._native:
+            self._native.cheapest(count)
+            return
+        for _ in range(min(count, self.metric.n - self._size)):
+            self._insert(int(np.where(self.inside, np.iinfo(np.int64).max, self.cost_out).argmin()))
+
     def _start(self) -> None:
         outside = np.flatnonzero(~self.inside)
         self._scan(outside)

@@ -18,6 +18,7 @@ from app.sparse.rowblock import RowBlock
 
 # The simulated clock: seconds of a row; of an entry, for 16 columns; times the root of a row's entries.
 ROW_S, ENTRY_S, ROOT_S = 2e-6, 5e-8, 1e-6
+PERIOD = 31  # of the input, in rows
 
 
 class Layers:
@@ -56,16 +57,21 @@ def clock(device: Any) -> float:
 
 def numbered_rows(first: int, rows: int, width: int) -> np.ndarray:
     """[rows, width] float32 in steps of 1/16: a function of the global row and the column."""
-    number = 7 * np.arange(first, first + rows, dtype=np.int64)[:, None] + 13 * np.arange(width)
-    return (number % 31 - 15).astype(np.float32) / np.float32(16)
+    # Rows PERIOD apart are equal.
+    number = 7 * np.arange(PERIOD)[:, None] + 13 * np.arange(width)
+    pattern = (number % PERIOD - 15).astype(np.float32) / np.float32(16)
+    return pattern[(first + np.arange(rows)) % PERIOD]
 
 
 def digest_of_rows(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
     """Of all rows' bits, whoever holds them: a sum of integers modulo 2^64. Ranks: all call."""
-    words = np.ascontiguousarray(H_own[: block.n_real]).view(np.uint32).astype(np.uint64)
-    first = np.arange(block.lo, block.lo + block.n_real, dtype=np.uint64)[:, None] * np.uint64(words.shape[1])
-    odd = np.uint64(2) * (first + np.arange(words.shape[1], dtype=np.uint64)) + np.uint64(1)
-    total = (words * odd).sum(dtype=np.uint64)
+    words = np.ascontiguousarray(H_own[: block.n_real]).view(np.uint32)
+    # Word c of row r counts 2 (r columns + c) + 1 times: by rows, and what comes on top by columns.
+    by_row, by_column = (words.sum(axis=axis, dtype=np.uint64) for axis in (1, 0))
+    row = np.arange(block.lo, block.lo + block.n_real, dtype=np.uint64)
+    column = np.arange(words.shape[1], dtype=np.uint64)
+    times = np.uint64(2 * words.shape[1]) * row + np.uint64(1)
+    total = np.concatenate([by_row * times, by_column * column * np.uint64(2)]).sum(dtype=np.uint64)
     whole = group.sum_integers(np.array([total], dtype=np.uint64).view(np.int64))
     return hashlib.sha256(whole.tobytes()).hexdigest()
 
