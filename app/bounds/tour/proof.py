@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.certificate import BadCertificate, Bound, exact_sum
+from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
 from app.bounds.tour.cuts import Cuts
+from app.bounds.tour.one_tree import SHORTEST
 from app.graphs.metric import Metric
 
 LARGEST = 1 << 52  # of a city's value, and of the sum of those of cuts
@@ -19,6 +20,7 @@ MOST_PLACES = 24
 PIECE = 1 << 20  # pairs of cities looked at together
 
 Split = tuple[tuple[int, int], int]  # of a divided case: its edge, the number of its first child
+Fixed = tuple[tuple[int, int], bool, "Fixed"] | None  # an edge, whether a case's tours have it; the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ class _Proof:
 
     def __init__(self, tree: CutTree, metric: Metric) -> None:
         self.tree, self.metric, self.n = tree, metric, metric.n
+        if metric.n < SHORTEST:
+            raise tree.refuse(f"tours of {metric.n} points are no cycles")
         if not 0 <= tree.places <= MOST_PLACES:
             raise tree.refuse(f"values in multiples of 2^-{tree.places}")
         self.member = self._sets()
@@ -108,10 +112,13 @@ class _Proof:
         if tree.left_out_by is None:
             return -(-bound // one)
         self._keep_edges(bound)
-        least, waiting, seen = tree.left_out_by, [(0, ())], 0
+        least, seen = tree.left_out_by, 0
+        waiting: list[tuple[int, Fixed]] = [(0, None)]
         while waiting:
             case, fixed = waiting.pop()
             seen += 1
+            if seen > len(tree.splits):
+                raise tree.refuse("a case that two others have below them")
             if tree.splits[case] is None:
                 least = min(least, -(-self._case(tree.values[case], fixed) // one))
             else:
@@ -205,26 +212,25 @@ class _Proof:
             abs(columns[:, self.i] - columns[:, self.j])
         )  # [s, edges] 1: the edge leaves
 
-    def _case(self, values: Duals | None, fixed: tuple[tuple[int, int, bool], ...]) -> int:
+    def _case(self, values: Duals | None, fixed: Fixed) -> int:
         """The bound of a case, in multiples of 2^-places."""
         if values is None:
             raise self.tree.refuse("a case without values")
         weights = self._weights(values)
         reduced = self.cost - values.pi[self.i] - values.pi[self.j] - self.left.T @ weights
         counted = np.minimum(reduced, 0)
-        for i, j, with_edge in fixed:
-            at = self.place[i, j]
+        while fixed is not None:
+            edge, with_edge, fixed = fixed
+            at = self.place[edge]
             counted[at] = reduced[at] if with_edge else 0
         return self._constant(values) + exact_sum(counted)
 
-    def _below(
-        self, case: int, fixed: tuple[tuple[int, int, bool], ...]
-    ) -> list[tuple[int, tuple[tuple[int, int, bool], ...]]]:
+    def _below(self, case: int, fixed: Fixed) -> list[tuple[int, Fixed]]:
         """The two cases of an edge: every tour of this case falls into one of them."""
-        (i, j), child = self.tree.splits[case]
-        if (i, j) not in self.place or not case < child < len(self.tree.splits) - 1:
+        edge, child = self.tree.splits[case]
+        if edge not in self.place or not case < child < len(self.tree.splits) - 1:
             raise self.tree.refuse(f"case {case} has no two cases below it")
-        return [(child + with_edge, (*fixed, (i, j, bool(with_edge)))) for with_edge in (0, 1)]
+        return [(child + with_edge, (edge, bool(with_edge), fixed)) for with_edge in (0, 1)]
 
 
 def _lists(lists: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -235,6 +241,6 @@ def _lists(lists: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.
 
 def _check_lists(tree: CutTree, ptr: np.ndarray, entries: np.ndarray, most: int, word: str) -> None:
     """Whether ptr cuts the entries, all from 0 to before `most`, into lists that are not empty."""
-    whole = len(ptr) and ptr[0] == 0 and ptr[-1] == len(entries) and (np.diff(ptr) > 0).all()
+    whole = cuts_up(ptr, len(entries)) and (np.diff(ptr) > 0).all()
     if not whole or (entries < 0).any() or (entries >= most).any():
         raise tree.refuse(f"an empty {word}, or one with unknown entries")
