@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+import zipfile
 from dataclasses import replace
 
 import networkx as nx
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from jobs import ROOT, mpirun, run_job
 
+from app.bounds.certificate import Certificate
 from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.cover import packing as cover_packing
 from app.bounds.cover.part import CoverPart
@@ -20,6 +22,8 @@ from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate
 from app.bounds.domination import packing as domination_packing
+from app.bounds.tour.ascent import SparseAscent
+from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.errors import LockstepError
 from app.graphs.generators.table import GENERATORS
@@ -30,6 +34,7 @@ from app.problems.table import make_problem
 from app.proofs import archive
 from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
 from app.reductions.domination.reducer import Step
+from app.search.node_tools import NodeTools
 from app.toolbox import Instance, verified
 
 alone = pytest.mark.mpi_skip
@@ -364,6 +369,12 @@ FORGED = {
             (Step(0, NONE, NONE),), domination_packing.Packing(0, "packing", whole_numbers(*[0] * 10)), True
         ), "no step",
     ),
+    "steps without end": (
+        "mds", PETERSEN, DominationProof(
+            (Step(0, ZERO, ZERO),) * 1001, domination_packing.Packing(0, "packing", whole_numbers(*[0] * 10)),
+            True,
+        ), "1001 steps",
+    ),
 }  # fmt: skip
 
 
@@ -391,6 +402,48 @@ def test_no_cuts_prove_tours_of_two_points(n):
         tools.prove(archive.from_bytes(archive.to_bytes(cut_tree(n, 21, pi=100))))
 
 
+def cut_of_five(n, times=1):
+    """A set of five cities, alone or as the handle and many teeth of one cut."""
+    ptr = whole_numbers(0, times)
+    return replace(
+        cut_tree(n, sets=(whole_numbers(0, 5), np.arange(5))), cut_ptr=ptr, cut_sets=ZERO.repeat(times)
+    )
+
+
+@alone
+def test_large_problems_have_no_proofs_that_look_at_all_edges(monkeypatch):
+    from app.bounds.tour import one_tree, proof
+
+    graph, metric = whole(GENERATORS["uniform_points"](10, 3))
+    tools, dense = tools_of(graph, "tsp", metric), OneTree(0, "1-trees", np.zeros(10, dtype=np.int64), 0)
+    monkeypatch.setattr(proof, "MOST_KEPT", 1)
+    leaf = Duals(np.zeros(10, dtype=np.int64), NONE, NONE)
+    every = cut_tree(10, left_out_by=10**9, splits=(None,), values=(leaf,))
+    with pytest.raises(LockstepError, match="leaves out too few edges"):
+        tools.prove(archive.from_bytes(archive.to_bytes(every)))
+    for module in (one_tree, proof):
+        monkeypatch.setattr(module, "MOST_TABLE_POINTS", 9)
+    for each in (dense, every):
+        with pytest.raises(LockstepError, match="too many edges"):
+            tools.prove(archive.from_bytes(archive.to_bytes(each)))
+
+
+@alone
+def test_a_heavy_tree_is_looked_at_in_little_memory(monkeypatch):
+    """All boxes are near enough to points whose edges are that long: some points at a time, then fewer."""
+    from app.bounds.tour import tree_check
+
+    monkeypatch.setattr(tree_check, "MOST_PAIRS", 50)
+    metric = GENERATORS["uniform_points"](3100, 3).metric
+    order = np.random.default_rng(1).permutation(np.arange(1, 3100))
+    heavy = np.column_stack([order[:-1], order[1:]])
+    with pytest.raises(LockstepError, match="not the lightest"):
+        OneTree(0, "1-trees", np.zeros(3100, dtype=np.int64), 0, heavy).check(metric)
+    ascent = SparseAscent(metric)
+    ascent.step()
+    ascent.certificate().check(metric)
+
+
 @alone
 def test_trees_of_cases_and_sets_that_are_none():
     graph, metric = whole(GENERATORS["uniform_points"](10, 3))
@@ -401,6 +454,9 @@ def test_trees_of_cases_and_sets_that_are_none():
     for proof, said in (
         (cut_tree(10, **more), "two others"),
         (cut_tree(10, sets=(AROUND, np.arange(8))), "an empty set"),
+        (replace(cut_tree(10), root=replace(leaf, cuts=ZERO, y=ZERO)), "unknown cut"),
+        (replace(cut_of_five(10), root=replace(leaf, cuts=ZERO[[0, 0]], y=ZERO[[0, 0]])), "more values than"),
+        (replace(cut_of_five(10, 100)), "more than all cities"),
     ):
         with pytest.raises(LockstepError, match=said):
             tools.prove(archive.from_bytes(archive.to_bytes(proof)))
@@ -416,6 +472,32 @@ def test_arrays_have_their_dimensions(problem, shape):
     tree["proof"]["log"]["array"] = ["int64", 0, shape]
     with pytest.raises(LockstepError, match="log is of another kind"):
         archive.from_bytes(made_of({**arrays, "int64": whole_numbers(0, 0, 0)}, tree))
+
+
+@alone
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_files_are_packed_as_numpy_packs(packed):
+    """Of other packed bytes Python unpacks all at once, whatever size the file says they have."""
+    content, out = archive.to_bytes(cover_proof()), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as given, zipfile.ZipFile(out, "w", packed) as made:
+        for name in given.namelist():
+            made.writestr(name, given.read(name))
+    with pytest.raises(LockstepError, match="packed in another way"):
+        archive.from_bytes(out.getvalue())
+
+
+@alone
+def test_a_problem_without_tools_of_its_own_takes_the_kinds_of_its_bounds():
+    """A matching is a bound on covers, and says nothing of dominating sets."""
+    graph = graph_of(nx.complete_graph(4))
+    tools = NodeTools(Instance(graph), make_problem("mds"))
+    matching = Certificate(2, "matching", whole_numbers(0, 2), whole_numbers(1, 3), whole_numbers(2, 2))
+    matching.check(graph)
+    with pytest.raises(LockstepError, match="proves nothing of dominating sets"):
+        tools.prove(archive.from_bytes(archive.to_bytes(matching)))
+    bounds = tools.bounds()
+    bounds.improve(0.0, 1)
+    assert tools.prove(archive.from_bytes(archive.to_bytes(bounds.proof()))) == 1
 
 
 @alone

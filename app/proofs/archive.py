@@ -31,7 +31,8 @@ from app.toolbox import Bounds
 
 FORMAT = 1
 LARGEST = 4 << 30  # bytes of one file, unpacked
-LARGEST_TREE = 64 << 20  # and of its JSON, which takes far more where it is read
+LARGEST_TREE = 128 << 20  # and of its JSON, which takes far more where it is read
+PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # of others more is unpacked than is asked for
 TREE = "proof"  # the array that holds the JSON
 
 
@@ -133,6 +134,8 @@ def from_bytes(content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise BadCertificate(f"more than {LARGEST >> 30} GB")
+            if not {info.compress_type for info in archive.infolist()} <= PACKED:
+                raise BadCertificate("packed in another way than NumPy packs")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         if arrays[TREE].nbytes > LARGEST_TREE:

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
 from app.bounds.tour.cuts import Cuts
 from app.bounds.tour.one_tree import SHORTEST
-from app.graphs.metric import Metric
+from app.graphs.metric import MOST_TABLE_POINTS, Metric
 
 LARGEST = 1 << 52  # of a city's value, and of the sum of those of cuts
 MOST_OF_SETS = 1 << 58  # of the sum over the sets of all cuts
 MOST_PLACES = 24
+MOST_KEPT = 200  # edges for each city that tours below `left_out_by` may have
 PIECE = 1 << 20  # pairs of cities looked at together
 
 Split = tuple[tuple[int, int], int]  # of a divided case: its edge, the number of its first child
@@ -98,6 +99,8 @@ class _Proof:
         self.tree, self.metric, self.n = tree, metric, metric.n
         if metric.n < SHORTEST:
             raise tree.refuse(f"tours of {metric.n} points are no cycles")
+        if metric.n > MOST_TABLE_POINTS:
+            raise tree.refuse(f"{metric.n} points have too many edges")
         if not 0 <= tree.places <= MOST_PLACES:
             raise tree.refuse(f"values in multiples of 2^-{tree.places}")
         self.member = self._sets()
@@ -129,7 +132,7 @@ class _Proof:
         """[s, n] int64: 1 where a city is a member."""
         tree = self.tree
         _check_lists(tree, tree.set_ptr, tree.set_nodes, self.n, "set")
-        sizes = np.diff(tree.set_ptr)
+        sizes = self._sizes = np.diff(tree.set_ptr)
         ones = np.ones(len(tree.set_nodes), dtype=np.int64)
         matrix = sp.csr_array((ones, tree.set_nodes, tree.set_ptr), shape=(len(sizes), self.n), copy=True)
         matrix.sum_duplicates()
@@ -144,6 +147,8 @@ class _Proof:
         sizes = np.diff(tree.cut_ptr)
         for cut in np.flatnonzero(sizes > 1).tolist():
             handle, *teeth = tree.cut_sets[tree.cut_ptr[cut] : tree.cut_ptr[cut + 1]].tolist()
+            if self._sizes[teeth].sum() > self.n:
+                raise tree.refuse(f"cut {cut} is no comb: its teeth have more than all cities")
             inside = set(self._members(handle))
             sets = [set(self._members(tooth)) for tooth in teeth]
             apart = len(set().union(*sets)) == sum(map(len, sets))
@@ -165,6 +170,8 @@ class _Proof:
             raise tree.refuse(f"a city's value beyond {LARGEST}")
         if values.y.shape != values.cuts.shape or (values.cuts < 0).any() or (values.cuts >= known).any():
             raise tree.refuse("a value of an unknown cut")
+        if len(values.cuts) > known:
+            raise tree.refuse("more values than cuts")
         if (values.y < 0).any() or sum(values.y.tolist()) > LARGEST:
             raise tree.refuse("a cut has a negative value, or all have too much")
         sizes = np.diff(tree.cut_ptr)
@@ -204,6 +211,8 @@ class _Proof:
         for i, j, reduced in self._all_edges(tree.root):
             kept = reduced <= most
             pieces.append(np.column_stack([i[kept], j[kept]]))
+            if sum(map(len, pieces)) > MOST_KEPT * self.n:
+                raise tree.refuse(f"a length of {tree.left_out_by} leaves out too few edges")
         self.i, self.j = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]).T
         self.cost = self.metric.between(self.i, self.j) << tree.places
         self.place = {edge: at for at, edge in enumerate(zip(self.i.tolist(), self.j.tolist()))}
