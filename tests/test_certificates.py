@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+import zipfile
 from dataclasses import replace
 
 import networkx as nx
@@ -13,13 +14,27 @@ import numpy as np
 import pytest
 from jobs import ROOT, mpirun, run_job
 
+from app.bounds.certificate import Certificate
+from app.bounds.clique.degeneracy import CliqueBound
+from app.bounds.cover import packing as cover_packing
 from app.bounds.cover.part import CoverPart
+from app.bounds.cover.witness import CoverBound
+from app.bounds.cut.cycles import CycleCertificate
+from app.bounds.cut.verify import CutCertificate
+from app.bounds.domination import packing as domination_packing
+from app.bounds.tour.ascent import SparseAscent
+from app.bounds.tour.one_tree import OneTree
+from app.bounds.tour.proof import CutTree, Duals
 from app.errors import LockstepError
 from app.graphs.generators.table import GENERATORS
 from app.graphs.graph import from_edges
+from app.graphs.metric import from_points
 from app.graphs.whole import whole_graph
 from app.problems.table import make_problem
 from app.proofs import archive
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
+from app.reductions.domination.reducer import Step
+from app.search.node_tools import NodeTools
 from app.toolbox import Instance, verified
 
 alone = pytest.mark.mpi_skip
@@ -277,6 +292,223 @@ def test_no_archive_is_no_certificate(content):
         archive.from_bytes(content)
 
 
+# ---- files that somebody has thought about -----------------------------------------------------------------
+
+
+def whole_numbers(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+NONE, ZERO, NODES = whole_numbers(), whole_numbers(0), np.zeros(0, dtype=np.int32)
+AROUND = whole_numbers(0, 1 << 62, -(1 << 63), -(1 << 62), 8)  # every difference is 2^62, but for 8
+EIGHT = np.arange(8, dtype=np.int32)
+PETERSEN, STAR = nx.petersen_graph(), nx.star_graph(60_000)
+
+
+def cover_proof(log=NONE, ptr=ZERO, nodes=NODES, value=NONE):
+    columns = cover_packing.Columns(ptr, nodes, np.ones(len(value), dtype=bool))
+    packing = cover_packing.Packing(0, "packing", columns, value, 1)
+    return CoverProof(log, CoverBound(0, "packing", packing), True)
+
+
+def cycle_proof(upper, ptr, nodes, value):
+    over = np.ones(len(nodes), dtype=np.uint8)
+    return CutProof(None, CycleCertificate(upper, "cycles", ptr, nodes, over, value, 0))
+
+
+def colouring(lower, peeled, colour):
+    return CliqueBound(lower, "colouring", None, 0, peeled, np.array(colour, dtype=np.int32))
+
+
+def matched(edges):
+    """So many edges without common nodes, and a diagonal that would say that no cut has all of them."""
+    y = np.full(2 * edges, (1 << 51) + (1 << 30), dtype=np.int64)
+    y[0] = -(1 << 63)
+    graph = nx.from_edgelist([(2 * i, 2 * i + 1) for i in range(edges)])
+    return "maxcut", graph, CutProof(None, CutCertificate(edges - 1, "eigenvalues", y, 51))
+
+
+TWICE = whole_numbers(*[0] * 6, *range(6))  # beyond the places that a list without repeats has
+FORGED = {
+    "sums of cycles": (
+        "maxcut", nx.cycle_graph(9), cycle_proof(-9, whole_numbers(0, 9), np.arange(9, dtype=np.int32),
+                                                 whole_numbers(1 << 60)), "the witness proves",
+    ),
+    "a diagonal below": (*matched(4096), "not proved positive semidefinite"),
+    "peeled twice": (
+        "clique", nx.complete_graph(6), CliqueProof(0, TWICE, colouring(0, NONE, []), True), "peeled twice",
+    ),
+    "colours peeled twice": (
+        "clique", nx.complete_graph(6), CliqueProof(0, NONE, colouring(6, TWICE, [0] * 6), True),
+        "peeled twice",
+    ),
+    "a node that is not there": (
+        "clique", PETERSEN, CliqueProof(9, whole_numbers(-1), colouring(0, NONE, []), True), "is not in it",
+    ),
+    "colours without end": (
+        "clique", nx.path_graph(3), CliqueProof(0, NONE, colouring(1, NONE, [0, 2**31 - 2, 0]), True),
+        "beyond the number of nodes",
+    ),
+    "columns that go round": (
+        "mvc", PETERSEN, cover_proof(ptr=AROUND, nodes=EIGHT, value=whole_numbers(1, 1, 1, 1)),
+        "fewer than two nodes",
+    ),
+    "cycles that go round": (
+        "maxcut", PETERSEN, cycle_proof(0, AROUND, EIGHT, whole_numbers(1, 1, 1, 1)), "do not belong",
+    ),
+    "a clique of all": (
+        "mvc", STAR, cover_proof(ptr=whole_numbers(0, 60_000), nodes=np.arange(60_000, dtype=np.int32),
+                                 value=whole_numbers(1)), "more edges than",
+    ),
+    "a row of all pairs": ("mvc", STAR, cover_proof(whole_numbers(1, 2, 0, 1)), "are no clique"),
+    "a fold of all pairs": (
+        "mvc", STAR, cover_proof(whole_numbers(3, 60_001, *range(60_001))), "its neighbours 60000",
+    ),
+    "steps of nothing": (
+        "mds", PETERSEN, DominationProof(
+            (Step(0, NONE, NONE),), domination_packing.Packing(0, "packing", whole_numbers(*[0] * 10)), True
+        ), "no step",
+    ),
+    "steps without end": (
+        "mds", PETERSEN, DominationProof(
+            (Step(0, ZERO, ZERO),) * 1001, domination_packing.Packing(0, "packing", whole_numbers(*[0] * 10)),
+            True,
+        ), "1001 steps",
+    ),
+}  # fmt: skip
+
+
+@alone
+@pytest.mark.parametrize("name", list(FORGED))
+def test_forged_files_are_refused(name):
+    problem, drawn, proof, said = FORGED[name]
+    tools = tools_of(graph_of(drawn), problem)
+    with pytest.raises(LockstepError, match=said):
+        tools.prove(archive.from_bytes(archive.to_bytes(proof)))
+
+
+def cut_tree(n, lower=0, sets=(ZERO, NONE), pi=0, **more):
+    root = Duals(np.full(n, pi, dtype=np.int64), NONE, NONE)
+    return CutTree(lower, "cuts", 0, *sets, ZERO, NONE, root, **more)
+
+
+@alone
+@pytest.mark.parametrize("n", [1, 2])
+def test_no_cuts_prove_tours_of_two_points(n):
+    """A tour of two points has its one edge twice, that of one point none."""
+    metric = from_points("few", np.array([[0.0, 0.0], [10.0, 0.0]])[:n])
+    tools = tools_of(metric.neighbour_graph(1), "tsp", metric)
+    with pytest.raises(LockstepError, match="no cycles"):
+        tools.prove(archive.from_bytes(archive.to_bytes(cut_tree(n, 21, pi=100))))
+
+
+def cut_of_five(n, times=1):
+    """A set of five cities, alone or as the handle and many teeth of one cut."""
+    ptr = whole_numbers(0, times)
+    return replace(
+        cut_tree(n, sets=(whole_numbers(0, 5), np.arange(5))), cut_ptr=ptr, cut_sets=ZERO.repeat(times)
+    )
+
+
+@alone
+def test_large_problems_have_no_proofs_that_look_at_all_edges(monkeypatch):
+    from app.bounds.tour import one_tree, proof
+
+    graph, metric = whole(GENERATORS["uniform_points"](10, 3))
+    tools, dense = tools_of(graph, "tsp", metric), OneTree(0, "1-trees", np.zeros(10, dtype=np.int64), 0)
+    monkeypatch.setattr(proof, "MOST_KEPT", 1)
+    leaf = Duals(np.zeros(10, dtype=np.int64), NONE, NONE)
+    every = cut_tree(10, left_out_by=10**9, splits=(None,), values=(leaf,))
+    with pytest.raises(LockstepError, match="leaves out too few edges"):
+        tools.prove(archive.from_bytes(archive.to_bytes(every)))
+    for module in (one_tree, proof):
+        monkeypatch.setattr(module, "MOST_TABLE_POINTS", 9)
+    for each in (dense, every):
+        with pytest.raises(LockstepError, match="too many edges"):
+            tools.prove(archive.from_bytes(archive.to_bytes(each)))
+
+
+@alone
+def test_a_heavy_tree_is_looked_at_in_little_memory(monkeypatch):
+    """All boxes are near enough to points whose edges are that long: some points at a time, then fewer."""
+    from app.bounds.tour import tree_check
+
+    monkeypatch.setattr(tree_check, "MOST_PAIRS", 50)
+    metric = GENERATORS["uniform_points"](3100, 3).metric
+    order = np.random.default_rng(1).permutation(np.arange(1, 3100))
+    heavy = np.column_stack([order[:-1], order[1:]])
+    with pytest.raises(LockstepError, match="not the lightest"):
+        OneTree(0, "1-trees", np.zeros(3100, dtype=np.int64), 0, heavy).check(metric)
+    ascent = SparseAscent(metric)
+    ascent.step()
+    ascent.certificate().check(metric)
+
+
+@alone
+def test_trees_of_cases_and_sets_that_are_none():
+    graph, metric = whole(GENERATORS["uniform_points"](10, 3))
+    tools, cases = tools_of(graph, "tsp", metric), 200
+    leaf = Duals(np.zeros(10, dtype=np.int64), NONE, NONE)
+    shared = (*(((0, 1), case + 1) for case in range(cases)), None, None)  # more paths than anyone can follow
+    more = {"left_out_by": 10**9, "splits": shared, "values": (*[None] * cases, leaf, leaf)}
+    for proof, said in (
+        (cut_tree(10, **more), "two others"),
+        (cut_tree(10, sets=(AROUND, np.arange(8))), "an empty set"),
+        (replace(cut_tree(10), root=replace(leaf, cuts=ZERO, y=ZERO)), "unknown cut"),
+        (replace(cut_of_five(10), root=replace(leaf, cuts=ZERO[[0, 0]], y=ZERO[[0, 0]])), "more values than"),
+        (replace(cut_of_five(10, 100)), "more than all cities"),
+    ):
+        with pytest.raises(LockstepError, match=said):
+            tools.prove(archive.from_bytes(archive.to_bytes(proof)))
+
+
+@alone
+@pytest.mark.parametrize("shape", [[1 << 40, 0], [3, 1], [1, 1, 3]])
+@pytest.mark.parametrize("problem", ["mvc", "maxcut"])
+def test_arrays_have_their_dimensions(problem, shape):
+    """An array of no numbers may be as long as it says: the compiled replay would read what is behind it."""
+    proof = cover_proof() if problem == "mvc" else CutProof(NONE, CutCertificate(0, "positive weights"))
+    arrays, tree = parts_of(archive.to_bytes(proof))
+    tree["proof"]["log"]["array"] = ["int64", 0, shape]
+    with pytest.raises(LockstepError, match="log is of another kind"):
+        archive.from_bytes(made_of({**arrays, "int64": whole_numbers(0, 0, 0)}, tree))
+
+
+@alone
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_files_are_packed_as_numpy_packs(packed):
+    """Of other packed bytes Python unpacks all at once, whatever size the file says they have."""
+    content, out = archive.to_bytes(cover_proof()), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as given, zipfile.ZipFile(out, "w", packed) as made:
+        for name in given.namelist():
+            made.writestr(name, given.read(name))
+    with pytest.raises(LockstepError, match="packed in another way"):
+        archive.from_bytes(out.getvalue())
+
+
+@alone
+def test_a_problem_without_tools_of_its_own_takes_the_kinds_of_its_bounds():
+    """A matching is a bound on covers, and says nothing of dominating sets."""
+    graph = graph_of(nx.complete_graph(4))
+    tools = NodeTools(Instance(graph), make_problem("mds"))
+    matching = Certificate(2, "matching", whole_numbers(0, 2), whole_numbers(1, 3), whole_numbers(2, 2))
+    matching.check(graph)
+    with pytest.raises(LockstepError, match="proves nothing of dominating sets"):
+        tools.prove(archive.from_bytes(archive.to_bytes(matching)))
+    bounds = tools.bounds()
+    bounds.improve(0.0, 1)
+    assert tools.prove(archive.from_bytes(archive.to_bytes(bounds.proof()))) == 1
+
+
+@alone
+def test_a_tree_has_a_largest_size(monkeypatch):
+    content = archive.to_bytes(cover_proof())
+    archive.from_bytes(content)
+    monkeypatch.setattr(archive, "LARGEST_TREE", 100)
+    with pytest.raises(LockstepError, match="a tree of more than"):
+        archive.from_bytes(content)
+
+
 # ---- runs -------------------------------------------------------------------------------------------------
 
 KEYS = ("search.steps=200", "search.baselines=false", "output.plots=false", "graph.count=3", "graph.nodes=40")
@@ -377,6 +609,39 @@ def test_what_does_not_hold_is_named(tmp_path):
     assert "rests on a search" in printed
     (other / "result.json").write_text("[]")
     refused("no answers of a solve")
+
+
+@alone
+def test_files_that_are_no_answers_are_named_in_a_line(tmp_path):
+    out = solved(tmp_path / "out", "graph.count=1", problem="maxcut")
+    result, (certificate,) = out / "result.json", (out / "certificates").iterdir()
+    given, proof = json.loads(result.read_text()), archive.from_bytes(certificate.read_bytes())
+    entry = given["instances"][0]
+    changed = [{"bound": "24"}, {"bound": True}, {"bound": float("nan")}, {"name": 3}]
+    others = [json.dumps({**given, "instances": [{**entry, **change}]}) for change in changed]
+
+    def refused(said):
+        code, printed = checked(out)
+        assert code == 2, printed
+        assert said in printed
+        assert printed.count("\n") <= 1
+
+    for text in (*others, json.dumps({**given, "instances": []}), "[" * 100_000):
+        result.write_text(text)
+        refused("no answers of a solve")
+    result.write_text(json.dumps(given))
+    weak = replace(proof, log=None, witness=CutCertificate(10**4000, "a\n\x1b[31mb" * 1000))
+    certificate.write_bytes(archive.to_bytes(weak))
+    refused("a bound beyond 63 bits")
+    weak = replace(weak, witness=replace(weak.witness, upper=-1))
+    certificate.write_bytes(archive.to_bytes(weak))
+    refused("a\\n\\x1b[31mb")
+    result.write_text(json.dumps(given))
+    certificate.unlink()
+    certificate.mkdir()
+    code, printed = checked(out)
+    assert code == 0, printed
+    assert "has no certificate" in printed
 
 
 @alone

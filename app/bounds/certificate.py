@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,14 @@ class Bound(Proof):
 def exact_sum(values: np.ndarray) -> int:
     """The sum of int64 values, which may leave 63 bits."""
     return (int((values >> 31).sum()) << 31) + int((values & 0x7FFFFFFF).sum())
+
+
+def cuts_up(ptr: np.ndarray, entries: int) -> bool:
+    """Whether ptr [k+1] int64 says where lists begin that make up so many entries, one behind the other.
+
+    Differences of numbers that do not ascend may leave 63 bits, so they are compared.
+    """
+    return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == entries and (ptr[1:] >= ptr[:-1]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +116,22 @@ def best(certificates: Iterable[Bound]) -> Bound:
 
 def has_edges(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """[k] bool: u[i]-v[i] is an edge of the whole graph."""
-    inside = (u >= 0) & (u < graph.n) & (v >= 0) & (v < graph.n)
+    return edge_table(graph)(u, v)
+
+
+def edge_table(graph: Graph) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """has_edges of one graph, to be asked often."""
     stored = graph.row_of() * graph.n + graph.indices  # ascending: rows in order, columns ascending
-    wanted = np.where(inside, u, 0) * np.int64(graph.n) + np.where(inside, v, 0)
-    place = np.searchsorted(stored, wanted)
-    found = np.zeros(len(u), dtype=bool)
-    found[place < len(stored)] = stored[place[place < len(stored)]] == wanted[place < len(stored)]
-    return inside & found
+
+    def has(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        inside = (u >= 0) & (u < graph.n) & (v >= 0) & (v < graph.n)
+        wanted = np.where(inside, u, 0) * np.int64(graph.n) + np.where(inside, v, 0)
+        place = np.searchsorted(stored, wanted)
+        found = np.zeros(len(u), dtype=bool)
+        found[place < len(stored)] = stored[place[place < len(stored)]] == wanted[place < len(stored)]
+        return inside & found
+
+    return has
 
 
 def _proved(n: int, u: np.ndarray, v: np.ndarray, halves: np.ndarray) -> int:

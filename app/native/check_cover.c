@@ -217,12 +217,12 @@ static int check_transfer(Check *c, const int64_t *word, int64_t count) {
 
 static int check_fold(Check *c, const int64_t *word, int64_t count) {
     const int64_t v = word[0], *near = word + 1;
-    if (!all_neighbours(c, v, near, count - 1) || !none_joined(c, near, count - 1)) return 0;
+    if (!all_neighbours(c, v, near, count - 1)) return 0;
     const int64_t sum = total(c, near, count - 1), x = near[0];
     int64_t least = c->weight[x];
     for (int64_t i = 1; i < count - 1; ++i)
         if (c->weight[near[i]] < least) least = c->weight[near[i]];
-    if (sum - least > c->weight[v] || c->weight[v] >= sum) return 0;
+    if (sum - least > c->weight[v] || c->weight[v] >= sum || !none_joined(c, near, count - 1)) return 0;
     cover(c, v);
     for (int64_t i = 1; i < count - 1; ++i) {
         const int64_t y = near[i];

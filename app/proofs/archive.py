@@ -31,6 +31,8 @@ from app.toolbox import Bounds
 
 FORMAT = 1
 LARGEST = 4 << 30  # bytes of one file, unpacked
+LARGEST_TREE = 128 << 20  # and of its JSON, which takes far more where it is read
+PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # of others more is unpacked than is asked for
 TREE = "proof"  # the array that holds the JSON
 
 
@@ -39,12 +41,14 @@ class Kind:
     """A class of the tree.
 
     arrays     the types of its arrays, by field
+    tables     those that have two dimensions; the others have one
     question   fields that say what is asked: they are not written, and whoever proves fills them in
     """
 
     made: type
     arrays: dict[str, str] = field(default_factory=dict)
     question: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 KINDS = {
@@ -53,11 +57,13 @@ KINDS = {
     "cover packing": Kind(cover_packing.Packing, {"value": "int64"}, ("weights",)),
     "columns": Kind(cover_packing.Columns, {"ptr": "int64", "nodes": "int32", "clique": "bool"}),
     "theta part": Kind(ThetaPart, {"nodes": "int64"}),
-    "theta": Kind(ThetaCertificate, {"multipliers": "float32"}),
+    "theta": Kind(ThetaCertificate, {"multipliers": "float32"}, tables=("multipliers",)),
     "half-integral": Kind(Certificate, {"u": "int64", "v": "int64", "halves": "int64"}),
     "cut": Kind(CutProof, {"log": "int64"}),
     "eigenvalues": Kind(CutCertificate, {"y": "int64"}),
-    "triangles": Kind(TriangleCertificate, {"y": "int64", "triangles": "int32", "g": "int64"}),
+    "triangles": Kind(
+        TriangleCertificate, {"y": "int64", "triangles": "int32", "g": "int64"}, tables=("triangles",)
+    ),
     "cycles": Kind(
         CycleCertificate, {"ptr": "int64", "nodes": "int32", "over": "uint8", "values": "int64"}
     ),
@@ -68,7 +74,7 @@ KINDS = {
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
-    "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}),
+    "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(
         CutTree, dict.fromkeys(("set_ptr", "set_nodes", "cut_ptr", "cut_sets"), "int64")
     ),
@@ -128,8 +134,12 @@ def from_bytes(content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise BadCertificate(f"more than {LARGEST >> 30} GB")
+            if not {info.compress_type for info in archive.infolist()} <= PACKED:
+                raise BadCertificate("packed in another way than NumPy packs")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
+        if arrays[TREE].nbytes > LARGEST_TREE:
+            raise BadCertificate(f"a tree of more than {LARGEST_TREE >> 20} MB")
         found = json.loads(arrays.pop(TREE).tobytes())
         if found["format"] > FORMAT:
             raise BadCertificate(f"written by a newer Lockstep (format {found['format']}, here {FORMAT})")
@@ -170,7 +180,9 @@ def _read(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     hints = written(node["kind"])
     values = {name: _read(node[name], arrays) for name in hints}
     for name, hint in hints.items():
-        if not _fits(values[name], hint, kind.arrays.get(name, "")):
+        dimensions = getattr(values[name], "ndim", 0)
+        fits = dimensions in (0, 1 + (name in kind.tables))
+        if not fits or not _fits(values[name], hint, kind.arrays.get(name, "")):
             raise BadCertificate(f"{node['kind']}: {name} is of another kind")
     return kind.made(**values, **dict.fromkeys(kind.question))
 

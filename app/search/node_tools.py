@@ -40,6 +40,7 @@ class NodeTools(Toolbox):
         graph = instance.graph
         self.instance, self.problem, self.graph = instance, problem, graph
         self.sense, self.words = problem.sense, problem.solution
+        self.kinds: set[type] = set()  # of the problem's bounds, as far as they are known
         self.weights, self.unit = instance.whole_weights, 1.0
         if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
@@ -81,9 +82,13 @@ class NodeTools(Toolbox):
         return rule_of(self.instance, next(iter(self.problem.baselines.values())))()[0]
 
     def prove(self, proof: Bound) -> int:
-        """Check a certificate on the graph; it counts nodes."""
+        """Check a certificate on the graph, of a kind that the problem's bounds have; it counts nodes."""
         if self.weights is not None:
             raise BadCertificate(f"{proof.method}: counts nodes, and these have weights")
+        if type(proof) not in self.kinds:  # those found here are known; else all are asked
+            self.kinds |= {type(bound(self.graph)) for bound in self.problem.bounds.values()}
+        if type(proof) not in self.kinds:
+            raise BadCertificate(f"{proof.method}: proves nothing of {self.words}s")
         proof.check(self.graph)
         return self.problem.bound(self.graph.n, proof.lower)
 
@@ -120,6 +125,7 @@ class NamedBounds(Bounds):
         """Prove the next bound of the table."""
         if self.left:
             bound = self.left.pop(0)(self.tools.graph)
+            self.tools.kinds.add(type(bound))
             if self.best is None or bound.lower > self.best.lower:
                 self.best = bound
         return bool(self.left)

@@ -5,6 +5,7 @@ certificates/NAME.npz by code that has no part in finding solutions or bounds.
 """
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from app.bounds.certificate import BadCertificate
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.problems.problem import Problem
 from app.problems.table import make_problem
-from app.proofs.archive import from_bytes
+from app.proofs.archive import LARGEST, from_bytes
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.solve import file_name, names_apart
-from app.text import printable
+from app.text import printable, shorten
 from app.toolbox import Toolbox
+
+FARTHEST = (1 << 63) - 1  # from 0, of a bound: those of cuts may be as weak as the file says
+LONGEST = 300  # characters of what is wrong with a certificate, which may hold words of the file
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,27 @@ def _entries(path: str, problem: str) -> list[dict[str, Any]]:
     name = os.path.join(path, "result.json")
     try:
         result = json.loads(Path(name).read_text("utf-8"))
-        entries = result["instances"]
-        known = [each["name"] for each in entries if {"objective", "bound"} <= set(each)]
-        if result["problem"] != problem or len(known) != len(entries):
-            raise CaseError(f"--check {printable(name)}: is of {result['problem']}, the case of {problem}")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        entries = [_whole(entry) for entry in result["instances"]]
+        if not entries:
+            raise LookupError("a run of another task")
+        if result["problem"] != problem:
+            other = printable(str(result["problem"]))
+            raise CaseError(f"--check {printable(name)}: is of {other}, the case of {problem}")
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         said = f"no answers of a solve ({type(error).__name__})"
         raise CaseError(f"--check {printable(name)}: {said}; the folder of one would be right") from None
     return entries
+
+
+def _whole(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of a result, whose parts are what they should be. Raises where they are not."""
+    objective, bound = entry["objective"], entry["bound"]
+    for number in (objective, objective if bound is None else bound):
+        if type(number) not in (int, float) or not math.isfinite(number):
+            raise ValueError("no number")
+    if type(entry["name"]) is not str or type(entry["bound_method"] or "") is not str:
+        raise ValueError("no text")
+    return entry
 
 
 def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
@@ -96,7 +114,7 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
         return _Checked(f"{line}; no bound", False)
     certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
     side = "at least" if toolbox.sense == "minimise" else "at most"
-    if not certificate.exists():
+    if not certificate.is_file():
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     bound = _proved(str(certificate), toolbox)
     shown, gap = bound_and_gap(toolbox, value, bound)
@@ -110,9 +128,13 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
 def _proved(path: str, toolbox: Toolbox) -> int:
     """The bound that a certificate proves. Raises GraphError."""
     try:
-        return toolbox.prove(from_bytes(Path(path).read_bytes()))
+        if os.path.getsize(path) > LARGEST:
+            raise BadCertificate(f"more than {LARGEST >> 30} GB")
+        bound = toolbox.prove(from_bytes(Path(path).read_bytes()))
+        if abs(bound) > FARTHEST:
+            raise BadCertificate("a bound beyond 63 bits")
+        return bound
     except LockstepError as error:
-        raise GraphError(f"{path}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # Arrays that fit neither each other nor the graph.
+        raise GraphError(f"{path}: {shorten(printable(str(error)), LONGEST)}") from None
+    except Exception as error:  # arrays that fit neither each other nor the graph, or memory
         raise GraphError(f"{path}: not about this graph, or damaged ({type(error).__name__})") from None

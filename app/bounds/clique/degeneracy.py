@@ -150,6 +150,8 @@ class CliqueBound(Bound):
         inside = rest[rows] & rest[graph.indices]
         if self.colour.shape != (graph.n,) or (self.colour[rest] < 0).any():
             raise BadCertificate(f"{self.method}: not every node that is left has a colour")
+        if (self.colour[rest] >= graph.n).any():
+            raise BadCertificate(f"{self.method}: a colour beyond the number of nodes")
         if (self.colour[rows[inside]] == self.colour[graph.indices[inside]]).any():
             raise BadCertificate(f"{self.method}: two adjacent nodes of {graph.name} have one colour")
         heaviest = np.zeros(int(self.colour[rest].max(initial=-1)) + 1, dtype=np.int64)
@@ -163,6 +165,10 @@ class CliqueBound(Bound):
 
 def check_peeling(graph: Graph, weights: np.ndarray, least: int, peeled: np.ndarray) -> None:
     """Prove that no clique heavier than `least` holds a node of `peeled` [k]. Raises BadCertificate."""
+    if len(peeled) and not 0 <= peeled.min() <= peeled.max() < graph.n:
+        raise BadCertificate(f"{graph.name}: a peeled node is not in it")
+    if len(np.unique(peeled)) < len(peeled):
+        raise BadCertificate(f"{graph.name}: a node is peeled twice")
     place = np.full(graph.n, graph.n, dtype=np.int64)
     place[peeled] = np.arange(len(peeled))
     rows = graph.row_of()

@@ -1,18 +1,20 @@
 """Packing: a lower bound from edges, odd cycles and cliques whose values fit the weights of the nodes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from app.bounds.certificate import BadCertificate, Bound, exact_sum, has_edges
+from app.bounds.certificate import BadCertificate, Bound, cuts_up, edge_table, exact_sum
 from app.bounds.cover.kernels import fill_packing
 from app.graphs.graph import Graph
 
 ONE = 1 << 20  # the usual denominator
 LARGEST = 1 << 52  # weights and their sums in units of 1/denominator stay exact in float64
 FULL = 1 << 62  # of sums of int64
+PIECE = 1 << 22  # edges looked up together
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ class Packing(Bound):
     def check(self, graph: Graph) -> None:
         """Prove the bound from the graph's edges and the values. Raises BadCertificate."""
         columns, value = self.columns, self.value
-        if columns.ptr[0] != 0 or columns.ptr[-1] != len(columns.nodes) or (columns.sizes < 2).any():
+        if not cuts_up(columns.ptr, len(columns.nodes)) or (columns.sizes < 2).any():
             raise BadCertificate(f"{self.method}: a column of the witness has fewer than two nodes")
         if not len(columns) == len(columns.ptr) - 1 == len(value):
             raise BadCertificate(f"{self.method}: {len(value)} values for {len(columns)} columns")
@@ -132,12 +134,18 @@ class Packing(Bound):
         _check_distinct(self.method, columns)
         if not columns.sizes[~columns.clique].all() or (columns.sizes[~columns.clique] % 2 == 0).any():
             raise BadCertificate(f"{self.method}: a cycle of even length")
-        u, v = _claimed_edges(columns)
-        absent = np.flatnonzero(~has_edges(graph, u, v))
-        if len(absent):
+        largest = int(columns.sizes[columns.clique].max(initial=0))
+        if largest * (largest - 1) // 2 > graph.edges:
             raise BadCertificate(
-                f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}"
+                f"{self.method}: a clique of {largest} nodes has more edges than {graph.name}"
             )
+        has_edges = edge_table(graph)
+        for u, v in _claimed_edges(columns):
+            absent = np.flatnonzero(~has_edges(u, v))
+            if len(absent):
+                raise BadCertificate(
+                    f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}"
+                )
         if (value < 0).any() or self.one < 1:
             raise BadCertificate(f"{self.method}: a value is negative")
         weights = np.ones(graph.n, dtype=np.int64) if self.weights is None else self.weights
@@ -163,21 +171,18 @@ def _check_distinct(method: str, columns: Columns) -> None:
         raise BadCertificate(f"{method}: a node is twice in a column")
 
 
-def _claimed_edges(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """Ends [m] of the edges that the columns claim: every two nodes of a clique, next ones of a cycle."""
-    sizes, first = columns.sizes, columns.ptr[:-1]
-    u, v = [], []
-    for size in np.unique(sizes[columns.clique]).tolist():
-        rows = columns.nodes[first[columns.clique & (sizes == size)][:, None] + np.arange(size)]
-        a, b = np.triu_indices(size, 1)
-        u.append(rows[:, a].reshape(-1))
-        v.append(rows[:, b].reshape(-1))
-    for size in np.unique(sizes[~columns.clique]).tolist():
-        rows = columns.nodes[first[~columns.clique & (sizes == size)][:, None] + np.arange(size)]
-        u.append(rows.reshape(-1))
-        v.append(np.roll(rows, -1, axis=1).reshape(-1))
-    none = np.zeros(0, dtype=np.int64)
-    return np.concatenate([none, *u]).astype(np.int64), np.concatenate([none, *v]).astype(np.int64)
+def _claimed_edges(columns: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Ends [m] of the edges that the columns claim, some columns at a time: every two nodes of a clique, next
+    ones of a cycle.
+    """
+    for kind in (columns.clique, ~columns.clique):
+        for size in np.unique(columns.sizes[kind]).tolist():
+            around = np.arange(size), np.roll(np.arange(size), -1)
+            a, b = np.triu_indices(size, 1) if kind is columns.clique else around
+            first = columns.ptr[:-1][kind & (columns.sizes == size)]
+            for part in np.array_split(first, len(first) * len(a) // PIECE + 1):
+                rows = columns.nodes[part[:, None] + np.arange(size)].astype(np.int64)
+                yield rows[:, a].reshape(-1), rows[:, b].reshape(-1)
 
 
 def proved_by(n: int, columns: Columns, value: np.ndarray, one: int) -> int:

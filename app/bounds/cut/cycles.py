@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate, Proof
+from app.bounds.certificate import BadCertificate, Proof, cuts_up, exact_sum
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
@@ -60,10 +60,10 @@ class CycleCertificate(Proof):
     def _check_sizes(self, graph: Graph, weights: np.ndarray) -> None:
         """The arrays belong together, and no sum of them leaves 63 bits."""
         ptr, cycles = self.ptr, len(self.values)
-        lengths = len(ptr) == cycles + 1 and len(self.nodes) == len(self.over) == ptr[-1]
-        if not lengths or ptr[0] != 0 or (np.diff(ptr) < 0).any() or (self.over > 1).any():
+        lengths = len(ptr) == cycles + 1 and len(self.nodes) == len(self.over)
+        if not lengths or not cuts_up(ptr, len(self.nodes)) or (self.over > 1).any():
             raise BadCertificate(f"{self.method}: the witness's arrays do not belong together")
-        if (self.values < 0).any() or sum(self.values.tolist()) >= MOST_VALUE:
+        if (self.values < 0).any() or exact_sum(self.values) >= MOST_VALUE:
             raise BadCertificate(f"{self.method}: a cycle has a negative value, or all have too much")
         largest = int(np.abs(weights).max(initial=0))
         if not 0 <= self.places < 62 or largest << self.places >= MOST_VALUE:
@@ -101,7 +101,8 @@ def _dual(
 
     weights  [nnz] int64 of the entries of the graph     entries [ptr[k]] int64 of the cycles' edges
     """
-    total = sum((values * (_counts(ptr, over) - 1)).tolist())  # Python's integers do not overflow
+    counts = (_counts(ptr, over) - 1).tolist()
+    total = sum(y * count for y, count in zip(values.tolist(), counts))  # Python's integers do not overflow
     each = np.repeat(values, np.diff(ptr))
     twins = entry_of(graph, graph.indices[entries], graph.row_of()[entries])
     loads = np.zeros(len(weights), dtype=np.int64)

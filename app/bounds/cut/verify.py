@@ -100,8 +100,8 @@ class TriangleCertificate(Proof):
         """True only where W - D + Diag(y) is proved positive semidefinite."""
         n, one = graph.n, 2 ** max(self.places, 0)
         most = one * int(np.abs(weights).max(initial=0)) + sum(self.g.tolist())
-        if n * n > ROOM or self.places < 0 or most > FULL:
-            return False  # too large
+        if n * n > ROOM or self.places < 0 or most > FULL or (self.y < 0).any():
+            return False  # too large, or not semidefinite
         matrix = np.zeros((n, n), dtype=np.int64)
         i, j, k, kind = self.triangles.T
         signs = np.array(KIND_SIGNS)[kind]
@@ -152,8 +152,10 @@ def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, plac
 
     weights  [nnz] int64, aligned with graph.indices; y [n] int64
     """
+    if (y < 0).any():
+        return False  # the diagonal of a semidefinite matrix is not; and |-2^63| is no int64
     scale = 2.0**-places
-    sizes = (np.abs(y).max(initial=0), math.ldexp(float(np.abs(weights).max(initial=0)), places))
+    sizes = (y.max(initial=0), math.ldexp(float(np.abs(weights).max(initial=0)), places))
     band, order = factor_size(graph)
     if max(sizes) >= LARGEST or (band + 1) * graph.n > ROOM:
         return False  # not exact in float64, or too large

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.bounds.certificate import BadCertificate, Bound
 from app.bounds.tour.tree_check import minimum_tree_weight
-from app.graphs.metric import Metric
+from app.graphs.metric import MOST_TABLE_POINTS, Metric
 from app.native import tour as native
 
 SCALE = 1024  # node weights are multiples of 1/SCALE
@@ -43,6 +43,8 @@ class OneTree(Bound):
         n = metric.n
         if self.pi.shape != (n,) or self.pi.dtype != np.int64 or not 0 <= self.special < max(n, 1):
             raise BadCertificate(f"{self.method}: not every node of {metric.name} has a weight")
+        if self.tree is None and n > MOST_TABLE_POINTS:
+            raise BadCertificate(f"{self.method}: {n} points have too many edges to be proved without a tree")
         if n and int(np.abs(self.pi.astype(object)).max()) > LARGEST_PI:
             raise BadCertificate(f"{self.method}: a node weight beyond {LARGEST_PI}")
         proved = trivial_bound(metric) if n < SHORTEST else rounded_up(self._value(metric))

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.certificate import BadCertificate, Bound, exact_sum
+from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
 from app.bounds.tour.cuts import Cuts
-from app.graphs.metric import Metric
+from app.bounds.tour.one_tree import SHORTEST
+from app.graphs.metric import MOST_TABLE_POINTS, Metric
 
 LARGEST = 1 << 52  # of a city's value, and of the sum of those of cuts
 MOST_OF_SETS = 1 << 58  # of the sum over the sets of all cuts
 MOST_PLACES = 24
+MOST_KEPT = 200  # edges for each city that tours below `left_out_by` may have
 PIECE = 1 << 20  # pairs of cities looked at together
 
 Split = tuple[tuple[int, int], int]  # of a divided case: its edge, the number of its first child
+Fixed = tuple[tuple[int, int], bool, "Fixed"] | None  # an edge, whether a case's tours have it; the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,10 @@ class _Proof:
 
     def __init__(self, tree: CutTree, metric: Metric) -> None:
         self.tree, self.metric, self.n = tree, metric, metric.n
+        if metric.n < SHORTEST:
+            raise tree.refuse(f"tours of {metric.n} points are no cycles")
+        if metric.n > MOST_TABLE_POINTS:
+            raise tree.refuse(f"{metric.n} points have too many edges")
         if not 0 <= tree.places <= MOST_PLACES:
             raise tree.refuse(f"values in multiples of 2^-{tree.places}")
         self.member = self._sets()
@@ -108,10 +115,13 @@ class _Proof:
         if tree.left_out_by is None:
             return -(-bound // one)
         self._keep_edges(bound)
-        least, waiting, seen = tree.left_out_by, [(0, ())], 0
+        least, seen = tree.left_out_by, 0
+        waiting: list[tuple[int, Fixed]] = [(0, None)]
         while waiting:
             case, fixed = waiting.pop()
             seen += 1
+            if seen > len(tree.splits):
+                raise tree.refuse("a case that two others have below them")
             if tree.splits[case] is None:
                 least = min(least, -(-self._case(tree.values[case], fixed) // one))
             else:
@@ -122,7 +132,7 @@ class _Proof:
         """[s, n] int64: 1 where a city is a member."""
         tree = self.tree
         _check_lists(tree, tree.set_ptr, tree.set_nodes, self.n, "set")
-        sizes = np.diff(tree.set_ptr)
+        sizes = self._sizes = np.diff(tree.set_ptr)
         ones = np.ones(len(tree.set_nodes), dtype=np.int64)
         matrix = sp.csr_array((ones, tree.set_nodes, tree.set_ptr), shape=(len(sizes), self.n), copy=True)
         matrix.sum_duplicates()
@@ -137,6 +147,8 @@ class _Proof:
         sizes = np.diff(tree.cut_ptr)
         for cut in np.flatnonzero(sizes > 1).tolist():
             handle, *teeth = tree.cut_sets[tree.cut_ptr[cut] : tree.cut_ptr[cut + 1]].tolist()
+            if self._sizes[teeth].sum() > self.n:
+                raise tree.refuse(f"cut {cut} is no comb: its teeth have more than all cities")
             inside = set(self._members(handle))
             sets = [set(self._members(tooth)) for tooth in teeth]
             apart = len(set().union(*sets)) == sum(map(len, sets))
@@ -158,6 +170,8 @@ class _Proof:
             raise tree.refuse(f"a city's value beyond {LARGEST}")
         if values.y.shape != values.cuts.shape or (values.cuts < 0).any() or (values.cuts >= known).any():
             raise tree.refuse("a value of an unknown cut")
+        if len(values.cuts) > known:
+            raise tree.refuse("more values than cuts")
         if (values.y < 0).any() or sum(values.y.tolist()) > LARGEST:
             raise tree.refuse("a cut has a negative value, or all have too much")
         sizes = np.diff(tree.cut_ptr)
@@ -197,6 +211,8 @@ class _Proof:
         for i, j, reduced in self._all_edges(tree.root):
             kept = reduced <= most
             pieces.append(np.column_stack([i[kept], j[kept]]))
+            if sum(map(len, pieces)) > MOST_KEPT * self.n:
+                raise tree.refuse(f"a length of {tree.left_out_by} leaves out too few edges")
         self.i, self.j = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]).T
         self.cost = self.metric.between(self.i, self.j) << tree.places
         self.place = {edge: at for at, edge in enumerate(zip(self.i.tolist(), self.j.tolist()))}
@@ -205,26 +221,25 @@ class _Proof:
             abs(columns[:, self.i] - columns[:, self.j])
         )  # [s, edges] 1: the edge leaves
 
-    def _case(self, values: Duals | None, fixed: tuple[tuple[int, int, bool], ...]) -> int:
+    def _case(self, values: Duals | None, fixed: Fixed) -> int:
         """The bound of a case, in multiples of 2^-places."""
         if values is None:
             raise self.tree.refuse("a case without values")
         weights = self._weights(values)
         reduced = self.cost - values.pi[self.i] - values.pi[self.j] - self.left.T @ weights
         counted = np.minimum(reduced, 0)
-        for i, j, with_edge in fixed:
-            at = self.place[i, j]
+        while fixed is not None:
+            edge, with_edge, fixed = fixed
+            at = self.place[edge]
             counted[at] = reduced[at] if with_edge else 0
         return self._constant(values) + exact_sum(counted)
 
-    def _below(
-        self, case: int, fixed: tuple[tuple[int, int, bool], ...]
-    ) -> list[tuple[int, tuple[tuple[int, int, bool], ...]]]:
+    def _below(self, case: int, fixed: Fixed) -> list[tuple[int, Fixed]]:
         """The two cases of an edge: every tour of this case falls into one of them."""
-        (i, j), child = self.tree.splits[case]
-        if (i, j) not in self.place or not case < child < len(self.tree.splits) - 1:
+        edge, child = self.tree.splits[case]
+        if edge not in self.place or not case < child < len(self.tree.splits) - 1:
             raise self.tree.refuse(f"case {case} has no two cases below it")
-        return [(child + with_edge, (*fixed, (i, j, bool(with_edge)))) for with_edge in (0, 1)]
+        return [(child + with_edge, (edge, bool(with_edge), fixed)) for with_edge in (0, 1)]
 
 
 def _lists(lists: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -235,6 +250,6 @@ def _lists(lists: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.
 
 def _check_lists(tree: CutTree, ptr: np.ndarray, entries: np.ndarray, most: int, word: str) -> None:
     """Whether ptr cuts the entries, all from 0 to before `most`, into lists that are not empty."""
-    whole = len(ptr) and ptr[0] == 0 and ptr[-1] == len(entries) and (np.diff(ptr) > 0).all()
+    whole = cuts_up(ptr, len(entries)) and (np.diff(ptr) > 0).all()
     if not whole or (entries < 0).any() or (entries >= most).any():
         raise tree.refuse(f"an empty {word}, or one with unknown entries")

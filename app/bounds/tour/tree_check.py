@@ -17,6 +17,7 @@ from app.graphs.metric import Metric
 
 BOX_POINTS = 4  # of a smallest box, about
 AT_ONCE = 1 << 14  # points whose boxes are looked at together
+MOST_PAIRS = 1 << 21  # of them and boxes
 MIXED = -1
 
 
@@ -101,11 +102,20 @@ class _Boxes:
         inside = [self._one_label(label[self.order], cuts[:-1]) for cuts in self.cuts]
         asked = self.order[limit[self.order] > self._clear[self.order]]
         for lo in range(0, len(asked), AT_ONCE):
-            node, box = self._near(asked[lo : lo + AT_ONCE], inside, label, limit)
-            if self._lighter(node, box, label, limit):
+            if self._any_of(asked[lo : lo + AT_ONCE], inside, label, limit):
                 return True
         self._clear[asked] = limit[asked]
         return False
+
+    def _any_of(
+        self, points: np.ndarray, inside: list[np.ndarray], label: np.ndarray, limit: np.ndarray
+    ) -> bool:
+        """any_lighter of some points: of fewer at a time where they are near too many boxes."""
+        pairs = self._near(points, inside, label, limit)
+        if pairs is not None:
+            return self._lighter(*pairs, label, limit)
+        halves = np.array_split(points, 2)
+        return any(self._any_of(half, inside, label, limit) for half in halves)
 
     @staticmethod
     def _one_label(labels: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -115,10 +125,15 @@ class _Boxes:
 
     def _near(
         self, node: np.ndarray, inside: list[np.ndarray], label: np.ndarray, limit: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs of a point and a smallest box that may hold an end of a lighter edge."""
-        box = np.zeros(len(node), dtype=np.int64)
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The pairs of a point and a smallest box that may hold an end of a lighter edge.
+
+        None: more than MOST_PAIRS, of several points
+        """
+        box, points = np.zeros(len(node), dtype=np.int64), len(node)
         for level in range(self.depth + 1):
+            if len(node) > MOST_PAIRS and points > 1:
+                return None
             place = self.metric.points[node]
             apart = np.maximum(np.maximum(self.low[level][box] - place, place - self.high[level][box]), 0)
             length = rounded_length(self.metric.kind, apart[:, 0], apart[:, 1])

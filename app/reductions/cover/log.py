@@ -61,10 +61,10 @@ def entries(log: np.ndarray) -> Iterator[tuple[int, list[int]]]:
 
 def parsed(log: np.ndarray) -> Iterator[tuple[int, list[int], bool]]:
     """(rule, words, whole) of every entry of a log that may be damaged; one that is not whole is the last."""
-    words, at = np.asarray(log).tolist(), 0
+    words, at = np.asarray(log), 0
     while at < len(words):
-        rule, length = (*words[at : at + 2], -1)[:2]
-        entry = words[at + 2 : at + 2 + max(length, 0)]
+        rule, length = (*words[at : at + 2].tolist(), -1)[:2]
+        entry = words[at + 2 : at + 2 + max(length, 0)].tolist() if length <= len(words) else []
         yield rule, entry, 0 < length == len(entry)
         at += 2 + len(entry) if 0 < length == len(entry) else len(words)
 

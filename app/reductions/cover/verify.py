@@ -5,7 +5,7 @@ of each step whether the nodes it names satisfy what its rule demands. What rema
 that offset + bound of the kernel bounds every cover of the graph without trust in the code that reduced it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -133,9 +133,9 @@ class _Replay:
         _require(bool(self.near.get(v)), f"{v} has no edge left")
         return self.near[v]
 
-    def pairs_adjacent(self, nodes: Sequence[int]) -> list[bool]:
+    def pairs_adjacent(self, nodes: Sequence[int]) -> Iterator[bool]:
         """For each pair of nodes, whether it is an edge."""
-        return [w in self.near[u] for u, w in combinations(nodes, 2)]
+        return (w in self.near[u] for u, w in combinations(nodes, 2))
 
     def total(self, nodes: Sequence[int]) -> int:
         """The sum of the nodes' weights."""
@@ -242,9 +242,9 @@ def _check_transfer(r: _Replay, v: int, *heavy: int) -> None:
 
 def _check_fold(r: _Replay, v: int, *near: int) -> None:
     _all_neighbours(r, v, near)
-    _require(not any(r.pairs_adjacent(near)), f"neighbours of {v} are adjacent")
     total, least = r.total(near), min(r.weight[u] for u in near)
     _require(total - least <= r.weight[v] < total, f"{v} weighs {r.weight[v]}, its neighbours {total}")
+    _require(not any(r.pairs_adjacent(near)), f"neighbours of {v} are adjacent")
     r.cover(v)
     x, *others = near
     for y in others:
