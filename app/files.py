@@ -2,12 +2,20 @@
 
 import os
 import stat
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
 from app.errors import CaseError
 from app.text import printable, shorten
+
+
+def packed_as_numpy_packs(archive: zipfile.ZipFile) -> bool:
+    """Whether no member is packed so that Python unpacks more of it at once than its stated size."""
+    return all(
+        info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()
+    )
 
 
 @contextmanager

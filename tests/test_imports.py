@@ -69,7 +69,7 @@ ONLY = {
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
     "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "proofs", "rng", "toolbox"},
     "problems": {"graphs", "errors", "numerics", "reductions", "bounds", "search", "rng", "toolbox"},
-    "proofs": {"bounds", "reductions", "toolbox"},
+    "proofs": {"bounds", "files", "reductions", "toolbox"},
 }
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),

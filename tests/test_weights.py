@@ -205,6 +205,17 @@ def test_altered_members(saved, change, message):
     assert message in refused(saved)
 
 
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_bytes_packed_in_another_way(saved, packed):
+    """Python unpacks more of them than the size that the file states, which is all that is looked at."""
+    with zipfile.ZipFile(saved) as given:
+        members = {name: given.read(name) for name in given.namelist()}
+    with zipfile.ZipFile(saved, "w", packed) as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+    assert "packed in another way" in refused(saved)
+
+
 class Payload:
     """Creates a file when unpickled."""
 

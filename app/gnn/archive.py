@@ -10,7 +10,7 @@ import numpy as np
 
 from app.comm.guard import digest
 from app.errors import GraphError
-from app.files import placed
+from app.files import packed_as_numpy_packs, placed
 from app.graphs.formats.source import shown
 
 FORMAT = 1
@@ -43,6 +43,8 @@ def load_archive(path: str, kind: str) -> tuple[dict[str, np.ndarray], dict[str,
         with zipfile.ZipFile(path) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise GraphError(f"{path}: more than {LARGEST} bytes; a weights.npz of Lockstep is small")
+            if not packed_as_numpy_packs(archive):
+                raise GraphError(f"{path}: packed in another way than a weights.npz of Lockstep")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         manifest = json.loads(arrays.pop("manifest").tobytes())

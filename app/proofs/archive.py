@@ -25,6 +25,7 @@ from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
+from app.files import packed_as_numpy_packs
 from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
@@ -32,7 +33,6 @@ from app.toolbox import Bounds
 FORMAT = 1
 LARGEST = 4 << 30  # bytes of one file, unpacked
 LARGEST_TREE = 128 << 20  # and of its JSON, which takes far more where it is read
-PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # of others more is unpacked than is asked for
 TREE = "proof"  # the array that holds the JSON
 
 
@@ -134,7 +134,7 @@ def from_bytes(content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise BadCertificate(f"more than {LARGEST >> 30} GB")
-            if not {info.compress_type for info in archive.infolist()} <= PACKED:
+            if not packed_as_numpy_packs(archive):
                 raise BadCertificate("packed in another way than NumPy packs")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
