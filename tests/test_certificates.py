@@ -588,7 +588,7 @@ def test_what_does_not_hold_is_named(tmp_path):
     path.write_text("\n".join([*lines, *(str(v) for v in range(40) if str(v) not in lines)]) + "\n")
     refused("where result.json says")
     path.unlink()
-    refused("No such file")
+    refused("no such file; a run with output.solutions = true would be right")
     certificate = copied() / "certificates" / f"{names[1]}.npz"
     shutil.copy(other / "certificates" / f"{names[0]}.npz", certificate)
     refused(f"{names[1]}.npz: ")

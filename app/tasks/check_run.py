@@ -102,6 +102,8 @@ def _whole(entry: dict[str, Any]) -> dict[str, Any]:
 def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
     """One answer. Raises GraphError where it does not hold."""
     path = str(folder / "solution" / f"{file_name(entry['name'])}.txt")
+    if not os.path.isfile(path):
+        raise GraphError(f"{path}: no such file; a run with output.solutions = true would be right")
     solution = problem.read(path, whole.held_ids())
     if (fault := toolbox.fault(solution)) is not None:
         raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
