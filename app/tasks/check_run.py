@@ -101,30 +101,34 @@ def _whole(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
     """One answer. Raises GraphError where it does not hold."""
-    path = str(folder / "solution" / f"{file_name(entry['name'])}.txt")
-    if not os.path.isfile(path):
+    value = _value(folder / "solution" / f"{file_name(entry['name'])}.txt", problem, whole, toolbox, entry)
+    line = f"{entry['name']}: a feasible {toolbox.words}, objective {in_unit(toolbox, value)}"
+    if entry["bound"] is None:
+        return _Checked(f"{line}; no bound", False)
+    certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
+    least = toolbox.sense == "minimise"
+    side = "at least" if least else "at most"
+    if not certificate.is_file():
+        return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
+    shown, gap = bound_and_gap(toolbox, value, _proved(str(certificate), toolbox))
+    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else f"gap {100 * gap:.2f} %")
+    if shown >= entry["bound"] if least else shown <= entry["bound"]:
+        return _Checked(line, True)
+    return _Checked(f"{line}; {side} {entry['bound']} rests on a search ({entry['bound_method']})", False)
+
+
+def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> int:
+    """What the solution of a file is worth. Raises GraphError where it is not what the entry says."""
+    if not path.is_file():
         raise GraphError(f"{path}: no such file; a run with output.solutions = true would be right")
-    solution = problem.read(path, whole.held_ids())
+    solution = problem.read(str(path), whole.held_ids())
     if (fault := toolbox.fault(solution)) is not None:
         raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)
     found, said = in_unit(toolbox, value), entry["objective"]
     if found != said:
         raise GraphError(f"{path}: has an objective of {found}, where result.json says {said}")
-    line = f"{entry['name']}: a feasible {toolbox.words}, objective {found}"
-    if entry["bound"] is None:
-        return _Checked(f"{line}; no bound", False)
-    certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
-    side = "at least" if toolbox.sense == "minimise" else "at most"
-    if not certificate.is_file():
-        return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
-    bound = _proved(str(certificate), toolbox)
-    shown, gap = bound_and_gap(toolbox, value, bound)
-    proved = shown >= entry["bound"] if toolbox.sense == "minimise" else shown <= entry["bound"]
-    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else f"gap {100 * gap:.2f} %")
-    if not proved:
-        line += f"; {side} {entry['bound']} rests on a search ({entry['bound_method']})"
-    return _Checked(line, proved)
+    return value
 
 
 def _proved(path: str, toolbox: Toolbox) -> int:
