@@ -37,13 +37,22 @@ from app.graphs.nodes.memory import (
 )
 from app.graphs.points import stream_of_metric
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted, with_shared_blocks
+from app.partition.load import (
+    Loaded,
+    cut_of_terms,
+    load_stream,
+    ordered,
+    read_paths,
+    weighted,
+    with_shared_blocks,
+)
 from app.partition.nodes import deal_node_table, with_random_splits
 from app.problems.table import WEIGHED, make_problem
 from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
+from app.rl.weights import trained_for
 from app.tasks.classify import classify_nodes, gather_predictions, gather_probabilities, saved_of
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -164,7 +173,8 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
-    of nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
+    of nodes, maxcut and tsp of edges, qubo of edges and loops. What is lost of weights is a Python warning:
+    they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
@@ -174,14 +184,18 @@ def solve(
                EUC_2D) only where they are integers, or symmetric distances: [n, n], or the edge attributes
                `weight` of a complete NetworkX graph. Those that are no whole numbers are kept to 10^-7 of
                the largest
-    problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
+               For qubo a square matrix Q, whose function is x^T Q x, or terms: a list of (i, j, c), a mapping
+               {(i, j): c}, a NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j
+    problem    mvc (the default), mis, mds, clique, maxcut, qubo or tsp; the same as problem.name of the
+               settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
                None: the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of
                the file that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
-               DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0
+               DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
+               qubo: variables that are 1, as `nodes` of the answer, and variables that are 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -345,6 +359,7 @@ def _loaded(
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
         if group.size > 1 and not isinstance(graph, str):
             found = {"graph": "in memory", **digests_of_stream(source, labels)}
+        source = None if source is None else cut_of_terms(source, case)
     check_given(group, found)
     if isinstance(graph, str):
         item = read_paths(group, case.graph, [graph], case)
@@ -426,9 +441,9 @@ def _policy(context: Context, weights: str | TrainedPolicy) -> Policy:
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     """A trained policy on this group's device. Raises CaseError where it is another problem's."""
     name = context.case.problem.name
-    if trained.problem != name:
+    if trained_for(trained.problem) != trained_for(name):
         raise CaseError(f"weights: trained for {trained.problem!r}, not for {name!r}, the problem")
-    net = QNetwork(trained.policy, make_problem(trained.problem))
+    net = QNetwork(trained.policy, make_problem(name))
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)
     return Policy(net, params, "trained from Python", trained.digest)

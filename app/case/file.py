@@ -279,6 +279,8 @@ def _last_source_wins(data: dict[str, Any], places: Places) -> None:
         from_file = [key for key in ("path", "generator") if places.get((*keys, key)) != COMMAND_LINE]
         if len(from_file) == 1:
             table[from_file[0]] = ""
+        if from_file == ["generator"] and places.get((*keys, "edge_weights")) != COMMAND_LINE:
+            table.pop("edge_weights", None)  # those that the generator would have drawn
 
 
 # --------------------------------------------------------------------------------

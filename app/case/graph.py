@@ -19,6 +19,7 @@ class GraphCase(Table, frozen=True):
             "metis",
             "dimacs",
             "gset",
+            "qubo",
             "npz",
             "networkx",
             "tsplib",

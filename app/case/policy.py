@@ -16,7 +16,8 @@ class ProblemCase(Table, frozen=True):
         about(
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
             "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves "
-            "that last; tsp: travelling salesman"
+            "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
+            "loops of the graph are the terms; tsp: travelling salesman"
         ),
     ] = "mvc"
 

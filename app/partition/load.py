@@ -11,11 +11,12 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError
+from app.errors import CaseError, GraphError
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
+from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
@@ -73,6 +74,20 @@ class Loaded:
 EVERY = slice(None)
 
 
+def is_quadratic(case: Case) -> bool:
+    """Whether the graphs of a case hold the terms of quadratic functions."""
+    return case.problem.name in QUADRATIC
+
+
+def cut_of_terms(stream: EdgeStream, case: Case) -> EdgeStream:
+    """What a case solves of a stream: the edges as they are, or the cut that its terms stand for."""
+    if is_quadratic(case):
+        return as_cut(stream)
+    if stream.format == "qubo" and case.run.task != "classify":
+        raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
+    return stream
+
+
 def count_graphs(table: GraphCase) -> int:
     """How many graphs a table names."""
     files = 1 if isinstance(table.path, str) else len(table.path)
@@ -99,7 +114,8 @@ def load_graphs(
         loaded += recut_all(group, [item], model)
     if generated:
         limit = int(case.memory.max_decompressed_gb * 1e9)
-        made = generate_set(group, table, case.seed, purpose, limit, generated)
+        terms = is_quadratic(case)
+        made = generate_set(group, table, case.seed, purpose, limit, generated, terms)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model, case.parallel.partition)
     return loaded
@@ -169,17 +185,19 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
 
 def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
     """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call."""
-    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9))
+    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case)
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
+    read_as += ("terms",) if is_quadratic(case) else ()
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
         built = build(group, source, 0, None, case.parallel.partition, parts, table.neighbours)
         origin = "file"
-        refuse_unwanted(built, table.self_loops, table.duplicates)
+        if not is_quadratic(case):
+            refuse_unwanted(built, table.self_loops, table.duplicates)
         cache.keep(built)
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
@@ -194,10 +212,14 @@ def _undirected(table: GraphCase, graph: Graph) -> list[str]:
     return [f"{said}: its edges count in both directions"]
 
 
-def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple[EdgeStream | None, bool]:
+def _open(
+    group: Group, table: GraphCase, paths: list[str], limit: int, case: Case | None = None
+) -> tuple[EdgeStream | None, bool]:
     """The stream of a file on rank 0, and on all ranks where every rank finds the same file and it has parts.
 
     paths     several: the stream of their union, which has no parts
+    limit     bytes of packed text
+    case      what is solved of it; None: the graph itself
 
     returns   stream or None; True: all ranks have it
     Ranks     all call
@@ -207,6 +229,7 @@ def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
             source = unite(found, directions=table.neighbours != "both")
+            source = source if case is None else cut_of_terms(source, case)
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
     if group.rank > 0:
@@ -243,11 +266,13 @@ def generate_set(
     purpose: str,
     limit: int = Limits.decompressed,
     numbers: list[int] | None = None,
+    terms: bool = False,
 ) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
 
     limit     bytes of a packed file that degrees are taken from
     numbers   of the graphs to make, the same as in the whole set; None: all
+    terms     their edges are those of quadratic functions, which become cuts
 
     Ranks     all call
     """
@@ -263,10 +288,11 @@ def generate_set(
     found = degrees_of_file(group, case.degrees_of, limit) if takes_file else None
 
     def make(number: int) -> Any:
-        return generated(case, number, int(sizes[number]), int(seeds[number]), found)
+        drawn = generated(case, number, int(sizes[number]), int(seeds[number]), found)
+        return as_cut(drawn) if terms else drawn
 
     makers = [partial(make, i) for i in numbers]
-    made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)
+    made = share_blocks(group, int(sizes.max()) + terms, makers, case.generator in BY_PARTS and not terms)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 

@@ -96,6 +96,7 @@ class _Cut:
     baselines: ClassVar = CUT_BASELINES
     bounds: ClassVar = {}
     complemented = False
+    unit_share = 1.0  # the objective is a whole number of so many units of the weights
     known = False
 
     def rest(self, n: int) -> int:
@@ -113,6 +114,10 @@ class _Cut:
     def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
         """The nodes that the best state has on the other side."""
         return chosen_at >= 0
+
+    def canonical(self, solution_all: np.ndarray) -> np.ndarray:
+        """The solution as it is."""
+        return solution_all
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """None: any two sides are a cut."""

@@ -220,6 +220,10 @@ class Problem(Protocol):
         """
         ...
 
+    def canonical(self, solution_all: np.ndarray) -> np.ndarray:
+        """Of all solutions that mean the same as a solution [n], the one that is told."""
+        ...
+
     def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
         """What the held rows add to the objective of a solution [n] bool; not by way of `objective`."""
         ...

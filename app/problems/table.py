@@ -1,12 +1,14 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.graphs.quadratic import QUADRATIC
 from app.problems.clique import MaximumClique
 from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
+from app.problems.qubo import Qubo
 from app.problems.tsp import TravellingSalesman
 
 PROBLEMS = {
@@ -16,13 +18,20 @@ PROBLEMS = {
     "clique": MaximumClique,
     "maxcut": MaxCut,
     "maxcut_once": MaxCutOnce,
+    "qubo": Qubo,
     "tsp": TravellingSalesman,
 }
-# The weights that objectives count.
+# The weights that objectives count; terms: of edges and of loops.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
+    **dict.fromkeys(QUADRATIC, "terms"),
 }
+
+
+def counted_by(name: str) -> str:
+    """What has the weights that a problem counts, for a message."""
+    return {"terms": "edges and loops"}.get(WEIGHED[name], WEIGHED[name])
 
 
 def make_problem(name: str) -> Problem:

@@ -72,7 +72,8 @@ class SidesEnv:
     def value(self) -> float:
         """The objective of the best state so far."""
         best = self.problem.objective(self.chosen, self.totals)
-        return best if self.weights.unit == 1 else best * self.weights.unit
+        unit = self.weights.unit * self.problem.unit_share
+        return best if unit == 1 else best * unit
 
     def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
         """int32 codes of own rows, those that a choice needs."""

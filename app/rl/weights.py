@@ -14,6 +14,7 @@ ARCHITECTURE = (
     "model", "features", "layers", "dimension", "head", "hidden", "shared_layers", "self_weight",
     "mean_degree", "hub_degree", "edge_weights",
 )  # fmt: skip
+ALIKE = {"qubo": "maxcut"}
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ def load_weights(path: str) -> SavedPolicy:
         return SavedPolicy(policy, manifest["problem"], arrays, manifest["digest"], note)
 
 
+def trained_for(problem: str) -> str:
+    """The problem whose weights do for a problem, too: that of the same states."""
+    return ALIKE.get(problem, problem)
+
+
 def default_weights(problem: str) -> str:
     """Path of the weights that ship for a problem. Raises GraphError where none do."""
-    path = os.path.join(os.path.dirname(__file__), "..", "weights", f"{problem}.npz")
+    path = os.path.join(os.path.dirname(__file__), "..", "weights", f"{trained_for(problem)}.npz")
     if not os.path.isfile(path):
         raise GraphError(
             f'no default weights for problem {problem!r}: set policy.weights="train" or to a file'

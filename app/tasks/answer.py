@@ -142,7 +142,7 @@ def in_unit(toolbox: Any, value: int | None) -> float | int | None:
         return value
     objective, weights = value * toolbox.unit, toolbox.weights
     decimals = None if weights is None else decimals_of(weights * toolbox.unit)
-    return objective if decimals is None else round(objective, decimals)
+    return objective if decimals is None else round(objective, decimals or None)
 
 
 def bound_and_gap(toolbox: Toolbox, best: int, bound: int | None) -> tuple[float | int | None, float | None]:

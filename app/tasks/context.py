@@ -28,10 +28,10 @@ from app.memory.room import resident_bytes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
-from app.partition.load import EVERY, Loaded, load_graphs
+from app.partition.load import EVERY, Loaded, is_quadratic, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.problem import Problem
-from app.problems.table import WEIGHED, make_problem
+from app.problems.table import WEIGHED, counted_by, make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
@@ -81,8 +81,9 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
-        counted = f"{case.problem.name} counts those of edges"
+        counted = f"{case.problem.name} counts those of {counted_by(case.problem.name)}"
         raise CaseError(f"graph.node_weights: {counted}; mvc, mis, mds or clique would be right")
+    _refuse_for_terms(case)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":
@@ -94,6 +95,18 @@ def check_names(case: Case) -> None:
     elif case.run.task == "classify":
         check_only_model(case.gnn)
         _refuse_unread_by_relations(case)
+
+
+def _refuse_for_terms(case: Case) -> None:
+    """Refuse what a graph may have and the terms of a quadratic function have not. Raises CaseError."""
+    if not is_quadratic(case):
+        return
+    for name, table in (("graph", case.graph), ("train.graphs", case.train.graphs)):
+        for key, right in (("order", "natural"), ("complement", False)):
+            if table is not None and getattr(table, key) != right:
+                shown_right = str(right).lower() if right is False else f'"{right}"'
+                said = f"the graph of {case.problem.name} holds the terms of a function"
+                raise CaseError(f"{name}.{key}: {said}; {shown_right} would be right")
 
 
 def _refuse_unread_by_relations(case: Case) -> None:

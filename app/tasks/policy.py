@@ -7,7 +7,7 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
-from app.rl.weights import default_weights, load_weights
+from app.rl.weights import default_weights, load_weights, trained_for
 from app.tasks.context import Context
 from app.tasks.train import learn, save_training
 
@@ -35,7 +35,7 @@ def find_policy(context: Context) -> Policy:
     with raise_together(context.group, "reading the weights"):
         path = default_weights(case.problem.name) if wanted == "default" else wanted
         saved = load_weights(path)
-        if saved.problem != case.problem.name:
+        if trained_for(saved.problem) != trained_for(case.problem.name):
             raise CaseError(
                 f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}"
             )

@@ -15,7 +15,7 @@ from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, with_shared_blocks
+from app.partition.load import Loaded, is_quadratic, with_shared_blocks
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED
 from app.rl.env import Environment
@@ -118,6 +118,10 @@ def introduce(context: Context, loaded: Loaded) -> None:
     dropped = {"self loops": counts.loops, "repeats": counts.repeats}
     dropped["of the other direction"] = counts.reversed
     of = ", ".join(f"{count} {what}" for what, count in dropped.items() if count)
+    if is_quadratic(context.case):
+        sizes = graph.n - 1, graph.n, graph.edges
+        log.info("%s: %d variables, as a cut of %d nodes, %d edges", graph.name, *sizes)
+        return
     log.info(
         "%s: %d nodes, %d edges (%d edge lines%s)%s", graph.name, graph.n, graph.edges, counts.lines,
         f": {of}" if of else "", ", complemented" if loaded.complemented else "",
@@ -290,7 +294,7 @@ def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
     value = int(group.sum_integers(np.array([own]))[0])
     if rollout.counted and value != rollout.objective:
         raise LockstepError(f"{loaded.graph.name}: the objective is {value}, not {rollout.objective}")
-    return solution
+    return rollout.problem.canonical(solution)
 
 
 def _compare(

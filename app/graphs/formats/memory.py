@@ -1,7 +1,7 @@
 """Graphs already in memory as edge streams: of NetworkX, SciPy, NumPy and DataFrames, and Graph objects."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -15,6 +15,7 @@ from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
 
+COUNTED = ("edges", "terms")
 LARGEST_NUMBER = (1 << 32) - 3  # of a node
 MANY, SPARSEST = 10_000_000, 100  # nodes, and beyond these nodes an edge: numbers are ids, not numbers from 0
 
@@ -44,6 +45,7 @@ def stream_of_object(
     and an edge of a directed graph go from i to j, which counts where graph.neighbours says so.
 
     counts   "edges": their weights count, so that all have one or none, and what is lost is a warning;
+             "terms": so do those of loops, and nothing is merged, so that nothing is lost by it;
              "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
     Raises GraphError for anything else.
     """
@@ -55,6 +57,8 @@ def stream_of_object(
         return _array(unmasked("graph", graph), name, counts), None
     if is_frame(graph):
         return _frame(graph, name, counts)
+    if counts == "terms" and isinstance(graph, Mapping):
+        return _mapping(graph, name)
     if _is_edges(graph):
         return _array(_edges(graph), name, counts, edges=True), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame, a list of tuples (u, v) "
@@ -143,8 +147,22 @@ def _listed(
         w = as_weights(weights, lambda i: f"edge {node(ends[i, 0])}-{node(ends[i, 1])}", said)
         said += _lost_of_parallel_edges(False, ends, w) if counts == "edges" else []
     stream = _stream(name, n, ends[:, 0], ends[:, 1], w)
-    stream.warnings += said if counts == "edges" else []
+    stream.warnings += said if counts in COUNTED else []
     return stream
+
+
+def _mapping(terms: Mapping[Any, Any], name: str) -> tuple[EdgeStream, list[Any]]:
+    """The terms {(i, j): c} of a function, and its variables in the order in which they occur."""
+    for pair in terms:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise GraphError(
+                f"graph: found the key {shown(repr(pair))}; (i, j), two variables, would be right"
+            )
+    labels = list(dict.fromkeys(label for pair in terms for label in pair))
+    number = {label: i for i, label in enumerate(labels)}
+    ends = np.array([(number[i], number[j]) for i, j in terms], dtype=np.int64).reshape(-1, 2)
+    stream = _listed(name, len(labels), ends, list(terms.values()), lambda i: labels[i], "terms")
+    return stream, labels
 
 
 def _matrix(
@@ -156,10 +174,10 @@ def _matrix(
     if not np.isfinite(weights).all():
         found = "weights beyond 3.4e38" if np.isfinite(values).all() else "NaN or infinite weights"
         raise GraphError(f"graph: the matrix holds {found}")
-    if directed:
+    if directed and counts == "edges":
         said.append("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
     stream = _stream(name, n, rows, columns, None if (weights == 1).all() else weights)
-    stream.warnings += said if counts == "edges" else []
+    stream.warnings += said if counts in COUNTED else []
     return stream
 
 
@@ -168,11 +186,11 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
     number = {label: i for i, label in enumerate(labels)}
     ends = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     said: list[str] = []
-    w = _edge_weights(graph, counts == "edges", said)
+    w = _edge_weights(graph, counts, said)
     if counts == "edges":
         said += _lost_of_parallel_edges(graph.is_multigraph(), ends, w)
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
-    stream.warnings += said if counts == "edges" else []
+    stream.warnings += said if counts in COUNTED else []
     stream.undirected = not graph.is_directed()
     own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
     if own and counts == "nodes":
@@ -180,10 +198,10 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
     return stream, labels
 
 
-def _edge_weights(graph: Any, count: bool, said: list[str]) -> np.ndarray | None:
+def _edge_weights(graph: Any, counts: str, said: list[str]) -> np.ndarray | None:
     """[m] float32 edge attributes `weight`; None where no edge has one, or not all that need not count."""
-    loop = 1  # dropped, so its weight plays no part
-    weights = [loop if u == v else d.get("weight") for u, v, d in graph.edges(data=True)]
+    count, dropped = counts in COUNTED, counts != "terms"  # a loop that is dropped plays no part
+    weights = [1 if u == v and dropped else d.get("weight") for u, v, d in graph.edges(data=True)]
     missing = sum(weight is None for weight in weights)
     if missing == len(weights) or (missing and not count):
         return None

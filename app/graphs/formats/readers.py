@@ -16,6 +16,7 @@ from app.graphs.formats.metis import read_metis
 from app.graphs.formats.named_edges import read_named_edges
 from app.graphs.formats.ogb import read_ogb
 from app.graphs.formats.ppi import read_ppi
+from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.source import Limits, Source, graph_suffix, shown
 from app.graphs.formats.text import fields_of
 from app.graphs.generators.shipped import PREFIX, read_shipped
@@ -30,6 +31,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "metis": read_metis,
     "dimacs": read_dimacs,
     "gset": read_gset,
+    "qubo": read_qubo,
     "npz": read_npz,
     "networkx": read_shipped,
     "tsplib": read_points,
@@ -42,6 +44,7 @@ SUFFIXES = {
     ".metis": "metis",
     ".mtx": "matrix_market",
     ".gset": "gset",
+    ".qubo": "qubo",
     ".npz": "npz",
     ".tsp": "tsplib",
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
@@ -120,6 +123,8 @@ def detect(path: str, limits: Limits) -> str:
     lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
     if _is_dimacs(lines):
         return "dimacs"
+    if _is_qubo(lines):
+        return "qubo"
     suffix = SUFFIXES.get(graph_suffix(path))
     return suffix or ("gset" if _is_gset(lines) else "edges")
 
@@ -140,6 +145,12 @@ def _is_dimacs(lines: list[list[bytes]]) -> bool:
     data = (fields for fields in lines if fields and not fields[0].startswith(b"c"))
     first = next(data, [])
     return len(first) == 4 and first[0] == b"p" and first[2].isdigit() and first[3].isdigit()
+
+
+def _is_qubo(lines: list[list[bytes]]) -> bool:
+    """True if the first line that is no comment begins with "p qubo"."""
+    first = next((fields for fields in lines if fields and fields[0][:1] not in (b"c", b"#")), [])
+    return first[:2] == [b"p", b"qubo"]
 
 
 def _is_gset(lines: list[list[bytes]]) -> bool:

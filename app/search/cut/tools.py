@@ -8,6 +8,7 @@ import numpy as np
 
 from app.bounds.cut.bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import Graph
 from app.proofs.kinds import CutProof
 from app.reductions.cover import verify_compiled
 from app.reductions.cut.reducer import CutKernel, CutReducer, fixed_sides, kernel_of, unit_places
@@ -26,6 +27,19 @@ LEAD = 0.1  # of what is open between the best cut and the bound
 LOG_SECONDS = 5e-6  # of the plain check of reductions, for each word of their log
 
 
+def step_of_cuts(graph: Graph, weights: np.ndarray) -> int:
+    """A whole number of which the weights of all cuts are multiples, at least 1.
+
+    Where a node changes sides, the cut changes by its whole weight less twice what is across. So that all of
+    them are multiples of whatever divides the weights at every node, and all weights doubled: in graphs whose
+    degrees are even all cuts are.
+
+    weights   [nnz] int64, in units
+    """
+    at_nodes = np.add.reduceat(np.append(weights, 0), graph.indptr[:-1]) * (graph.degrees() > 0)
+    return max(int(np.gcd(np.gcd.reduce(at_nodes), np.gcd.reduce(2 * weights))), 1)
+
+
 class CutTools(Toolbox):
     """Cuts of one graph with weighted, signed edges."""
 
@@ -36,7 +50,9 @@ class CutTools(Toolbox):
     def __init__(self, instance: Instance, problem: Any) -> None:
         self.problem = problem
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
-        self.weights, self.unit = integer_weights(self.graph)
+        self.cut_weights, self.unit = integer_weights(self.graph)
+        self.weights = self.cut_weights
+        self.step = step_of_cuts(self.graph, self.cut_weights)
         self.fixed = None
         self.kernel: CutKernel | None = None  # None: the core is the graph
         if len(instance.inside) or len(instance.outside):
@@ -62,7 +78,7 @@ class CutTools(Toolbox):
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Apply exact reductions; of nodes with given sides the core has one, on either side."""
         given = self.instance
-        self.reducer = CutReducer(self.graph, self.weights, given.inside, given.outside, given.compiled)
+        self.reducer = CutReducer(self.graph, self.cut_weights, given.inside, given.outside, given.compiled)
         self.reducer.reduce(look, most)
         used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
         if not used and self.graph.degrees().all():
@@ -85,13 +101,21 @@ class CutTools(Toolbox):
             sides[self.fixed >= 0] = self.fixed[self.fixed >= 0]
         return sides if self.kernel is None else sides[self.kernel.nodes]
 
+    def cut_of_core(self, weight: int) -> int:
+        """What a lifted cut weighs, for the weight (bound) of a cut of the core."""
+        return weight if self.kernel is None else self.kernel.value_of(weight)
+
+    def core_of_cut(self, weight: int) -> int:
+        """The inverse of cut_of_core."""
+        return weight if self.kernel is None else self.kernel.value_in(weight)
+
     def value_of_core(self, value: int) -> int:
-        """What a lifted cut is worth, for the value (bound) of a cut of the core."""
-        return value if self.kernel is None else self.kernel.value_of(value)
+        """A cut is worth its weight."""
+        return self.cut_of_core(value)
 
     def core_value(self, value: int) -> int:
         """The inverse of value_of_core."""
-        return value if self.kernel is None else self.kernel.value_in(value)
+        return self.core_of_cut(value)
 
     @property
     def _core_fixed(self) -> np.ndarray | None:
@@ -101,7 +125,7 @@ class CutTools(Toolbox):
     def value(self, solution: np.ndarray) -> int:
         """The weight between the sides, in units."""
         crossing = solution[self.graph.row_of()] != solution[self.graph.indices]
-        return int(self.weights[crossing].sum()) // 2
+        return int(self.cut_weights[crossing].sum()) // 2
 
     def fault(self, solution: np.ndarray) -> str | None:
         """Every split is a cut; a fixed node may be on the wrong side."""
@@ -138,17 +162,21 @@ class CutTools(Toolbox):
         witness = proof.witness
         if proof.log is None:
             witness.check(self.graph)
-            return witness.upper
-        given, places = self.instance, unit_places(self.weights)
+            return self.attainable(witness.upper)
+        given, places = self.instance, unit_places(self.cut_weights)
         fixed = fixed_sides(given.inside, given.outside)
-        offset, rows = verify_log(self.graph, self.weights, proof.log, places, fixed, given.compiled)
+        offset, rows = verify_log(self.graph, self.cut_weights, proof.log, places, fixed, given.compiled)
         kernel = kernel_of(self.graph.name, rows, offset, places)
         witness.check(kernel.graph)
-        return kernel.value_of(witness.upper)
+        return self.attainable(kernel.value_of(witness.upper))
+
+    def attainable(self, weight: int) -> int:
+        """The largest weight up to this one that a cut of the graph may have."""
+        return weight - weight % self.step
 
     def better(self, value: int) -> int:
         """The core value of the next better cut: the core's unit may be half of the graph's."""
-        return self.core_value(self.value_of_core(value) + 1)
+        return self.core_of_cut(self.attainable(self.cut_of_core(value)) + self.step)
 
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues, semidefinite programming and odd cycles."""
@@ -176,7 +204,8 @@ class CutToolBounds(CoreBounds):
     @property
     def value(self) -> int:
         """The best bound so far, less what no cut can be worth."""
-        return self.tools.core_value(self.tools.value_of_core(self.inner.upper))
+        tools = self.tools
+        return tools.core_of_cut(tools.attainable(tools.cut_of_core(self.inner.upper)))
 
     @property
     def method(self) -> str:

@@ -1,0 +1,120 @@
+"""Quadratic functions of variables that are 0 or 1 (QUBO), as maximum cuts.
+
+    f(x) = sum_i h_i x_i + sum_(i<j) q_ij x_i x_j ,  x_i in {0, 1}
+
+As x_i x_j = (x_i + x_j - [x_i != x_j]) / 2, with one more node r, the *reference*, on side 0,
+
+    f(x) = -1/2 ( sum_(i<j) q_ij [x_i != x_j] + sum_i w_i [x_i != x_r] ) ,  w_i = -(2 h_i + sum_j q_ij)
+
+so that f is smallest where the cut with weights q and w is largest: f = -cut / 2, without a constant. Turning
+all sides changes no cut, so a variable is 1 where its node is not on the side of the reference.
+
+Source     Hammer 1965; Barahona, Juenger, Reinelt 1989, section 2
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.ids import LONGEST, name_array
+from app.graphs.stream import Chunk, EdgeStream
+from app.graphs.weights import MOST_DECIMALS, decimals_of, kept_weights
+
+QUADRATIC = ("qubo",)  # problems whose graphs hold terms
+BEYOND = b"~"  # makes a name larger
+# Formats whose entries (i, j) may be terms: they name a pair once, and have a place for (i, i).
+FORMATS = ("edges", "matrix_market", "gset", "npz", "qubo", "memory", "networkx", "generated")
+
+
+def as_cut(terms: EdgeStream) -> EdgeStream:
+    """The edges of the cut that stands for a quadratic function; the reference is its last node.
+
+    terms   entries (i, j, c): each adds c x_i x_j, or c x_i where i = j, however often a pair occurs. Of a
+            symmetric matrix that is stored by its half, entries off the diagonal count twice: f = x^T Q x
+    """
+    if terms.format not in FORMATS or terms.metric is not None:
+        right = "an edge list, Matrix Market, .qubo or .npz file of its entries would be right"
+        raise GraphError(f"{terms.name}: found the format {terms.format} for a quadratic function; {right}")
+    nodes = None if terms.nodes is None else terms.nodes + 1
+    return replace(
+        terms, nodes=nodes, weighted=True, make=lambda made: _chunks(terms, made), part=None, lines=None,
+        undirected=True, mirrored=False, node_weights=None, entries=None,
+    )  # fmt: skip
+
+
+def _chunks(terms: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
+    """All edges of the cut; what the terms say of themselves on the way is said of the cut."""
+    u, v, c = _entries(terms)
+    for text in terms.warnings:
+        made.warn(text)
+    reference = _reference(terms, made, u, v)
+    decimals = decimals_of(c) if len(c) else None
+    low, high, q = _summed(np.minimum(u, v), np.maximum(u, v), c)
+    nodes, at = np.unique(np.concatenate([low, high]), return_inverse=True)
+    # A linear term has two equal ends, so that it counts twice.
+    w = -np.bincount(at, np.concatenate([q, q]), len(nodes))
+    across = low != high
+    yield _edges(terms, made, low[across], high[across], q[across], decimals)
+    yield _edges(terms, made, nodes, np.full(len(nodes), reference), w, decimals)
+    if terms.nodes is None and not terms.named:  # nodes are those that occur: a loop is no edge
+        every = np.append(nodes, reference)
+        yield every, every, np.zeros(len(every), dtype=np.float32)
+
+
+def _entries(terms: EdgeStream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All entries: u, v [m] int64, c [m] float64."""
+    twice = terms.format == "matrix_market" and terms.undirected
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for u, v, w in terms.chunks():
+        c = np.ones(len(u)) if w is None else w.astype(np.float64)
+        found.append((u, v, c * (1 + (u != v)) if twice else c))
+    if not found:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    u, v, c = (np.concatenate(part) for part in zip(*found))
+    return u.astype(np.int64), v.astype(np.int64), c
+
+
+def _summed(low: np.ndarray, high: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each pair [k] once, ascending, and the sum of its entries in the order in which they come."""
+    order = np.lexsort((high, low))
+    low, high, c = low[order], high[order], c[order]
+    first = np.ones(len(low), dtype=bool)
+    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    sums = np.bincount(np.cumsum(first) - 1, c, int(first.sum())) if len(c) else c
+    return low[first], high[first], sums
+
+
+def _reference(terms: EdgeStream, made: EdgeStream, u: np.ndarray, v: np.ndarray) -> int:
+    """The number, or id, of one more node, which comes last; a name for it where nodes have names."""
+    if not terms.named:
+        return int(max(u.max(initial=-1), v.max(initial=-1))) + 1 if terms.nodes is None else terms.nodes
+    names = terms.ids.tolist()
+    largest = max(names, default=b"")
+    if len(largest) == LONGEST:
+        raise GraphError(f"{terms.name}: found a name of {LONGEST} bytes; a shorter one would be right")
+    made.ids = name_array([*names, largest + BEYOND])
+    return len(names)
+
+
+def _edges(
+    terms: EdgeStream, made: EdgeStream, u: np.ndarray, v: np.ndarray, weights: np.ndarray,
+    decimals: int | None,
+) -> Chunk:  # fmt: skip
+    """Edges with the weights that graphs keep; those of weight zero are none.
+
+    decimals   of the entries: sums of them have no more
+    """
+    if decimals is not None and decimals < MOST_DECIMALS:
+        weights = np.round(weights, decimals)
+    wanted = weights != 0
+    u, v, weights = u[wanted], v[wanted], weights[wanted]
+    said: list[str] = []
+    kept = kept_weights(weights, lambda i: f"{terms.name}: a sum of entries", said)
+    if not np.isfinite(kept).all():
+        right = "entries in a larger unit would be right"
+        raise GraphError(f"{terms.name}: found sums of entries beyond 3.4e38; {right}")
+    for text in said:
+        made.warn(text)
+    return u, v, kept

@@ -1,0 +1,60 @@
+"""The toolbox of quadratic functions of 0-1 variables: that of the cut which stands for one."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.errors import FixedNodesError
+from app.proofs.kinds import CutProof
+from app.search.cut.tools import CutTools
+from app.toolbox import Baseline, Instance, rule_of
+
+
+class QuadraticTools(CutTools):
+    """Values f = -cut / 2 of a function (app/graphs/quadratic.py), whose reference, the last node, is on
+    side 0; a value is -cut, in halves of the unit of the weights.
+    """
+
+    words, sense = "assignment", "minimise"
+    core_minimises = False
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        reference = instance.graph.n - 1
+        for nodes in (instance.inside, instance.outside):
+            if reference in nodes:
+                raise FixedNodesError("node {} is no variable; others would be right", reference)
+        self.given = instance
+        super().__init__(replace(instance, outside=np.append(instance.outside, reference)), problem)
+        self.unit /= 2
+        self.weights = 2 * self.cut_weights  # in this unit
+
+    def value(self, solution: np.ndarray) -> int:
+        """The value of the function."""
+        return -super().value(solution)
+
+    def value_of_core(self, value: int) -> int:
+        """The function's value for that of a cut of the core."""
+        return -super().value_of_core(value)
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return super().core_value(-value)
+
+    def prove(self, proof: CutProof) -> int:
+        """As of the cut."""
+        return -super().prove(proof)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics of the cut; none where variables are fixed."""
+        if len(self.given.inside) or len(self.given.outside):
+            return {}
+        rules = self.problem.baselines
+        return {name: partial(self._settled, rule_of(self.instance, rule)) for name, rule in rules.items()}
+
+    @staticmethod
+    def _settled(rule: Baseline) -> tuple[np.ndarray, str]:
+        """A cut with the reference on side 0."""
+        sides, label = rule()
+        return sides ^ sides[-1], label
