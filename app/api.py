@@ -40,14 +40,15 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import (
     Loaded,
     cut_of_terms,
+    is_quadratic,
     load_stream,
     ordered,
     read_paths,
     weighted,
     with_shared_blocks,
-)
+)  # fmt: skip
 from app.partition.nodes import deal_node_table, with_random_splits
-from app.problems.table import WEIGHED, make_problem
+from app.problems.table import WEIGHED, counted_by, make_problem
 from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -209,7 +210,8 @@ def solve(
     counts = WEIGHED.get(context.case.problem.name, "")
     if node_weights is not None and counts != "nodes":
         name = context.case.problem.name
-        raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
+        right = "mvc, mis, mds or clique would be right"
+        raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
     loaded, labels = _loaded(context, graph, node_weights, counts)
     loaded = _with_fixed(context, loaded, labels, inside, outside)
     problem = make_problem(context.case.problem.name)
@@ -338,6 +340,7 @@ def _loaded(
     """
     group, case = context.group, context.case
     source, labels, found = None, None, {}
+    counts = WEIGHED[case.problem.name] if is_quadratic(case) else counts
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
     with raise_together(group, "reading the graph"):

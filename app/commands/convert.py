@@ -106,6 +106,9 @@ def convert(arguments: list[str]) -> str:
     named = options.values.get("--from", "auto")
     ids = "names" if "--names" in options.flags else "numbers"
     stream = open_edges(source, "edges" if named == "csv" else named, ids=ids)
+    if stream.format == "qubo":
+        right = "a graph would be right (inputs/qubo.toml finds its least value)"
+        raise CaseError(f"convert: {printable(source)} holds a quadratic function; {right}")
     graph, merged = whole_graph(stream)
     with whole_file(out) as file:
         write_graph(file, graph, format, packing_of(out), stream.metric)

@@ -163,10 +163,10 @@ def bound_and_gap(toolbox: Toolbox, best: int, bound: int | None) -> tuple[float
     error = 2 * (2.0**-24 * float(np.abs(toolbox.weights).sum()) + len(toolbox.weights)) * toolbox.unit
     if error <= step / 4:
         whole = math.ceil((exact - error) / step) if upward else math.floor((exact + error) / step)
-        shown = round(whole * step, decimals)
+        shown = round(whole * step, decimals or None)
         return shown, relative_gap(in_unit(toolbox, best), shown)
     whole = math.floor(exact / step) if upward else math.ceil(exact / step)
-    return round(whole * step, decimals), relative_gap(best, bound)
+    return round(whole * step, decimals or None), relative_gap(best, bound)
 
 
 def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:

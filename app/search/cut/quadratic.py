@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import FixedNodesError
+from app.graphs.weights import decimals_of
 from app.proofs.kinds import CutProof
-from app.search.cut.tools import CutTools
+from app.search.cut.tools import CutTools, at_nodes
 from app.toolbox import Baseline, Instance, rule_of
 
 
@@ -27,8 +28,20 @@ class QuadraticTools(CutTools):
                 raise FixedNodesError("node {} is no variable; others would be right", reference)
         self.given = instance
         super().__init__(replace(instance, outside=np.append(instance.outside, reference)), problem)
+        self.weights = self._with_decimals()
         self.unit /= 2
-        self.weights = 2 * self.cut_weights  # in this unit
+
+    def _with_decimals(self) -> np.ndarray:
+        """Whole numbers in halves of the unit that have the decimals of the function's values.
+
+        Those are the decimals of the cut's weights, for the weights at the node of a variable sum up to -2 h;
+        or one more, where h alone has it.
+        """
+        decimals = decimals_of(self.cut_weights * self.unit)
+        linear = at_nodes(self.graph, self.cut_weights)[:-1]
+        if decimals is None or (np.rint(linear * (self.unit * 10.0**decimals)) % 2 == 0).all():
+            return 2 * self.cut_weights
+        return self.cut_weights
 
     def value(self, solution: np.ndarray) -> int:
         """The value of the function."""

@@ -36,8 +36,12 @@ def step_of_cuts(graph: Graph, weights: np.ndarray) -> int:
 
     weights   [nnz] int64, in units
     """
-    at_nodes = np.add.reduceat(np.append(weights, 0), graph.indptr[:-1]) * (graph.degrees() > 0)
-    return max(int(np.gcd(np.gcd.reduce(at_nodes), np.gcd.reduce(2 * weights))), 1)
+    return max(int(np.gcd(np.gcd.reduce(at_nodes(graph, weights)), np.gcd.reduce(2 * weights))), 1)
+
+
+def at_nodes(graph: Graph, weights: np.ndarray) -> np.ndarray:
+    """[n] int64, the sum of the weights [nnz] int64 at each node."""
+    return np.add.reduceat(np.append(weights, 0), graph.indptr[:-1]) * (graph.degrees() > 0)
 
 
 class CutTools(Toolbox):
@@ -154,7 +158,15 @@ class CutTools(Toolbox):
             return None
         reduced = "" if self.kernel is None or not len(self.reducer.log) else "reductions"
         return CutTree(
-            self.core, weights, self._core_fixed, self.better, rank, ranks, reduced, self.instance.compiled
+            self.core,
+            weights,
+            self._core_fixed,
+            self.better,
+            rank,
+            ranks,
+            reduced,
+            self.instance.compiled,
+            self.tightened,
         )
 
     def prove(self, proof: CutProof) -> int:
@@ -173,6 +185,10 @@ class CutTools(Toolbox):
     def attainable(self, weight: int) -> int:
         """The largest weight up to this one that a cut of the graph may have."""
         return weight - weight % self.step
+
+    def tightened(self, bound: int) -> int:
+        """A bound of the core's cuts, less what no cut of the graph can weigh."""
+        return self.core_of_cut(self.attainable(self.cut_of_core(bound)))
 
     def better(self, value: int) -> int:
         """The core value of the next better cut: the core's unit may be half of the graph's."""
@@ -204,8 +220,7 @@ class CutToolBounds(CoreBounds):
     @property
     def value(self) -> int:
         """The best bound so far, less what no cut can be worth."""
-        tools = self.tools
-        return tools.core_of_cut(tools.attainable(tools.cut_of_core(self.inner.upper)))
+        return self.tools.tightened(self.inner.upper)
 
     @property
     def method(self) -> str:

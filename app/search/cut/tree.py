@@ -25,6 +25,7 @@ class CutTree(Tree):
     core         whole     weights [nnz] int64 of its entries     fixed [n] int8: sides, -1: none; or None
     better       core value -> the least one that counts as better
     rank, ranks  of the group     before   how the core was made, for `method`
+    tightened    bound -> the largest weight up to it that a cut may have
     """
 
     units, closing = "parts", True
@@ -32,10 +33,12 @@ class CutTree(Tree):
     def __init__(
         self, core: Graph, weights: np.ndarray, fixed: np.ndarray | None, better: Callable[[int], int],
         rank: int, ranks: int, before: str = "", compiled: bool = True,
+        tightened: Callable[[int], int] = int,
     ) -> None:  # fmt: skip
         self.method = f"{before}, {METHOD}" if before else METHOD
         self._core, self._weights, self._fixed, self._better = core, weights, fixed, better
         self._rank, self._ranks, self._compiled = rank, ranks, compiled
+        self._tightened = tightened
         self._seconds, self._spent, self._closed = 0.0, 0.0, 0.0
         self._searched, self._left = 0, 1
         self.search: CutBranching | None = None
@@ -102,9 +105,13 @@ class CutTree(Tree):
             if taker == self._rank:
                 self.search.add(self._part_of(told[giver, HEAD - 1 :] - 1))
         self.search.learn(best)
-        self.more, self.value = bool((left > 0).any()), max(best, int(upper.max()) + self._least)
+        self.more, self.value = bool((left > 0).any()), max(best, self._bound(upper))
         self._left, self._searched = int(left.sum()), int(parts.sum())
         self._spent, self._closed = float(spent.sum()) / MICRO, float(closed.sum()) / SHARES
+
+    def _bound(self, upper: np.ndarray) -> int:
+        """No cut weighs more, by the bounds [ranks] that ranks have told of what is open."""
+        return self._tightened(int(upper.max()) + self._least)
 
     def _part_of(self, words: np.ndarray) -> CutCase:
         """What was told of a part: its depth, its bound, its nodes."""
