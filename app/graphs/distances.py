@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.metric import LARGEST_DIGITS, MOST_TABLE_POINTS, Metric, explicit
+from app.graphs.metric import LARGEST_DIGITS, MOST_DIRECTED, MOST_TABLE_POINTS, Metric, directed, explicit
 from app.graphs.points import stream_of_metric
 from app.graphs.stream import EdgeStream
 
 LARGEST_DISTANCE = 2**31 - 1
+DIGITS, DIRECTED_DIGITS = (
+    7,
+    6,
+)  # of decimal distances before the point: the largest is 10 times as much at most
 LEAST_LARGEST, LARGEST_SUM = 1e-300, sys.float_info.max  # of decimal distances, so that no length is lost
 SAME = 1e-9  # of the largest distance: what the two directions of a pair may differ by where they are decimal
 
@@ -22,12 +26,12 @@ Named = Callable[[Any], str]
 
 
 def stream_of_distances(given: Any, name: str = "distances") -> tuple[EdgeStream, list[Any] | None]:
-    """The metric of symmetric distances as a stream, and the labels of its points in row order.
+    """The metric of distances as a stream, and the labels of its points in row order.
 
-    given   [n, n] numbers, whose diagonal plays no part; or a complete NetworkX graph, whose edge attribute
-            `weight` is the distance
+    given   [n, n] numbers, from the point of the row to that of the column, whose diagonal plays no part; or
+            a complete NetworkX graph, whose edge attribute `weight` is the distance
     Whole numbers up to 2^31-1 are what they are; others are counted in a power of ten that makes the largest
-    10^7 to 10^8 units. Raises GraphError.
+    10^7 to 10^8 units, 10^6 to 10^7 where they differ by direction. Raises GraphError.
     """
     if hasattr(given, "adj") and hasattr(given, "edges"):
         name, labels, found = str(given.name or name), list(given.nodes), _of_networkx(given)
@@ -64,26 +68,29 @@ def metric_of_distances(name: str, found: np.ndarray, called: Named = str) -> Me
     if whole:
         refuse_where(found > LARGEST_DISTANCE, f"at most {LARGEST_DISTANCE}, or numbers as floats,")
     unlike = np.abs(found - found.T) > SAME * largest if not whole else found != found.T
-    if unlike.any():
-        i, j = np.unravel_index(int(unlike.argmax()), unlike.shape)
-        pair = f"{found[i, j]:.12g} from {called(i)} to {called(j)} but {found[j, i]:.12g} back"
-        raise GraphError(f"graph: found {pair}; the same distance in both directions would be right")
+    by_direction = bool(unlike.any())
+    if by_direction and len(found) > MOST_DIRECTED:
+        told = f"graph: found distances of {len(found)} points that differ by direction"
+        raise GraphError(f"{told}; at most {MOST_DIRECTED} points would be right")
     if whole:
-        return explicit(name, found)
+        return (directed if by_direction else explicit)(name, found)
     if not (largest >= LEAST_LARGEST and math.isfinite(float(largest) * len(found))):
         told = f"graph: the largest distance is {largest:.12g}"
         raise GraphError(f"{told}; from {LEAST_LARGEST:g} to {LARGEST_SUM / len(found):.3g} would be right")
-    return _scaled(name, found, float(largest))
+    return _scaled(name, found, float(largest), by_direction)
 
 
-def _scaled(name: str, found: np.ndarray, largest: float) -> Metric:
+def _scaled(name: str, found: np.ndarray, largest: float, by_direction: bool) -> Metric:
     """The metric of decimal distances [n, n], the largest above 0."""
-    digits = 7 - math.floor(math.log10(largest))
+    wanted = DIRECTED_DIGITS if by_direction else DIGITS
+    digits = wanted - math.floor(math.log10(largest))
     plain = abs(digits) < LARGEST_DIGITS
-    found *= 10.0**digits if plain else 1e7 / largest
-    units = np.floor(found + 0.5)
+    found *= 10.0**digits if plain else 10.0**wanted / largest
+    units, unit = np.floor(found + 0.5), 10.0**-digits if plain else largest / 10.0**wanted
+    if by_direction:
+        return replace(directed(name, units), unit=unit)
     upper = np.triu(units, 1)  # the two directions may have been rounded apart
-    return replace(explicit(name, upper + upper.T), unit=10.0**-digits if plain else largest / 1e7)
+    return replace(explicit(name, upper + upper.T), unit=unit)
 
 
 def _refuse_size(n: int) -> None:

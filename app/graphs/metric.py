@@ -19,12 +19,17 @@ SAMPLE = 300  # points whose distances are looked at
 LARGEST_DIGITS = 300  # of a scale
 
 
+DIRECTED = "DIRECTED"
+MOST_DIRECTED = MOST_TABLE_POINTS // 2  # points: a search makes two of each
+
+
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Symmetric distances between n points, whole numbers from 0 to 2^31-1.
+    """Distances between n points, whole numbers from 0 to 2^31-1; symmetric but for the kind DIRECTED.
 
-    kind     one of COORDINATE_KINDS: computed from points as TSPLIB says; EXPLICIT: the matrix
-    points   [n, 2] float64, in space [n, 3]; for EXPLICIT what the file gives for display, or None
+    kind     one of COORDINATE_KINDS: computed from points as TSPLIB says; EXPLICIT: the matrix; DIRECTED: the
+             matrix, of distances from the point of the row to that of the column
+    points   [n, 2] float64, in space [n, 3]; with a matrix alone what the file gives for display, or None
     matrix   [n, n] int32; of the kinds in PLANE up to TABLE_POINTS points, else None
     unit     what a distance of 1 stands for, where points were scaled
     """
@@ -37,7 +42,7 @@ class Metric:
     unit: float = 1.0
 
     def between(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Distances (int64) of index arrays that broadcast."""
+        """Distances (int64) from i to j, index arrays that broadcast."""
         if self.matrix is not None:
             return self.matrix[i, j].astype(np.int64)
         return lengths(self.kind, self.points[i], self.points[j])
@@ -53,7 +58,7 @@ class Metric:
         return None if self.points is None or self.points.shape[1] != 2 else self.points
 
     def neighbours(self, k: int) -> np.ndarray:
-        """[n, min(k, n-1)] int32, the nearest points of each, nearest first, ties to the lowest number.
+        """[n, min(k, n-1)] int32, the nearest points from each, nearest first, ties to the lowest number.
 
         Near is meant before rounding for EUC_2D, CEIL_2D and ATT, by the whole numbers for all others.
         """
@@ -174,6 +179,11 @@ def explicit(name: str, matrix: np.ndarray, points: np.ndarray | None = None) ->
     return Metric(name, len(matrix), "EXPLICIT", points, np.ascontiguousarray(matrix, dtype=np.int32))
 
 
+def directed(name: str, matrix: np.ndarray, points: np.ndarray | None = None) -> Metric:
+    """The metric of distances [n, n] that differ by direction, whole numbers with a zero diagonal."""
+    return replace(explicit(name, matrix, points), kind=DIRECTED)
+
+
 def from_points(name: str, points: np.ndarray, kind: str = "EUC_2D") -> Metric:
     """The metric of points [n, dimensions(kind)] by one of COORDINATE_KINDS.
 
@@ -206,7 +216,7 @@ def scaled_points(name: str, points: np.ndarray) -> Metric:
 
 def rounds_badly(metric: Metric) -> bool:
     """Whether most distances between different points are rounded to 0 or 1."""
-    if metric.kind in ("GEO", "EXPLICIT") or metric.n < 2:
+    if metric.kind in ("GEO", "EXPLICIT", DIRECTED) or metric.n < 2:
         return False
     step = max(1, metric.n // SAMPLE)
     i = np.arange(0, metric.n, step)

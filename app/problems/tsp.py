@@ -5,9 +5,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from app.graphs.metric import DIRECTED
 from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, room_for_features
 from app.search.solution_text import order_text, read_order
+from app.search.tour.directed import DirectedTools
 from app.search.tour.insertion import InsertionState
 from app.search.tour.tools import TourTools
 from app.toolbox import Instance
@@ -190,6 +192,9 @@ class TravellingSalesman:
 
     def toolbox(self, instance: Instance) -> TourTools:
         """Local search, bounds and plain constructions of tours."""
+        metric = instance.metric
+        if metric is not None and metric.kind == DIRECTED:
+            return DirectedTools(instance, self)
         return TourTools(instance, self)
 
     def bound(self, n: int, lower: int) -> int:

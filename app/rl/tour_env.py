@@ -6,7 +6,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError, LockstepError
-from app.graphs.metric import Metric
+from app.graphs.metric import DIRECTED, Metric
 from app.problems.tsp import TravellingSalesman
 from app.rl.env import NONE_REACHED
 from app.search.tour.insertion import InsertionState
@@ -140,6 +140,11 @@ def first_tour(block: RowBlock, device: Any) -> InsertionState:
         raise CaseError(
             f"{block.name}: has no distances between all nodes; right is a TSPLIB file, or "
             'a generator "uniform_points"'
+        )
+    if metric.kind == DIRECTED:
+        right = 'search.solver = "full", which solves without it, would be right'
+        raise CaseError(
+            f"{block.name}: a policy knows distances that are the same in both directions; {right}"
         )
     start = [0] if metric.n == 1 else [0, int(metric.between(0, np.arange(metric.n)).argmax())]
     if len(start) == 2 and start[1] == 0:  # all cities at one place

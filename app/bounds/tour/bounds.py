@@ -79,6 +79,11 @@ class TourBounds(SlicedBounds):
         """Whether the linear program has begun and may reach the optimum."""
         return self._cutting is not None and not self.done
 
+    @property
+    def gaining(self) -> bool:
+        """Whether the linear program has begun and has proved nothing yet."""
+        return self.closing and self._best is self._ascent
+
     def know(self, order: np.ndarray) -> None:
         """A short tour [n]: it helps to find cuts."""
         self._order = np.asarray(order, dtype=np.int64)

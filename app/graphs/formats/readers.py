@@ -47,6 +47,7 @@ SUFFIXES = {
     ".qubo": "qubo",
     ".npz": "npz",
     ".tsp": "tsplib",
+    ".atsp": "tsplib",
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
 }
 # First bytes of files that hold no graph we read, and what to say instead.

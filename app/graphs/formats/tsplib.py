@@ -1,4 +1,4 @@
-"""TSPLIB files: symmetric problems (.tsp) and tours (.tour), strictly.
+"""TSPLIB files: problems (.tsp; .atsp, whose distances differ by direction) and tours (.tour), strictly.
 
 Source   TSPLIB 95 (Reinelt 1991): keywords "KEY : VALUE", then sections of numbers, then EOF
 """
@@ -17,7 +17,7 @@ from app.graphs.lengths import (
     dimensions,
     largest_coordinate,
 )
-from app.graphs.metric import MOST_TABLE_POINTS, Metric, explicit, from_points
+from app.graphs.metric import MOST_DIRECTED, MOST_TABLE_POINTS, Metric, directed, explicit, from_points
 
 REAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
@@ -135,12 +135,12 @@ class _File:
 
 
 def read_tsplib(path: str, limits: Limits) -> Metric:
-    """The metric of a symmetric TSPLIB problem; raises GraphError."""
+    """The metric of a TSPLIB problem; raises GraphError."""
     file = _File(path, limits)
-    if file.headers.get("TYPE", ("TSP", 0))[0] == "ATSP":
-        right = "TYPE TSP, with the same distance in both directions, would be right"
-        raise file.source.error("found the asymmetric TYPE 'ATSP'; " + right, file.headers["TYPE"][1])
-    file.value("TYPE", ("TSP",))
+    if file.value("TYPE", ("TSP", "ATSP")) == "ATSP":
+        file.value("EDGE_WEIGHT_TYPE", ("EXPLICIT",))
+        file.value("EDGE_WEIGHT_FORMAT", ("FULL_MATRIX",))
+        return _read_explicit(file, file.dimension(), by_direction=True)
     kind = file.value("EDGE_WEIGHT_TYPE", (*COORDINATE_KINDS, "EXPLICIT"))
     n = file.dimension()
     if kind == "EXPLICIT":
@@ -238,11 +238,12 @@ def _coordinate(source: Source, token: Token, largest: float) -> float:
     return value
 
 
-def _read_explicit(file: _File, n: int) -> Metric:
+def _read_explicit(file: _File, n: int, by_direction: bool = False) -> Metric:
     layout = file.value("EDGE_WEIGHT_FORMAT", FORMATS)
     file.only("EDGE_WEIGHT_SECTION", "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
-    if n > MOST_TABLE_POINTS:
-        right = f"at most {MOST_TABLE_POINTS} would be right"
+    most = MOST_DIRECTED if by_direction else MOST_TABLE_POINTS
+    if n > most:
+        right = f"at most {most} would be right"
         raise file.source.error(f"found {n} points with a matrix; {right}", file.headers["DIMENSION"][1])
     tokens, line = file.section("EDGE_WEIGHT_SECTION")
     numbers = _integers(file.source, tokens, "distances")
@@ -254,18 +255,21 @@ def _read_explicit(file: _File, n: int) -> Metric:
     if len(numbers) != due:
         right = f"{due}, for DIMENSION {n} in {layout}, would be right"
         raise file.source.error(f"found {len(numbers)} distances; {right}", line)
-    matrix = (
-        _symmetric(file.source, numbers, tokens, n) if layout == "FULL_MATRIX" else _fill(numbers, n, layout)
-    )
+    if by_direction:
+        matrix = numbers.reshape(n, n).copy()
+    else:
+        full = layout == "FULL_MATRIX"
+        matrix = _symmetric(file.source, numbers, tokens, n) if full else _fill(numbers, n, layout)
+    made = directed if by_direction else explicit
     np.fill_diagonal(matrix, 0)  # some files mark the diagonal by a large number
     shown_at = next(
         (key for key in ("DISPLAY_DATA_SECTION", "NODE_COORD_SECTION") if key in file.sections), None
     )
     if shown_at is None:
-        return explicit(file.name(), matrix)
+        return made(file.name(), matrix)
     in_space = file.headers.get("NODE_COORD_TYPE", ("", 0))[0] == "THREED_COORDS"
     wide = 3 if in_space and shown_at == "NODE_COORD_SECTION" else 2
-    return explicit(file.name(), matrix, _coordinates(file, shown_at, n, wide))
+    return made(file.name(), matrix, _coordinates(file, shown_at, n, wide))
 
 
 def _symmetric(source: Source, numbers: np.ndarray, tokens: list[Token], n: int) -> np.ndarray:
@@ -274,7 +278,7 @@ def _symmetric(source: Source, numbers: np.ndarray, tokens: list[Token], n: int)
     if len(unlike):
         i, j = unlike[0]
         found = f"found {matrix[i, j]} from {i + 1} to {j + 1} but {matrix[j, i]} back"
-        raise source.error(f"{found}; a symmetric matrix would be right", tokens[j * n + i][1])
+        raise source.error(f"{found}; a symmetric matrix, or TYPE ATSP, would be right", tokens[j * n + i][1])
     return matrix.copy()
 
 

@@ -24,7 +24,7 @@ from app.graphs.formats.written import (
 from app.graphs.graph import Graph
 from app.graphs.ids import named
 from app.graphs.lengths import COORDINATE_KINDS
-from app.graphs.metric import Metric
+from app.graphs.metric import DIRECTED, Metric
 
 WRITERS: dict[str, Callable[[Graph], Iterator[bytes]]] = {
     "edges": write_edges,
@@ -36,7 +36,8 @@ WRITERS: dict[str, Callable[[Graph], Iterator[bytes]]] = {
 }
 FORMATS = (*WRITERS, "npz", "tsplib")
 SUFFIXES = {
-    ".csv": "csv", ".mtx": "matrix_market", ".gset": "gset", ".npz": "npz", ".tsp": "tsplib",
+    ".csv": "csv", ".mtx": "matrix_market", ".gset": "gset", ".npz": "npz",
+    **dict.fromkeys([".tsp", ".atsp"], "tsplib"),
     **dict.fromkeys([".txt", ".tsv", ".edges", ".edgelist", ".el", ".wel"], "edges"),
     **dict.fromkeys([".graph", ".metis"], "metis"),
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
@@ -134,10 +135,10 @@ def _write_npz(file: IO[bytes], graph: Graph, more: dict[str, np.ndarray]) -> No
 
 
 def _tsplib(metric: Metric) -> Iterator[bytes]:
-    """TSPLIB: coordinates, or the upper rows of the matrix."""
-    head = (
-        f"NAME : {shown(metric.name)}\nTYPE : TSP\nDIMENSION : {metric.n}\nEDGE_WEIGHT_TYPE : {metric.kind}\n"
-    )
+    """TSPLIB: coordinates, or the matrix."""
+    by_direction = metric.kind == DIRECTED
+    of, kind = ("ATSP", "EXPLICIT") if by_direction else ("TSP", metric.kind)
+    head = f"NAME : {shown(metric.name)}\nTYPE : {of}\nDIMENSION : {metric.n}\nEDGE_WEIGHT_TYPE : {kind}\n"
     if metric.kind in COORDINATE_KINDS:
         yield f"{head}NODE_COORD_SECTION\n".encode("ascii")
         for at, point in enumerate(metric.points.tolist(), 1):

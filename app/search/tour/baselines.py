@@ -51,7 +51,7 @@ class _Rest:
 
                 self._tree = cKDTree(self.metric.points[self._cities])
         left = self._close(city) if self._tree else self._cities[~self.visited[self._cities]]
-        return int(left[self.metric.between(left, city).argmin()])
+        return int(left[self.metric.between(city, left).argmin()])
 
     def _close(self, city: int) -> np.ndarray:
         """Ascending, all that may be nearest: lengths are rounded, equal ones differ by ROUNDED at most."""

@@ -67,18 +67,23 @@ class TourTools(Toolbox):
         """What the search itself starts from."""
         return self.search(0, None).solution()
 
+    @property
+    def searched(self) -> Metric:
+        """Distances of the core's cities."""
+        return self.metric
+
     def search(self, seed: int, start: np.ndarray | None) -> Search | None:
         """Iterated local search."""
-        return TourSearch(self.metric, seed, start, compiled=self.instance.compiled)
+        return TourSearch(self.searched, seed, start, compiled=self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Held-Karp's 1-trees, then branch and cut."""
-        return _Bounds(TourBounds(self.metric, self.instance.compiled), "lower")
+        return _Bounds(TourBounds(self.searched, self.instance.compiled), "lower")
 
     def prove(self, proof: OneTree | CutTree) -> int:
         """Check the certificate against the distances."""
-        proof.check(self.metric)
-        return proof.lower
+        proof.check(self.searched)
+        return self.value_of_core(proof.lower)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain constructions, on one of all equal points; the others follow it."""
