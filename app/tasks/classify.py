@@ -62,9 +62,11 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     case, group = context.case, context.group
     with context.log.phase("read"):
         loaded = load_united(group, case.graph, _without_cost_model(case))
+        for warning in loaded.warnings:  # at once: node data may fail for what they tell
+            context.log.info("warning: %s", warning)
         make_room = feature_room(TierBudget.of(case.memory), group.device)
         data = load_node_data(group, case.graph, loaded, case, make_room)
-    for warning in (*loaded.warnings, *data.warnings):
+    for warning in data.warnings:
         context.log.info("warning: %s", warning)
     return loaded, data
 
