@@ -22,11 +22,9 @@ from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
-from app.graphs.distances import stream_of_distances
-from app.graphs.formats.memory import coordinates, stream_of_object, weights_of_nodes
+from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
-from app.graphs.metric import from_points, scaled_points
 from app.graphs.nodes.memory import (
     ClassNames,
     numbers_of,
@@ -35,7 +33,7 @@ from app.graphs.nodes.memory import (
     table_of_arrays,
     values_of_nodes,
 )
-from app.graphs.points import stream_of_metric
+from app.graphs.tour_tables import stream_of_tour
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits
@@ -172,8 +170,8 @@ def solve(
                always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
                numbers; for a tour [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
                EUC_2D) only where they are integers, or symmetric distances: [n, n], or the edge attributes
-               `weight` of a complete NetworkX graph. Those that are no whole numbers are kept to 10^-7 of
-               the largest
+               `weight` of a complete NetworkX graph; also a DataFrame of either (app/graphs/tour_tables.py).
+               Those that are no whole numbers are kept to 10^-7 of the largest
     problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -329,11 +327,8 @@ def _loaded(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
-        elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
-            source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":
-            made = from_points if graph.dtype.kind in "iu" else scaled_points
-            source = stream_of_metric(made("points", coordinates(graph)), "", "memory", 0)
+            source, labels = stream_of_tour(graph)
         else:
             source, labels = stream_of_object(graph, counts=counts)
         if node_weights is not None:
@@ -394,10 +389,6 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
     return np.array(nodes, dtype=np.int64)
-
-
-def _is_square(array: np.ndarray) -> bool:
-    return array.ndim == 2 and array.shape[0] == array.shape[1]
 
 
 def _listed(graphs: Any) -> list[Any]:
