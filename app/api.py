@@ -22,6 +22,7 @@ from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
+from app.gnn.training import ended_early
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
@@ -259,6 +260,8 @@ def classify(
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data)
+    if said := ended_early(done.fit, done.classifier.case):
+        warnings.warn(f"classify: {said}", stacklevel=3)
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:
         predicted[loaded.order_all] = predicted.copy()

@@ -17,7 +17,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
-from app.gnn.training import Fit, fit
+from app.gnn.training import Fit, ended_early, fit
 from app.graphs.graph import IN_A
 from app.graphs.ids import CONTROL, blank_between, plain_ids
 from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
@@ -115,6 +115,8 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     with log.phase("evaluate"):
         scores = classifier.evaluate()
     _say_scores(context, classifier, found, scores)
+    if said := ended_early(found, gnn):
+        log.info("advice: %s", said)
     if balanced:
         _say_balance(context, balanced)
     return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
