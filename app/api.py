@@ -43,7 +43,13 @@ from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
-from app.tasks.classify import classify_nodes, gather_predictions, gather_probabilities, saved_of
+from app.tasks.classify import (
+    classify_nodes,
+    gather_embeddings,
+    gather_predictions,
+    gather_probabilities,
+    saved_of,
+)
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
@@ -262,26 +268,32 @@ def classify(
     done = classify_nodes(context, loaded, data)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=3)
-    predicted = gather_predictions(context, loaded, done.classifier)
-    if loaded.order_all is not None:
-        predicted[loaded.order_all] = predicted.copy()
+    predicted = _by_node(loaded, gather_predictions(context, loaded, done.classifier))
     if predicted.dtype.kind == "f":
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:
         predicted = done.classifier.data.called(predicted)
         _warn_of_one_class(predicted, done.classifier.data.classes)
-    likely = []
-    if context.case.output.probabilities:
-        each = gather_probabilities(context, done.classifier)
-        if loaded.order_all is not None:
-            each[loaded.order_all] = each.copy()
-        likely = [each, done.classifier.data.called(np.arange(each.shape[1]))]
+    asked, more = context.case.output, {}
+    if asked.probabilities:
+        each = _by_node(loaded, gather_probabilities(context, done.classifier))
+        named = done.classifier.data.called(np.arange(each.shape[1]))
+        more |= {"probabilities": each, "classes": named}
+    if asked.embeddings:
+        more["embeddings"] = _by_node(loaded, gather_embeddings(context, done.classifier))
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
-        *likely,
+        **more,
     )  # fmt: skip
+
+
+def _by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
+    """Rows [n, ...] in the order of the nodes, whatever graph.order is; changes them."""
+    if loaded.order_all is not None:
+        rows[loaded.order_all] = rows.copy()
+    return rows
 
 
 def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:

@@ -318,6 +318,12 @@ def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
+def gather_embeddings(context: Context, classifier: Classifier) -> np.ndarray:
+    """[n, columns] float32, what the last layer but one says of each node. Ranks: all call."""
+    own = classifier.embed_own()[: classifier.block.n_real]
+    return context.group.gather_host(own, classifier.block.rows.row_counts())
+
+
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, what [output] asks for by node, and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
@@ -331,9 +337,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
             f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, classifier.data)
         )
     if case.output.embeddings:
-        embedded = group.gather_host(
-            classifier.embed_own()[: classifier.block.n_real], classifier.block.rows.row_counts()
-        )
+        embedded = gather_embeddings(context, classifier)
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
     if case.output.probabilities:
