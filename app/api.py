@@ -22,11 +22,10 @@ from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
-from app.graphs.distances import stream_of_distances
-from app.graphs.formats.memory import coordinates, stream_of_object, weights_of_nodes
+from app.gnn.training import ended_early
+from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
-from app.graphs.metric import from_points, scaled_points
 from app.graphs.nodes.memory import (
     ClassNames,
     numbers_of,
@@ -35,7 +34,7 @@ from app.graphs.nodes.memory import (
     table_of_arrays,
     values_of_nodes,
 )
-from app.graphs.points import stream_of_metric
+from app.graphs.tour_tables import stream_of_tour
 from app.partition.ids import ids_everywhere
 from app.partition.load import (
     Loaded,
@@ -54,7 +53,13 @@ from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
-from app.tasks.classify import classify_nodes, gather_predictions, gather_probabilities, saved_of
+from app.tasks.classify import (
+    classify_nodes,
+    gather_embeddings,
+    gather_predictions,
+    gather_probabilities,
+    saved_of,
+)
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
@@ -182,9 +187,10 @@ def solve(
                [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
                always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
                numbers; for a tour [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
-               EUC_2D) only where they are integers, or symmetric distances: [n, n], or the edge attributes
-               `weight` of a complete NetworkX graph. Those that are no whole numbers are kept to 10^-7 of
-               the largest
+               EUC_2D) only where they are integers, or distances: [n, n], or the edge attributes
+               `weight` of a complete NetworkX graph; also a DataFrame of either (app/graphs/tour_tables.py).
+               Distances may differ by direction: [i, j] is from i to j. Those that are no whole numbers are
+               kept to 10^-7 of the largest, to 10^-6 where they differ by direction.
                For qubo a square matrix Q, whose function is x^T Q x, or terms: a list of (i, j, c), a mapping
                {(i, j): c}, a NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j
     problem    mvc (the default), mis, mds, clique, maxcut, qubo or tsp; the same as problem.name of the
@@ -277,26 +283,34 @@ def classify(
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data)
-    predicted = gather_predictions(context, loaded, done.classifier)
-    if loaded.order_all is not None:
-        predicted[loaded.order_all] = predicted.copy()
+    if said := ended_early(done.fit, done.classifier.case):
+        warnings.warn(f"classify: {said}", stacklevel=3)
+    predicted = _by_node(loaded, gather_predictions(context, loaded, done.classifier))
     if predicted.dtype.kind == "f":
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:
         predicted = done.classifier.data.called(predicted)
         _warn_of_one_class(predicted, done.classifier.data.classes)
-    likely = []
-    if context.case.output.probabilities:
-        each = gather_probabilities(context, done.classifier)
-        if loaded.order_all is not None:
-            each[loaded.order_all] = each.copy()
-        likely = [each, done.classifier.data.called(np.arange(each.shape[1]))]
+    asked, more = context.case.output, {}
+    if asked.probabilities:
+        each = _by_node(loaded, gather_probabilities(context, done.classifier))
+        named = done.classifier.data.called(np.arange(each.shape[1]))
+        more |= {"probabilities": each, "classes": named}
+    if asked.embeddings:
+        more["embeddings"] = _by_node(loaded, gather_embeddings(context, done.classifier))
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
-        *likely,
+        **more,
     )  # fmt: skip
+
+
+def _by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
+    """Rows [n, ...] in the order of the nodes, whatever graph.order is; changes them."""
+    if loaded.order_all is not None:
+        rows[loaded.order_all] = rows.copy()
+    return rows
 
 
 def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
@@ -346,11 +360,8 @@ def _loaded(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
-        elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
-            source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":
-            made = from_points if graph.dtype.kind in "iu" else scaled_points
-            source = stream_of_metric(made("points", coordinates(graph)), "", "memory", 0)
+            source, labels = stream_of_tour(graph)
         else:
             source, labels = stream_of_object(graph, counts=counts)
         if node_weights is not None:
@@ -412,10 +423,6 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
     return np.array(nodes, dtype=np.int64)
-
-
-def _is_square(array: np.ndarray) -> bool:
-    return array.ndim == 2 and array.shape[0] == array.shape[1]
 
 
 def _listed(graphs: Any) -> list[Any]:

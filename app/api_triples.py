@@ -46,7 +46,8 @@ def classify_relational(
     """Train a relational network (R-GCN) on nodes of a knowledge graph, full batch; or apply rgcn.weights.
 
     triples    [m, 3] integers (subject, relation, object), numbered from 0; a list of rows (subject,
-               relation, object) of any names; a NetworkX MultiDiGraph; or a file (docs/formats.md)
+               relation, object) of any names, or a DataFrame of three columns; a NetworkX MultiDiGraph; or a
+               file (docs/formats.md)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the nodes; None: one for every
                node of its own
     labels     [n] classes, -1 for none, or names of classes, None for none; also a mapping of nodes to

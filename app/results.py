@@ -148,6 +148,8 @@ class Classification:
     probabilities   [n, classes] float32, how likely each of `classes` is for a node; both None without
                 settings={"output.probabilities": True}
     classes     the classes as `predicted` has them, in the order of the columns
+    embeddings  [n, columns] float32, what the last layer but one says of each node; None without
+                settings={"output.embeddings": True}
     """
 
     predicted: np.ndarray
@@ -161,6 +163,7 @@ class Classification:
     model: SavedModel | SavedRgcn | None
     probabilities: np.ndarray | None = None
     classes: np.ndarray | None = None
+    embeddings: np.ndarray | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case."""

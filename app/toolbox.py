@@ -148,6 +148,9 @@ class Bounds(ABC):
     def expect(self, seconds: float) -> None:
         """Before the first call: the time limit of the run, in which what takes too long is not begun."""
 
+    def allow(self, seconds: float) -> None:
+        """Before the first call, where steps decide and no time limit: what all calls may take, or more."""
+
     def optimum(self) -> np.ndarray | None:
         """An optimal core solution, where the bounds' own search has found one."""
         return None

@@ -734,7 +734,7 @@ def weighted(u, v, weight):
         (np.ones((4, 4), dtype=bool), "an array of bool of shape .4, 4.; distances .n, n. would be"),
         (np.zeros((0, 0)), "distances of 0 points; 1 to 20000"),
         (np.zeros((0, 2)), "found no points; at least one"),
-        (sp.csr_array(np.ones((4, 4))), "for a tour distances .n, n. as a NumPy array would be right"),
+        (sp.csr_array(np.ones((4, 4))), "for a tour distances .n, n. or coordinates"),
         (lacking("b", "d"), "there is no edge 'b'-'d'; a tour needs the distance of every pair"),
         (weighted("b", "d", None), "edge 'b'-'d' has no weight; a number, its length"),
         (weighted("b", "d", "far"), "edge 'b'-'d' has the weight 'far'; a number"),
@@ -750,6 +750,78 @@ def test_what_gives_no_distances_is_refused_by_the_pair(graph, said):
     with pytest.raises(GraphError, match=said) as caught:
         solve(graph, "tsp")
     assert "\n" not in str(caught.value)
+
+
+class IndexedFrame(Frame):
+    """The same with names of its rows, and several columns by their names."""
+
+    def __init__(self, index, **columns):
+        super().__init__(**columns)
+        self.index = index
+
+    def __getitem__(self, name):
+        return np.stack([self.held[n] for n in name], axis=1) if isinstance(name, list) else self.held[name]
+
+
+TOWNS = ["Ulm", "Bonn", "Köln", "Trier", "Hof"]
+
+
+def pairs_of(matrix, both, order=slice(None)):
+    """The columns of a table of distances, each pair once or in both directions."""
+    u, v = np.nonzero(~np.eye(len(matrix), dtype=bool) if both else np.triu(np.ones(matrix.shape), 1))
+    towns = np.array(TOWNS)
+    return {"a": towns[u][order], "b": towns[v][order], "km": matrix[u, v][order]}
+
+
+def test_tables_of_distances_give_the_tour_of_their_matrix():
+    matrix = distances_of(5) + 0.5 - 0.5 * np.eye(5)
+    expected = solve(matrix, "tsp", settings=FEW_STEPS)
+    columns = {town: matrix[:, i] for i, town in enumerate(TOWNS)}
+    squares = [columns, dict(reversed(columns.items()))]  # columns in another order than the rows
+    for table in (IndexedFrame(TOWNS, **each) for each in squares):
+        answer = solve(table, "tsp", settings=FEW_STEPS)
+        assert (answer.digest, answer.nodes) == (expected.digest, [TOWNS[i] for i in expected.nodes])
+    for each in (
+        pairs_of(matrix, False),
+        pairs_of(matrix, True),
+        pairs_of(matrix, False, slice(None, None, -1)),
+    ):
+        answer = solve(Frame(**each), "tsp", settings=FEW_STEPS)
+        assert told(answer) == told(expected)
+        at = [TOWNS.index(town) for town in answer.nodes]
+        assert matrix[at, np.roll(at, -1)].sum() == answer.objective
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_tables_of_coordinates_name_their_rows(kind):
+    points = (100 * np.random.default_rng(3).random((5, 2))).astype(kind)
+    expected = solve(points, "tsp", settings=FEW_STEPS)
+    xy = {"x": points[:, 0], "y": points[:, 1]}
+    for table in (
+        Frame(town=TOWNS, **xy),
+        IndexedFrame(TOWNS, **xy),
+        IndexedFrame([0] * 5, town=TOWNS, **xy),
+    ):
+        answer = solve(table, "tsp", settings=FEW_STEPS)
+        assert (answer.digest, answer.nodes) == (expected.digest, [TOWNS[i] for i in expected.nodes])
+    assert solve(Frame(**xy), "tsp", settings=FEW_STEPS).nodes == expected.nodes
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (Frame(a=["p", "p"], b=["q", "r"], km=[1, 2]), "no distance from 'q' to 'r'; a tour needs"),
+        (Frame(a=["p", "q"], b=["q", "p"], km=[1, 2]), "found [12] and [12] between '[pq]' and '[pq]'; one"),
+        (Frame(a=["p"], b=["q"], km=["far"]), "found <U3 in column 'km'; numbers would be right"),
+        (Frame(a=["p"], b=["q"], km=[-1]), "the distance from 'p' to 'q' is -1; 0 or more"),
+        (Frame(town=["p", "p"], x=[1.0, 2.0], y=[1.0, 2.0]), "found the row 'p' twice; one for each city"),
+        (Frame(town=["p"], x=[1.0]), "found <U1 in column 'town'; numbers would be right .names of cities"),
+        (IndexedFrame(["p", "q"], a=[1], b=[2], c=[3], d=[4]), "a table of 4 columns; two of coordinates"),
+    ],
+)  # fmt: skip
+def test_tables_that_give_no_tour_are_refused(table, said):
+    with pytest.raises(GraphError, match=said):
+        solve(table, "tsp")
 
 
 def test_tours_of_few_points_by_distances():

@@ -271,6 +271,40 @@ def test_lists_graphs_and_arrays_are_one_graph():
     assert all(node in names for triple in links.held_out for node in triple)
 
 
+class Frame:
+    """As much of a DataFrame as is asked of one: columns by name, each an array."""
+
+    def __init__(self, **columns):
+        self.columns, self.held = list(columns), {name: np.array(v) for name, v in columns.items()}
+
+    def __getitem__(self, name):
+        return self.held[name]
+
+    def to_numpy(self):
+        return np.stack([self.held[name].astype(object) for name in self.columns], axis=1)
+
+
+def test_tables_are_lists_of_their_rows():
+    """Of names, of numbers, and with val and test; columns count by their places."""
+    rows, options = rows_of(), {"labels": classes_of(), "nodes": NODES, "train": TRAIN, "settings": FEW}
+    table = Frame(**dict(zip("sro", rows.T)))
+    assert classify_relational(table, **options).digest == classify_relational(rows, **options).digest
+    names = [(f"n{s}", f"r{r}", f"n{o}") for s, r, o in rows.tolist()]
+    parts = [names[:-20], names[-20:-10], names[-10:]]
+    frames = [Frame(**dict(zip("abc", zip(*part)))) for part in parts]
+    ours, theirs = (
+        predict_links(given, val=val, test=test, settings=LINKS) for given, val, test in (frames, parts)
+    )
+    assert (ours.digest, ours.held_out) == (theirs.digest, theirs.held_out)
+    four = {**dict(zip("abc", zip(*names))), "d": [0] * len(names)}
+    for wrong, said in (
+        (Frame(**four), r"found a table of 4 columns \(a, b, c, d\); three, \(subject, relation"),
+        (Frame(a=["x", "y"], b=["r", "r"], c=[1.0, np.nan]), "found .*nan.* in row 1; three names"),
+    ):
+        with pytest.raises(GraphError, match=said):
+            classify_relational(wrong, labels={"x": 1}, train=["x"])
+
+
 def test_nodes_without_a_class_are_asked():
     """The test may have nodes of unknown class, which change neither weights nor scores."""
     rows, y = rows_of(), classes_of()

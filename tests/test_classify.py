@@ -27,7 +27,7 @@ from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel, load_model, save_model
-from app.gnn.training import decayed_parts, fit
+from app.gnn.training import Fit, decayed_parts, ended_early, fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream
@@ -127,6 +127,35 @@ def test_training_stops_early_and_keeps_the_best(group):
     assert result.epochs == result.best_epoch + 5
     best = max(row["val_score"] for row in result.records)
     assert classifier.evaluate()["val"].micro_f1 == best
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("losses", "score", "settings", "said"),
+    [
+        ([1.6, 1.5, 1.45, 1.4], 0.5, {}, r"after epoch 4 .*1.5 at the best epoch, 1.4 at the end"),
+        ([1.6, 1.5, 1.49, 1.5], 0.5, {}, ""),  # it fell no more
+        ([1.6, 1.5, 1.45, 0.4], 0.95, {}, ""),  # nearly all was learned
+        ([1.6, 1.5, 1.45, 1.4], 0.5, {"gnn.patience": 0}, ""),
+        ([1.6, 1.5, 1.45, 1.4], 0.5, {"gnn.epochs": 4}, ""),  # patience did not end it
+    ],
+)
+def test_a_training_that_ended_while_it_learned_says_so(losses, score, settings, said):
+    case = build({"run.task": "classify", "gnn.epochs": 9, "gnn.patience": 2, **settings}).gnn
+    rows = [{"epoch": i, "loss": loss, "train_score": score} for i, loss in enumerate(losses, 1)]
+    found = ended_early(Fit({}, epochs=4, best_epoch=2, records=rows), case)
+    assert re.search(said, found) if said else found == ""
+
+
+def test_classify_warns_of_a_training_that_ended_while_it_learned():
+    graph, draws = nx.gnm_random_graph(60, 150, seed=1), np.random.default_rng(0)
+    labels = np.where(np.arange(60) < 30, np.arange(60) % 3, 3)  # no score of validation ever rises
+    X = draws.normal(size=(60, 6))
+    settings = {"gnn.dropout": 0, "gnn.input_dropout": 0, "gnn.feature_rows": "as_given", "gnn.patience": 8}
+    options = {"labels": labels, "train": range(30), "val": range(30, 60), "settings": settings}
+    with pytest.warns(UserWarning, match="classify: gnn.patience ended the training after epoch"):
+        found = classify(graph, X, **options)
+    assert found.epochs < 200
 
 
 @pytest.mark.parametrize("rate", [0.3, 2.0])

@@ -327,6 +327,7 @@ steps = 1
         ("study.families=ba", 'not a TOML value; must be a list of at least one, each one of "ba", "er"'),
         ("train=x", "train=x (command line): not a TOML value; must be a table"),
         ("graph.path=", "graph.path= (command line): not a TOML value; must be text in quotes or a list"),
+        ("graph.generator=", """; none is 'graph.generator=""', with quotes for the shell"""),
         ("graph.path=[a.mtx, b.mtx]", "not a TOML value; must be text in quotes or a list"),
         ("run.name='x", "run.name='x (command line): not a TOML value; must be text in quotes"),
         ("study.families=['ws']", 'study.families (command line): must be one of "ba", "er", got "ws"'),

@@ -139,7 +139,7 @@ def test_solved_parts_do_not_wait_for_the_others():
     bounds.close()
 
 
-def test_without_a_time_limit_there_is_none():
+def test_without_a_time_there_is_none():
     graph = graph_of(nx.barabasi_albert_graph(60, 3, seed=1))
     bounds = DominationBounds(graph)
     while bounds.improve(0.0, graph.n):
@@ -283,6 +283,19 @@ def test_a_solve_with_fixed_nodes_is_closed(weighted):
     assert not set(out) & set(bound.nodes)
     assert free.objective <= bound.objective
     assert tools_of(graph_of(graph), outside=out).fault(np.isin(np.arange(80), bound.nodes)) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_steps_decide_small_sets_are_proved_and_answers_stay(seed):
+    """The exact search closes what packings leave open; what it finds is no answer, which steps decide."""
+    graph = nx.gnp_random_graph(9, 0.4, seed=seed)
+    weights = np.round(10 * np.random.default_rng(seed).random(9), 2)
+    settings = {"problem.name": "mds", "search.steps": 2000, "search.baselines": False}
+    settings["search.bound_seconds"] = LONG
+    proved = solve(graph, node_weights=weights, settings=settings)
+    free = solve(graph, node_weights=weights, settings=settings | {"search.bounds": False})
+    assert (proved.objective, proved.digest) == (free.objective, free.digest)
+    assert proved.optimal
 
 
 @pytest.mark.parametrize(

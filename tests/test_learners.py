@@ -292,6 +292,10 @@ def test_names_of_learners():
     with pytest.raises(CaseError, match="'ppo' cannot be the name"):
         register_learner("ppo", Reinforce)
     register_learner("ppo", ProximalPolicy)  # once more is no change
+    never = type("Never", (Learner,), {"name": "never", "lessons": lambda self, steps: iter(())})
+    with pytest.raises(CaseError, match="Never has no ready of its own, so it would learn nothing"):
+        register_learner("never", never)
+    assert "never" not in LEARNERS
 
 
 def test_a_learner_that_begins_nothing_is_told(solo):

@@ -16,7 +16,8 @@ from app.case.config import Case
 from app.case.file import build
 from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, TrainCase
-from app.case.run import RunCase
+from app.case.run import MemoryCase, RunCase
+from app.case.search import SearchCase
 from app.comm.group import Group
 from app.comm.turns import first_alone, seconds_together
 from app.device import HostDevice
@@ -266,9 +267,14 @@ def test_expected_entries_of_diverse_graphs(solo):
 def test_a_plan_has_memory_time_and_the_fastest_number_of_ranks():
     graph = GraphCase(generator="er", nodes=5000, p=0.1)
     lines = list(plan_lines(Case(graph=graph), 2))
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert "5000 nodes, 2499500 stored entries" in lines[1]
     assert "a full policy evaluation on 2 ranks" in lines[2]
+    assert "reductions, search and bounds take up to 150.5 MB beside that on a rank" in lines[3]
+    few = Case(graph=graph, memory=MemoryCase(whole_graph_mb=150))
+    said = "reductions, search and bounds want 150.5 MB on one rank, above memory.whole_graph_mb, 150: the"
+    assert said in list(plan_lines(few, 2))[3]
+    assert len(list(plan_lines(Case(graph=graph, search=SearchCase(solver="policy")), 2))) == 3
     train = Case(run=RunCase(task="train"), graph=graph, train=TrainCase(steps=100))
     lines = list(plan_lines(train, 1))
     assert "100 environment steps" in lines[-1]
@@ -392,4 +398,5 @@ def test_a_plan_says_what_it_does_not_count(keys, said):
     printed = "\n".join(plan_lines(build({**table, **keys}), 2))
     assert (said in printed) and ("not in the model" in printed) == bool(said)
     solved = "\n".join(plan_lines(build({**table, **keys, "run.task": "solve"}), 2))
+    assert "their time is not in the model" in solved
     assert ("these are steps of mvc" in solved) == ("problem.name" in keys)

@@ -358,7 +358,8 @@ def test_what_occurs_again_or_has_a_number_is_no_title(tmp_path, text):
 
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize(
-    "title", ["id_1,id_2", "Node_A,Node_B", "u,v", "From,To", "gene_a,gene_b", "fromNodeId,toNodeId"]
+    "title",
+    ["id_1,id_2", "Node_A,Node_B", "u,v", "From,To", "gene_a,gene_b", "fromNodeId,toNodeId", "citing,cited"],
 )
 def test_titles_of_edge_lists_are_known(tmp_path, title):
     (tmp_path / "g.csv").write_text(f"{title}\na,b\nb,c\n")

@@ -125,6 +125,20 @@ def test_lines_in_any_order_and_arrays(tmp_path, text):
         assert unsorted.tolist() == weights[::-1].tolist()
 
 
+@pytest.mark.mpi_skip
+def test_a_first_line_may_name_columns(tmp_path):
+    names = np.array([b"b,c", b"cost", b"x"])
+    (tmp_path / "n.csv").write_text('protein,weight\n"b,c",1\nx,2\ncost,3\n')
+    weights, said = read_node_weights(str(tmp_path / "n.csv"), Limits(), names, "ring")
+    assert weights.tolist() == [1, 3, 2]
+    assert said == [f"{tmp_path / 'n.csv'}:1: skipped the first line 'protein,weight'"]
+    weights, said = read(tmp_path / "w.csv", "id,cost\n10,1\n16,2\n13,3\n")
+    assert weights.tolist() == [1, 3, 2] and len(said) == 1
+    for text, line in (("id,cost\nid,cost\n10,1\n", 2), ("# c\nid,cost\n10,1\n", 2), ("id,nan\n10,1\n", 1)):
+        with pytest.raises(GraphError, match=f"w.csv:{line}: found a node id that is no integer"):
+            read(tmp_path / "w.csv", text)
+
+
 FORMS = {
     "whole": lambda draws: f"{draws.integers(0, 10**12)}",
     "decimals": lambda draws: f"{draws.uniform(0, 100):.{draws.integers(0, 9)}f}",

@@ -1,4 +1,4 @@
-"""How likely each class is for each node (output.probabilities): from Python, in files, on any ranks."""
+"""What output.probabilities and output.embeddings tell of each node: from Python, in files, on any ranks."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from conftest import WORLD
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
-from app import classify, classify_relational
+from app import classify, classify_relational, solve
 from app.errors import CaseError
 from app.gnn.goals import SeveralClasses, softmax
 
@@ -54,6 +54,25 @@ def test_one_class_a_node(order):
     alone = classify(graph, X, sides, settings=asked, comm=MPI.COMM_SELF)
     assert alone.probabilities.tobytes() == found.probabilities.tobytes()
     assert classify(graph, X, sides, settings={**asked, "output.probabilities": False}).probabilities is None
+
+
+def test_embeddings_are_by_node_on_any_ranks_and_in_any_order():
+    graph, X, sides = clubs()
+    asked = {"output.embeddings": True, "gnn.epochs": 3, "gnn.hidden": 8, "gnn.dropout": 0.0}
+    asked |= {"gnn.input_dropout": 0.0, "graph.splits": "random"}
+    found = classify(graph, X, sides, settings=asked, comm=WORLD)
+    assert found.embeddings.shape == (34, 8) and found.probabilities is None
+    alone = classify(graph, X, sides, settings=asked, comm=MPI.COMM_SELF)
+    assert alone.embeddings.tobytes() == found.embeddings.tobytes()
+    other = classify(graph, X, sides, settings={**asked, "graph.order": "random"}, comm=WORLD)
+    np.testing.assert_allclose(other.embeddings, found.embeddings, atol=1e-4)
+    assert len(np.unique(found.embeddings, axis=0)) > 20
+    assert classify(graph, X, sides, settings={**asked, "output.embeddings": False}).embeddings is None
+
+
+def test_certificates_are_of_runs_alone():
+    with pytest.raises(CaseError, match=r"output\.certificates: of a run, whose folder --check reads"):
+        solve(nx.path_graph(3), settings={"output.certificates": True})
 
 
 @pytest.mark.mpi_skip

@@ -188,6 +188,21 @@ def test_a_wrong_table_is_named(written, train, message):
         tables(written, train, b"person\tlabel\ny\ta\n")
 
 
+def test_test_nodes_may_lack_their_label(written):
+    found = tables(written, b"person\tlabel\nx\tb\nz\ta\n", b"node\tlabel\ny\t\nw\tb\n")
+    assert (found.class_names, found.test_label.tolist()) == (["a", "b"], [-1, 1])
+
+
+def test_a_missing_table_says_which_key_names_one(tmp_path, written):
+    triples = read_triple_text(written(b"<x> <p> <y> .\n"))
+    table, none = written(b"node\tlabel\nx\ta\n", "t.tsv"), str(tmp_path / "none.tsv")
+    for paths, key in (((none, table), "rgcn.train_labels"), ((table, none), "rgcn.test_labels")):
+        with pytest.raises(
+            GraphError, match=f"none.tsv: no such file; a table of labelled nodes, or {key} naming"
+        ):
+            read_label_tables(*paths, triples)
+
+
 # ---- npz ------------------------------------------------------------------------------------------------
 
 

@@ -249,6 +249,8 @@ def _bare_text(shown: str, keys: Keys, text: str) -> str:
         return text
     if info is None or not takes_text(info) or not text or text[0] in "\"'[{":
         right = "a table" if info is None else expected(info)
+        if not text and right.startswith(("text in quotes", 'one of ""')):
+            right += f"; none is '{'.'.join(keys)}=\"\"', with quotes for the shell"
         raise CaseError(f"{shown} ({COMMAND_LINE}): not a TOML value; must be {right}")
     return text
 

@@ -22,6 +22,9 @@ from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import CONSTANTS
 from app.gnn.stopwatch import Took
 
+FALLS = 0.05  # share of a loss: what is no noise
+LEARNED = 0.9  # score of the training nodes above which little is left to learn
+
 
 @dataclass
 class Fit:
@@ -121,6 +124,21 @@ class Watched:
     def over(self, patience: int) -> bool:
         """Whether it has not risen for so many evaluations (0: for ever)."""
         return bool(patience) and self.waited >= patience
+
+
+def ended_early(fit: Fit, case: GnnCase) -> str:
+    """What to say of a training that gnn.patience ended while it still learned; "" of any other.
+
+    Scores may stand still for long before a network tells the first classes apart, while the loss falls.
+    """
+    rows = [row for row in fit.records if row["epoch"] >= fit.best_epoch]
+    if not (case.patience and rows and fit.epochs < case.epochs):
+        return ""
+    best, last = rows[0]["loss"], rows[-1]["loss"]
+    if last > (1 - FALLS) * best or rows[-1]["train_score"] > LEARNED:
+        return ""
+    falls = f"the training loss still fell ({best:.4g} at the best epoch, {last:.4g} at the end)"
+    return f"gnn.patience ended the training after epoch {fit.epochs} while {falls}; more may be better"
 
 
 def decayed_parts(classifier: Classifier) -> list[slice]:

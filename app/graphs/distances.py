@@ -25,22 +25,24 @@ SAME = 1e-9  # of the largest distance: what the two directions of a pair may di
 Named = Callable[[Any], str]
 
 
-def stream_of_distances(given: Any, name: str = "distances") -> tuple[EdgeStream, list[Any] | None]:
+def stream_of_distances(
+    given: Any, name: str = "distances", labels: list[Any] | None = None
+) -> tuple[EdgeStream, list[Any] | None]:
     """The metric of distances as a stream, and the labels of its points in row order.
 
     given   [n, n] numbers, from the point of the row to that of the column, whose diagonal plays no part; or
             a complete NetworkX graph, whose edge attribute `weight` is the distance
+    labels  of the points of an array, by which errors name them; None: their numbers
     Whole numbers up to 2^31-1 are what they are; others are counted in a power of ten that makes the largest
     10^7 to 10^8 units, 10^6 to 10^7 where they differ by direction. Raises GraphError.
     """
     if hasattr(given, "adj") and hasattr(given, "edges"):
         name, labels, found = str(given.name or name), list(given.nodes), _of_networkx(given)
     elif isinstance(given, np.ndarray):
-        labels, found = None, _of_array(given)
+        found = _of_array(given)
     else:
-        raise GraphError(
-            f"graph: found {type(given)}; for a tour distances [n, n] as a NumPy array would be right"
-        )
+        right = "for a tour distances [n, n] or coordinates [n, 2] as a NumPy array, a DataFrame of these, or"
+        raise GraphError(f"graph: found {type(given)}; {right} a complete NetworkX graph would be right")
     at = np.arange(len(found)) if labels is None else labels
     metric = metric_of_distances(name, found, lambda i: repr(at[i]) if labels is not None else str(i))
     return stream_of_metric(metric, "", "memory", 0), labels

@@ -26,6 +26,11 @@ DENSE = {"evaluation": 0, "learning": 3}  # [R, K] arrays beside those of the ro
 PIECES = 12 << 20  # buffers of reading and routing, which the allocator keeps for what follows
 
 
+def whole_graph(n: int, edges: int) -> int:
+    """Bytes that whole-graph work takes on one rank: the graph, Python lists of it, and working copies."""
+    return 100 * n + 120 * edges
+
+
 def at_rest(layout: Layout, rank: int) -> dict[str, int]:
     """Bytes of a graph's rows by what they are for: the graph's own arrays and those of its RowBlock."""
     rows, stored, extended = int(layout.rows[rank]), int(layout.stored[rank]), layout.extended(rank)

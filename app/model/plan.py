@@ -223,6 +223,18 @@ def _solving(
     )
     if not _counted(net):
         yield f"{counts.name}: these are steps of mvc; those of {net.problem.name} are not in the model"
+    if case.run.task == "solve" and case.search.solver == "full":
+        yield _whole_line(case, counts)
+
+
+def _whole_line(case: Case, counts: Counts) -> str:
+    """What becomes of reductions, search and bounds, which work on the whole graph."""
+    needs, limit = memory.whole_graph(counts.n, counts.entries // 2) / 1e6, case.memory.whole_graph_mb
+    what = f"{counts.name}: reductions, search and bounds"
+    if needs > limit:
+        left = f"above memory.whole_graph_mb, {limit:g}: the policy alone would answer"
+        return f"{what} want {needs:.1f} MB on one rank, {left}"
+    return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 
 
 def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:

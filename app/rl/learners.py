@@ -20,8 +20,14 @@ def find_learner(name: str) -> type[Learner]:
 def register_learner(name: str, kind: type[Learner]) -> None:
     """Make agent.learner = `name` mean a learner of one's own, the latest of that name.
 
-    Ranks   all call with the same class. Raises CaseError for the name of a learner of this program.
+    Ranks   all call with the same class. Raises CaseError for the name of a learner of this program, and for
+    a class that could never learn.
     """
+    for method in ("ready", "lessons"):
+        if getattr(kind, method, None) is getattr(Learner, method):
+            right = "one that overrides ready and lessons (docs/adding_a_learner.md) would be right"
+            told = f"{kind.__name__} has no {method} of its own, so it would learn nothing"
+            raise CaseError(f"agent.learner: {told}; {right}")
     if not name or (name in OWN and LEARNERS[name] is not kind):
         raise CaseError(f"agent.learner: {name!r} cannot be the name of another learner")
     LEARNERS[name] = kind

@@ -103,6 +103,8 @@ class Rounds:
         bounds = self.toolbox.bounds()
         if bounds is not None and self.budget.seconds:
             bounds.expect(self.budget.seconds)
+        elif bounds is not None:
+            bounds.allow(self.budget.bound_seconds)
         return bounds
 
     def run(self) -> Outcome:

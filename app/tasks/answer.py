@@ -137,12 +137,18 @@ def answer_whole(
 
 
 def in_unit(toolbox: Any, value: int | None) -> float | int | None:
-    """A value as the objective it stands for, rounded to the decimals that its weights have."""
+    """A value as the objective it stands for, rounded to the decimals that its weights, or its unit, have."""
     if value is None or toolbox.unit == 1:
         return value
     objective, weights = value * toolbox.unit, toolbox.weights
-    decimals = None if weights is None else decimals_of(weights * toolbox.unit)
+    decimals = _decimals(toolbox.unit) if weights is None else decimals_of(weights * toolbox.unit)
     return objective if decimals is None else round(objective, decimals or None)
+
+
+def _decimals(unit: float) -> int | None:
+    """Those of the multiples of a power of ten below one; None for another number."""
+    digits = round(-math.log10(unit))
+    return digits if digits > 0 and 10.0**-digits == unit else None
 
 
 def bound_and_gap(toolbox: Toolbox, best: int, bound: int | None) -> tuple[float | int | None, float | None]:

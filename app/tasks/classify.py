@@ -17,7 +17,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
-from app.gnn.training import Fit, fit
+from app.gnn.training import Fit, ended_early, fit
 from app.graphs.graph import IN_A
 from app.graphs.ids import CONTROL, blank_between, plain_ids
 from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
@@ -62,9 +62,11 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     case, group = context.case, context.group
     with context.log.phase("read"):
         loaded = load_united(group, case.graph, _without_cost_model(case))
+        for warning in loaded.warnings:  # at once: node data may fail for what they tell
+            context.log.info("warning: %s", warning)
         make_room = feature_room(TierBudget.of(case.memory), group.device)
         data = load_node_data(group, case.graph, loaded, case, make_room)
-    for warning in (*loaded.warnings, *data.warnings):
+    for warning in data.warnings:
         context.log.info("warning: %s", warning)
     return loaded, data
 
@@ -113,6 +115,8 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     with log.phase("evaluate"):
         scores = classifier.evaluate()
     _say_scores(context, classifier, found, scores)
+    if said := ended_early(found, gnn):
+        log.info("advice: %s", said)
     if balanced:
         _say_balance(context, balanced)
     return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
@@ -314,6 +318,12 @@ def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
+def gather_embeddings(context: Context, classifier: Classifier) -> np.ndarray:
+    """[n, columns] float32, what the last layer but one says of each node. Ranks: all call."""
+    own = classifier.embed_own()[: classifier.block.n_real]
+    return context.group.gather_host(own, classifier.block.rows.row_counts())
+
+
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, what [output] asks for by node, and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
@@ -327,9 +337,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
             f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, classifier.data)
         )
     if case.output.embeddings:
-        embedded = group.gather_host(
-            classifier.embed_own()[: classifier.block.n_real], classifier.block.rows.row_counts()
-        )
+        embedded = gather_embeddings(context, classifier)
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
     if case.output.probabilities:

@@ -12,6 +12,7 @@ from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
 from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
+from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.problem import Problem
@@ -25,8 +26,8 @@ LEAST_SECONDS = 1.0  # that baselines have under any time limit
 
 
 def graph_bytes(loaded: Loaded) -> int:
-    """Bytes that whole-graph work takes on one rank: the graph, Python lists of it, and working copies."""
-    return 100 * loaded.graph.n + 120 * loaded.graph.edges
+    """Bytes that whole-graph work takes on one rank."""
+    return whole_graph_bytes(loaded.graph.n, loaded.graph.edges)
 
 
 def too_large(context: Context, loaded: Loaded) -> bool:

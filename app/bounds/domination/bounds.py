@@ -24,8 +24,8 @@ class DominationBounds(Bounds):
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
     size (3,000 nodes, mean degree 9: in 0.1 s as high as the simplex method in 23 s); small programs are
-    solved exactly after it, where there is time. Under a time limit there is an exact search beside them
-    (exact.py), whose bound stands where it is higher than that of the packings.
+    solved exactly after it, where there is time. In the time that `expect` or `allow` name there is an exact
+    search beside them (exact.py), whose bound stands where it is higher than that of the packings.
 
     best   the best Packing so far
     """
@@ -81,8 +81,12 @@ class DominationBounds(Bounds):
         return self._exact is None or self._exact.lower <= self.best.lower
 
     def expect(self, seconds: float) -> None:
-        """Under a time limit there is an exact search too, where memory and time are enough to begin it."""
+        """The time limit, after which no linear program is begun either."""
         self._end = time.perf_counter() + seconds
+        self.allow(seconds)
+
+    def allow(self, seconds: float) -> None:
+        """There is an exact search too, where memory and time are enough to begin it."""
         if not fits(self.graph, seconds, self._most_bytes):
             return
         price = np.ones(self.graph.n, dtype=np.int64) if self.weights is None else self.weights

@@ -15,12 +15,15 @@ from app.graphs.ids import RULES, check_text, fault_of_name, name_array
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
+KINDS = (
+    "id", "node", "nodeid", "vertex", "name", "gene", "protein", "interactor", "person", "user", "author",
+)  # fmt: skip
 # First two fields of tables that `convert` and others write, without _, - and blanks: no edge.
 TITLES = {
     ("source", "target"), ("sourceid", "targetid"), ("src", "dst"), ("src", "dest"), ("srcid", "dstid"),
     ("from", "to"), ("fromid", "toid"), ("fromnode", "tonode"), ("fromnodeid", "tonodeid"), ("u", "v"),
-    *((f"{kind}{one}", f"{kind}{two}") for kind in ("id", "node", "nodeid", "vertex", "gene", "protein")
-      for one, two in ("12", "ab")),
+    ("citing", "cited"), ("follower", "followee"), ("start", "end"), ("head", "tail"),
+    *((f"{kind}{one}", f"{kind}{two}") for kind in KINDS for one, two in ("12", "ab")),
 }  # fmt: skip
 FEW = 5  # lines of a file of which little can be said by what occurs again
 

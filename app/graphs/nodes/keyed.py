@@ -93,7 +93,7 @@ def _titles(
     """How many lines of titles there are, 0 or 1: the first line names no node, and says nothing of one."""
     number, line = next(data_lines(source), (0, b""))
     first, rest = _split(line)
-    if number != 1 or not rest or (index is not None and _is_id(index, first)):
+    if number != 1 or not rest or (index is not None and is_id(index, first)):
         return 0
     if known(_WithoutIds(source.path, source.limits), rest):
         return 0
@@ -101,7 +101,7 @@ def _titles(
     return 1
 
 
-def _is_id(index: NodeIndex, first: bytes) -> bool:
+def is_id(index: NodeIndex, first: bytes) -> bool:
     """Whether a field is the name of a node or, where nodes have numbers, a number."""
     if index.named:
         return index.row(first) is not None

@@ -6,11 +6,13 @@ from itertools import chain
 
 import numpy as np
 
+from app.graphs.formats.edge_list import NUMBER_START
 from app.graphs.formats.npy import MAGIC, NAME, Npy
 from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.formats.text import LARGEST_ID, fields_of, numbers_by_id, read_id
 from app.graphs.ids import NodeIndex, name_array, name_first, named, one_id
-from app.graphs.nodes.text import held_lines
+from app.graphs.nodes.keyed import is_id
+from app.graphs.nodes.text import data_lines, held_lines
 from app.graphs.weights import kept_weights
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -22,15 +24,18 @@ def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> 
     """Weights [n] float32 in the order of the rows, and warnings of what is not kept as it is.
 
     ids    [n] int64 or names, the file's id of each row     name   of the graph, for messages
-    Fields are separated by blanks or a comma; blank lines and lines that start with # are skipped; text may
-    be packed. After a name, which may have blanks, the last field is the weight. An .npy array is in the
-    order of the rows. Every node has one weight. Raises GraphError.
+    Fields are separated by blanks or a comma; blank lines and lines that start with # are skipped, so is a
+    first line that names columns, with a warning; text may be packed. After a name, which may have blanks,
+    the last field is the weight. An .npy array is in the order of the rows. Every node has one weight.
+    Raises GraphError.
     """
     source = Source(path, limits)
     if source.first_bytes(len(MAGIC)).startswith(MAGIC):
         return _array(source, len(ids), name)
-    found, weights, lines = _lines(source, named(ids))
-    row = NodeIndex(ids).find(found)
+    index = NodeIndex(ids)
+    warnings = _titles(source, index)
+    found, weights, lines = _lines(source, named(ids), len(warnings))
+    row = index.find(found)
     if (row < 0).any():
         i = int((row < 0).argmax())
         raise source.error(
@@ -42,17 +47,30 @@ def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> 
         lacking[row] = False
         right = f"a line for each of the {len(ids)} nodes of {shown(name, 200)} would be right"
         raise source.error(f"found no weight of node {one_id(np.sort(ids[lacking]), 0)}; {right}")
-    warnings: list[str] = []
     kept = np.empty(len(ids), dtype=np.float32)
     kept[row] = kept_weights(weights, lambda i: f"{source.where}:{lines[i]}: the weight", warnings)
     return kept, warnings
 
 
-def _lines(source: Source, names: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids [k] int64 or names, weights [k] float64 and line numbers [k]."""
+def _titles(source: Source, index: NodeIndex) -> list[str]:
+    """A warning of a first line that names columns: its two fields are neither a node nor a number."""
+    number, line = next(data_lines(source), (0, b""))
+    fields = _fields(line, index.named) if number == 1 else ()
+    if len(fields) != 2 or is_id(index, fields[0]) or NUMBER_START.match(fields[1]):
+        return []
+    return [f"{source.where}:1: skipped the first line '{shown(line)}'"]
+
+
+def _fields(line: bytes, names: bool) -> Sequence[bytes]:
+    """The fields of a line: an id or, where nodes have names, all but the last field, and a number."""
+    return name_first(line, 2) if names else fields_of(line, b"," in line)
+
+
+def _lines(source: Source, names: bool, skip: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids [k] int64 or names, weights [k] float64 and line numbers [k], without the first `skip` lines."""
     ids: list[Sequence] = []
     weights, lines = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
-    for text, first in source.pieces():
+    for text, first in source.pieces(skip):
         plain = None if names else numbers_by_id(text)
         if plain is None or not _fits(plain[1]).all():
             plain = _by_line(source, text, first, names)
@@ -67,7 +85,7 @@ def _by_line(source: Source, text: bytes, first: int, names: bool) -> tuple[Sequ
     """Ids or names [k], weights [k] and lines [k], from 0, of any piece; raises for the first wrong line."""
     ids, weights, lines = [], [], []
     for number, line in held_lines(text, first):
-        fields = name_first(line, 2) if names else fields_of(line, b"," in line)
+        fields = _fields(line, names)
         if len(fields) != 2:
             raise source.error(f"found {len(fields)} fields in '{shown(line)}'; {RIGHT}", number)
         node = fields[0] if names else read_id(fields[0], 0, LARGEST_ID)

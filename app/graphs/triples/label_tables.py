@@ -3,8 +3,11 @@
 Source   Ristoski, de Vries, Paulheim 2016, as the R-GCN data sets use them
 """
 
+import os
+
 import numpy as np
 
+from app.errors import GraphError
 from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.triples.data import DEFAULT_LIMITS, NodeLabels, Triples, check_labels
 
@@ -16,13 +19,16 @@ def read_label_tables(
 
     The label is the column whose name begins with "label", the node is the other one that is not named "id"
     (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order
-    of their names. Raises GraphError.
+    of their names. A test node may lack its label: its class is asked, -1. Raises GraphError.
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
     seen: dict[int, str] = {}
-    tables = [_read_table(Source(path, limits), number, seen) for path in (train_path, test_path)]
-    names = sorted({label for table in tables for _, label in table})
-    class_of = {name: k for k, name in enumerate(names)}
+    tables = [
+        _read_table(_source(path, limits, key), number, seen, key == "rgcn.test_labels")
+        for path, key in ((train_path, "rgcn.train_labels"), (test_path, "rgcn.test_labels"))
+    ]
+    names = sorted({label for table in tables for _, label in table if label})
+    class_of = {"": -1, **{name: k for k, name in enumerate(names)}}
     arrays = []
     for table in tables:
         arrays.append(np.array([node for node, _ in table], dtype=np.int32))
@@ -30,8 +36,18 @@ def read_label_tables(
     return check_labels(NodeLabels(len(names), *arrays, names), Source(train_path, limits))
 
 
-def _read_table(source: Source, number: dict[str, int], seen: dict[int, str]) -> list[tuple[int, str]]:
-    """(node, label) of each row; `seen` says where nodes have got theirs."""
+def _source(path: str, limits: Limits, key: str) -> Source:
+    """A table's file, if there is one."""
+    if not os.path.exists(path):
+        right = f'a table of labelled nodes, or {key} naming one, would be right (rgcn.goal = "links": none)'
+        raise GraphError(f"{shown(path, 400)}: no such file; {right}")
+    return Source(path, limits)
+
+
+def _read_table(
+    source: Source, number: dict[str, int], seen: dict[int, str], asked: bool
+) -> list[tuple[int, str]]:
+    """(node, label) of each row; `seen` says where nodes have got theirs, asked: labels may be empty."""
     rows: list[tuple[int, str]] = []
     columns: tuple[int, int] | None = None
     width = 0
@@ -50,7 +66,7 @@ def _read_table(source: Source, number: dict[str, int], seen: dict[int, str]) ->
         node = number.get(f"<{name}>", number.get(name))
         if node is None:
             raise source.error(f"found node '{shown(name)}'; a node of the graph would be right", line)
-        if not label:
+        if not (label or asked):
             raise source.error(f"found no label of node '{shown(name)}'; one would be right", line)
         if node in seen:
             found = f"found node '{shown(name)}', which has a label in {seen[node]}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.formats.frames import is_frame
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
 from app.graphs.nodes.data import SPLITS
@@ -39,7 +40,7 @@ def triples_of_object(
     """The triples of an array [m, 3], of a list of names or of a directed NetworkX graph.
 
     given             integers [m, 3]; or rows (subject, relation, object) of any names, numbered in the order
-                      in which they occur; or a graph, whose nodes keep their order
+                      in which they occur, as a list or a DataFrame; or a graph, whose nodes keep their order
     nodes, relations  how many there are, of numbers only; None: one more than the largest
     attribute         the edge attribute of a NetworkX graph that names the relation
     others            triples of the same kinds by the set that they are (VALID, TEST)
@@ -86,8 +87,8 @@ def _refuse_counts(nodes: int | None, relations: int | None) -> None:
 
 def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     """[m, 3] int64 where all are whole numbers, else the rows as they are."""
-    given = unmasked(name, given)
-    needed = f"an array [m, 3], a list of {RIGHT.split(' would')[0]}, or a NetworkX MultiDiGraph"
+    given = _rows_of_frame(given, name) if is_frame(given) else unmasked(name, given)
+    needed = f"an array [m, 3], a list of {RIGHT.split(' would')[0]}, a DataFrame, or a NetworkX MultiDiGraph"
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape[1:] == (3,):
         return given
     if isinstance(given, np.ndarray) and (given.ndim != 2 or given.dtype.kind not in "USO"):
@@ -106,6 +107,19 @@ def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
         except OverflowError:
             raise GraphError(f"{name}: found a number beyond {MOST}; 0..{MOST} would be right") from None
     return [tuple(row) for row in rows]
+
+
+def _rows_of_frame(frame: Any, name: str) -> list[Row]:
+    """The rows of a table of three columns."""
+    columns = list(frame.columns)
+    if len(columns) != 3 or len(set(columns)) != 3:
+        told = ", ".join(map(str, columns[:6]))
+        raise GraphError(f"{name}: found a table of {len(columns)} columns ({shown(told)}); three, {RIGHT}")
+    rows = list(zip(*(np.asarray(frame[column]).tolist() for column in columns)))
+    for i, row in enumerate(rows):
+        if any(each is None or each != each for each in row):
+            raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; three names would be right")
+    return rows
 
 
 def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | None) -> Triples:

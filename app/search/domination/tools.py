@@ -166,7 +166,7 @@ class DominationTools(NodeTools):
         return DominationSearch(self.core, start, seed, self.price, fixed, compiled, ~core.needed)
 
     def bounds(self) -> Bounds | None:
-        """Packings of neighbourhoods, under a time limit an exact search too."""
+        """Packings of neighbourhoods, and an exact search."""
         return KernelBounds(self)
 
     def baselines(self) -> dict[str, Baseline]:

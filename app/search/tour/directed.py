@@ -4,9 +4,9 @@ Every tour leaves and enters each city once, so that c(i, j) less r(i) and s(j) 
 and s are such that the least way out of and into each city is 0. Of each city i there is then one to leave
 it, i, and one to come to it, n + i. They are 0 apart; from i to n + j it is c(i, j) + M, where M is more than
 the length of a tour that is known; all others are 2 M apart. A tour of c has then a tour of n M more. Any
-other tour of the 2 n cities has a pair that is not next to each other, hence n + 1 roads of M and more, or two
-roads between cities of one kind: it is longer than the tour that is known, and no search that begins with that
-can end in one.
+other tour of the 2 n cities has a pair that is not next to each other, hence n + 1 roads of M and more, or
+two roads between cities of one kind: it is longer than the tour that is known, and no search that begins with
+that can end in one.
 
 Source     Jonker and Volgenant 1983; patching: Karp 1979
 """
