@@ -220,13 +220,27 @@ def _until_halted(task: Task, context: Context) -> dict[str, Any]:
 
 
 def _check_launch(size: int) -> None:
-    """Refuse N single-rank programs: the mpirun of one MPI with the library of another."""
+    """Refuse N single-rank programs: the mpirun of one MPI with the library of another, srun without PMI."""
     expected = cli.launcher_size()
-    if expected is not None and expected != size:
+    if expected is None or expected == size:
+        return
+    if cli.told_by_srun_alone():
         raise CaseError(
-            f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
-            "MPI than mpi4py's; use the mpirun of the same environment"
+            f"srun started {expected} ranks, but MPI sees {size}: srun told them nothing of each other; "
+            f"{_right_srun()} (srun --mpi=list names what this site has)"
         )
+    raise CaseError(
+        f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
+        "MPI than mpi4py's; use the mpirun of the same environment"
+    )
+
+
+def _right_srun() -> str:
+    """The option of srun that suits mpi4py's MPI."""
+    right = {"MPICH": "pmi2", "Open MPI": "pmix"}.get(MPI.get_vendor()[0])
+    if right is None:
+        return "give it the --mpi of mpi4py's MPI"
+    return f"srun --mpi={right}, or in a job script SLURM_MPI_TYPE={right}, would be right"
 
 
 def _check_inputs(case: Case, out: str) -> None:

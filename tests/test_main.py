@@ -381,6 +381,16 @@ def test_the_launcher_of_another_mpi_is_noticed(case_file, tmp_path, variable):
     assert not (tmp_path / "out").exists()
 
 
+def test_srun_that_tells_ranks_nothing_of_each_other_is_noticed(case_file, tmp_path):
+    """As with MpiDefault=none: four programs of one rank each."""
+    told = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
+    code, printed = lockstep(case_file, "--out", tmp_path / "out", **told)
+    assert code == 2
+    assert "lockstep: error: srun started 4 ranks, but MPI sees 1: " in printed
+    assert "--mpi" in printed and "mpirun" not in printed
+    assert not (tmp_path / "out").exists()
+
+
 def test_ranks_with_different_cases_are_refused(case_file, tmp_path):
     """One command line, another file on another machine: here by the seed."""
     program = tmp_path / "each.py"
