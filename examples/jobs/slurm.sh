@@ -55,7 +55,7 @@ ask() { # the ranks to stop, again and again: while they are starting they do no
   fi
 }
 trap 'tell USR1; ask' USR1
-trap 'cancelled=yes signalled=yes; tell TERM' TERM
+trap 'cancelled=yes; tell USR1; ask' TERM # which srun would make a SIGKILL of
 
 # A rank that ends takes the others along after half a minute: those may be about to end, too, and srun ends
 # with the code of a killed one.
@@ -63,7 +63,6 @@ srun --cpu-bind=cores --kill-on-bad-exit=0 --wait=30 \
   bash -c "$bind" lockstep "$PYTHON" "$HERE/run.py" "${ARGUMENTS[@]}" &
 step=$!
 if [ "$asked" = yes ]; then ask; fi # not at once: it would end srun, which is starting
-if [ "$cancelled" = yes ]; then tell TERM; fi
 
 # A signal ends `wait` before the ranks have ended: then their exit code is still to come.
 wait "$step"
