@@ -17,8 +17,12 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
         threads.limit_threads()
         command = cli.parse(arguments)
     except LockstepError as error:
-        cli.say(f"lockstep: error: {error}", error=True)
-        return error.exit_code
+        if not cli.is_launched():
+            cli.say(f"lockstep: error: {error}", error=True)
+            return error.exit_code
+        from app.main import refuse  # another rank's host may see other files: that one would wait
+
+        return refuse(error)
     if isinstance(command, str):
         cli.say(command.rstrip("\n"))
         return 0

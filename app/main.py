@@ -18,7 +18,7 @@ from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals, heard_early
 from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
+from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn.saved import load_rgcn
@@ -81,6 +81,18 @@ def run(command: cli.Command) -> int:
         cli.end_output()
 
 
+def refuse(error: LockstepError) -> int:
+    """End a rank whose command line or case cannot be read, and with it the others; the exit code."""
+    abort_on_uncaught()
+    try:
+        agree_on_command(MPI.COMM_WORLD, str(error))
+    except LockstepError as shared:
+        error = shared
+    cli.say(f"lockstep: error: {error}", error=True)
+    cli.end_output()
+    return error.exit_code
+
+
 def leave(code: int) -> int:
     """The exit code.
 
@@ -101,6 +113,7 @@ def _advice(error: LockstepError, case: Case) -> list[str]:
 
 def _run(command: cli.Command, needs: list[str]) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
+    agree_on_command(MPI.COMM_WORLD)
     case = command.case
     group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
     plan = "", 0

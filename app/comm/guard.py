@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import sys
 import time
 import traceback
@@ -65,6 +66,27 @@ def share_failure(group: Group, failure: BaseException | None, what: str) -> Non
         raise failure
     code = int(codes[first])
     raise _KINDS[code](f"{what}: rank {first}: {text}" if code in _UNEXPECTED else text) from failure
+
+
+def agree_on_command(comm: MPI.Comm, mistakes: str = "") -> None:
+    """Raise CaseError on all ranks where one of them could not read the command line or the case.
+
+    mistakes   of this rank's command line or case; "": none
+    Ranks      all call, before anything else (allgather)
+    """
+    if comm.Get_size() == 1:
+        return
+    found = comm.allgather((mistakes, platform.node()))
+    first = next((rank for rank, (text, _) in enumerate(found) if text), None)
+    if first is None:
+        return
+    text, host = found[first]
+    if all(each for each, _ in found):
+        raise CaseError(text)
+    right = next(host for each, host in found if not each)
+    raise CaseError(
+        f"{text}\n  so says rank {first} on {host}, but not {right}: do both hosts see the same files?"
+    )
 
 
 def _code_of(failure: BaseException | None) -> int:
