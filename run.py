@@ -5,6 +5,7 @@ import sys
 from app import cli, threads
 from app.checkpoint.signals import hear_early, stop_listening
 from app.errors import LockstepError
+from app.watchdog import watch_start
 
 
 def main(arguments: list[str], whole_process: bool = False) -> int:
@@ -29,6 +30,8 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
 
     if whole_process and command.case.checkpoint.enabled and not (command.dry_run or command.check):
         hear_early()
+    if whole_process:
+        watch_start(command.case.run.watchdog_seconds, f"[rank {cli.launcher_rank()}]")
     try:
         from app.main import leave, run
     except KeyboardInterrupt:  # signals are not caught yet
