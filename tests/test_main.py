@@ -397,7 +397,7 @@ def test_a_file_that_one_host_alone_sees_ends_all_ranks(case_file, tmp_path, ran
     code, printed = run_job(command)
     assert code == 2
     assert printed.count("lockstep: error: ") == 1 and "Traceback" not in printed
-    assert f"  so says rank {rank} on " in printed and "do both hosts see the same files?" in printed
+    assert f"  so says rank {rank} on " in printed and "do both see the same files?" in printed
     assert not (tmp_path / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""examples/jobs/slurm.sh under a real SLURM, where one answers; tests/slurm_here.sh makes one of this machine.
+"""examples/jobs/slurm.sh under a real SLURM, where one answers; tests/slurm_here.sh makes one.
 
 What nodes share has to be the project's folder: results lie in it while a test runs.
 """
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from jobs import ROOT
@@ -74,9 +75,14 @@ def until(happened, job, folder, limit_s=240):
         time.sleep(0.3)
 
 
+def text_of(path):
+    """What a file says so far."""
+    return Path(path).read_text(errors="replace") if os.path.exists(path) else ""
+
+
 def log_of(folder):
-    path = f"{folder}/log"
-    return open(path, errors="replace").read() if os.path.exists(path) else ""
+    """What a job has printed so far."""
+    return text_of(f"{folder}/log")
 
 
 def digest(folder):
@@ -96,8 +102,7 @@ def test_a_job_that_is_asked_to_stop_comes_back_and_ends_with_the_same_digest(sh
     """As --signal does before the time limit; the second start is on one node."""
     longer = [*CASE, "gnn.epochs=3000"]
     job = submit(shared, arguments=longer)
-    metrics = f"{shared}/out/metrics.csv"
-    until(lambda: os.path.exists(metrics) and open(metrics).read().count("train,") > 5, job, shared)
+    until(lambda: text_of(f"{shared}/out/metrics.csv").count("train,") > 5, job, shared)
     subprocess.run(["scancel", "--signal=USR1", "--batch", job], timeout=30, check=True)
     until(lambda: "back into the queue" in log_of(shared), job, shared, 60)
     fewer = ["scontrol", "update", f"JobId={job}", "NumNodes=1", "NumTasks=1"]

@@ -72,20 +72,19 @@ def agree_on_command(comm: MPI.Comm, mistakes: str = "") -> None:
     """Raise CaseError on all ranks where one of them could not read the command line or the case.
 
     mistakes   of this rank's command line or case; "": none
-    Ranks      all call, before anything else (allgather)
+    Ranks      all call, before anything else
     """
-    if comm.Get_size() == 1:
+    group = Group(comm, None, direct=True)
+    found, hosts = group.gather_texts(mistakes), group.gather_texts(platform.node())
+    wrong = [rank for rank, text in enumerate(found) if text]
+    if not wrong:
         return
-    found = comm.allgather((mistakes, platform.node()))
-    first = next((rank for rank, (text, _) in enumerate(found) if text), None)
-    if first is None:
-        return
-    text, host = found[first]
-    if all(each for each, _ in found):
-        raise CaseError(text)
-    right = next(host for each, host in found if not each)
+    if len(wrong) == len(found):
+        raise CaseError(found[0])
+    right = found.index("")
     raise CaseError(
-        f"{text}\n  so says rank {first} on {host}, but not {right}: do both hosts see the same files?"
+        f"{found[wrong[0]]}\n  so says rank {wrong[0]} on {hosts[wrong[0]]}, but not rank {right} on "
+        f"{hosts[right]}: do both see the same files?"
     )
 
 
