@@ -5,6 +5,7 @@ import sys
 from app import cli, threads
 from app.checkpoint.signals import hear_early, stop_listening
 from app.errors import LockstepError
+from app.watchdog import watch_start
 
 
 def main(arguments: list[str], whole_process: bool = False) -> int:
@@ -17,14 +18,20 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
         threads.limit_threads()
         command = cli.parse(arguments)
     except LockstepError as error:
-        cli.say(f"lockstep: error: {error}", error=True)
-        return error.exit_code
+        if not cli.is_launched():
+            cli.say(f"lockstep: error: {error}", error=True)
+            return error.exit_code
+        from app.main import refuse  # another rank's host may see other files: that one would wait
+
+        return refuse(error)
     if isinstance(command, str):
         cli.say(command.rstrip("\n"))
         return 0
 
     if whole_process and command.case.checkpoint.enabled and not (command.dry_run or command.check):
         hear_early()
+    if whole_process:
+        watch_start(command.case.run.watchdog_seconds, f"[rank {cli.launcher_rank()}]")
     try:
         from app.main import leave, run
     except KeyboardInterrupt:  # signals are not caught yet

@@ -166,6 +166,18 @@ def launcher_size() -> int | None:
     return _first_number((*SIZES, *(["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"] if _in_slurm_step() else [])))
 
 
+def is_launched() -> bool:
+    """Whether a launcher may have started other ranks beside this one."""
+    size = launcher_size()
+    ranks = (*RANKS, *(["SLURM_PROCID"] if _in_slurm_step() else []))
+    return size > 1 if size is not None else any(name in os.environ for name in ranks)
+
+
+def told_by_srun_alone() -> bool:
+    """Whether only SLURM says how many ranks there are: srun gave them no PMI that sets PMI_SIZE."""
+    return _in_slurm_step() and _first_number(SIZES) is None
+
+
 def _in_slurm_step() -> bool:
     """SLURM sets its rank and size in a batch script too, where they say nothing."""
     return "SLURM_STEP_ID" in os.environ

@@ -18,7 +18,7 @@ from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals, heard_early
 from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
+from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn.saved import load_rgcn
@@ -81,6 +81,18 @@ def run(command: cli.Command) -> int:
         cli.end_output()
 
 
+def refuse(error: LockstepError) -> int:
+    """End a rank whose command line or case cannot be read, and with it the others; the exit code."""
+    abort_on_uncaught()
+    try:
+        agree_on_command(MPI.COMM_WORLD, str(error))
+    except LockstepError as shared:
+        error = shared
+    cli.say(f"lockstep: error: {error}", error=True)
+    cli.end_output()
+    return error.exit_code
+
+
 def leave(code: int) -> int:
     """The exit code.
 
@@ -101,6 +113,7 @@ def _advice(error: LockstepError, case: Case) -> list[str]:
 
 def _run(command: cli.Command, needs: list[str]) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
+    agree_on_command(MPI.COMM_WORLD)
     case = command.case
     group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
     plan = "", 0
@@ -220,13 +233,27 @@ def _until_halted(task: Task, context: Context) -> dict[str, Any]:
 
 
 def _check_launch(size: int) -> None:
-    """Refuse N single-rank programs: the mpirun of one MPI with the library of another."""
+    """Refuse N single-rank programs: the mpirun of one MPI with the library of another, srun without PMI."""
     expected = cli.launcher_size()
-    if expected is not None and expected != size:
+    if expected is None or expected == size:
+        return
+    if cli.told_by_srun_alone():
         raise CaseError(
-            f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
-            "MPI than mpi4py's; use the mpirun of the same environment"
+            f"srun started {expected} ranks, but MPI sees {size}: srun told them nothing of each other; "
+            f"{_right_srun()} (srun --mpi=list names what this site has)"
         )
+    raise CaseError(
+        f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
+        "MPI than mpi4py's; use the mpirun of the same environment"
+    )
+
+
+def _right_srun() -> str:
+    """The option of srun that suits mpi4py's MPI."""
+    right = {"MPICH": "pmi2", "Open MPI": "pmix"}.get(MPI.get_vendor()[0])
+    if right is None:
+        return "give it the --mpi of mpi4py's MPI"
+    return f"srun --mpi={right}, or in a job script SLURM_MPI_TYPE={right}, would be right"
 
 
 def _check_inputs(case: Case, out: str) -> None:

@@ -226,6 +226,7 @@ def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:
         raise CaseError(f"--out {path}: is a file; name a folder")
     held = os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})
     if held and not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
+        lock.refuse_held(path, force_unlock)  # a job that has just begun
         raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
     if held and not (overwrite or resume):
         lock.refuse_held(path, force_unlock)  # who is at work there has to be said first

@@ -32,11 +32,16 @@ COMM = "comm."  # begins the names of times in MPI calls
 
 @dataclass(frozen=True)
 class Place:
-    """Where one rank runs: its host, the cores it may use, the threads that it was told to use."""
+    """Where one rank runs.
+
+    cores      those that it may use        threads    as many it was told to use
+    compiled   its host has the compiled kernels, or its work needs none
+    """
 
     host: str
     cores: frozenset[int]
     threads: int
+    compiled: bool = True
 
 
 def places(group: Group) -> list[Place]:
@@ -45,9 +50,15 @@ def places(group: Group) -> list[Place]:
         sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     )
     threads = os.environ.get("OMP_NUM_THREADS", "1")
-    texts = group.gather_texts(f"{platform.node()}|{' '.join(map(str, cores))}|{threads}")
+    plain = group.device.name == "cpu" and not getattr(group.device, "native", None)
+    texts = group.gather_texts(
+        f"{platform.node()}|{' '.join(map(str, cores))}|{threads}|{'plain' if plain else ''}"
+    )
     found = [text.split("|") for text in texts]
-    return [Place(h, frozenset(map(int, c.split())), int(t) if t.isdigit() else 1) for h, c, t in found]
+    return [
+        Place(host, frozenset(map(int, cores.split())), int(threads) if threads.isdigit() else 1, not plain)
+        for host, cores, threads, plain in found
+    ]
 
 
 # ---- at the start -----------------------------------------------------------------------------------------
@@ -141,11 +152,8 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
     if seconds < BRIEF:
         return ""
     device = group.device
-    plain = device.name == "cpu" and case.run.kernels == "auto" and not getattr(device, "native", None)
-    if plain:
-        return (
-            "the compiled kernels are missing; pip install with a C compiler makes runs several times faster"
-        )
+    if case.run.kernels == "auto" and (said := _missing_kernels(where)):
+        return said
     crowded = crowded_host(where)
     if crowded:
         return crowded
@@ -172,6 +180,19 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
     if drawn > WAITING:
         return f"plots took {100 * drawn:.0f} % of the time; output.plots=false leaves them out"
     return _uneven(times, seconds)
+
+
+def _missing_kernels(where: list[Place]) -> str:
+    """What to do about hosts without compiled kernels; "" where all have them."""
+    lacking = list(dict.fromkeys(place.host for place in where if not place.compiled))
+    if not lacking:
+        return ""
+    some = len(lacking) < len({place.host for place in where})
+    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    on = f" on {', '.join(lacking[:NAMED])}{more}, for which the others wait" if some else ""
+    return (
+        f"the compiled kernels are missing{on}; pip install with a C compiler makes runs several times faster"
+    )
 
 
 def _without_search(group: Group, case: Case) -> int:

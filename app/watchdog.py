@@ -15,6 +15,7 @@ import traceback
 
 LOOKS = 8  # within the time limit
 SAID_S = 0.3  # for a launcher to read what this rank printed: what it has not read when it ends a job is lost
+START_S = 60.0  # the least patience with imports, from a file system that many ranks read at once
 PATIENCE_S = 2.0  # more for a rank that waits for others: the one that is stuck speaks first
 
 
@@ -81,6 +82,11 @@ def watch(seconds: float, who: str) -> None:
     _watching = Watchdog(seconds, who) if seconds else None
     if _watching is not None:
         _watching.start()
+
+
+def watch_start(seconds: float, who: str) -> None:
+    """`watch` while libraries are imported: that of MPI waits there for the other ranks."""
+    watch(max(seconds, START_S) if seconds else 0.0, who)
 
 
 def beat() -> None:

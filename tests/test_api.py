@@ -720,9 +720,6 @@ def weighted(u, v, weight):
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
-        (changed(2, 1, 3), "from 1 to 2 but 3 back; the same distance in both directions"),
-        (changed(2, 1, 3.5), "from 1 to 2 but 3.5 back; the same"),
-        (changed(2, 1, 3, dtype=int), "from 1 to 2 but 3 back; the same"),
         (changed(1, 3, np.nan), "the distance from 1 to 3 is nan; a finite number would be right"),
         (changed(1, 3, np.inf), "the distance from 1 to 3 is inf; a finite number"),
         (changed(1, 3, -2), "the distance from 1 to 3 is -2; 0 or more would be right"),
@@ -739,14 +736,10 @@ def weighted(u, v, weight):
         (weighted("b", "d", None), "edge 'b'-'d' has no weight; a number, its length"),
         (weighted("b", "d", "far"), "edge 'b'-'d' has the weight 'far'; a number"),
         (weighted("b", "d", -1), "the distance from 'b' to 'd' is -1; 0 or more"),
-        (complete_graph(distances_of(4), list("abcd")).to_directed(), ""),
         (nx.MultiGraph([(0, 1, {"weight": 2}), (0, 1, {"weight": 3})]), "edge 0-1 is there twice"),
     ],
 )
 def test_what_gives_no_distances_is_refused_by_the_pair(graph, said):
-    if not said:  # one direction of one pair
-        graph["d"]["b"]["weight"] += 1
-        said = "from 'b' to 'd' but .* back; the same distance in both directions would be right"
     with pytest.raises(GraphError, match=said) as caught:
         solve(graph, "tsp")
     assert "\n" not in str(caught.value)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 from msgspec import structs
 
+from app import output
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.case.policy import TrainCase
@@ -550,6 +551,17 @@ def test_a_lock_holds_until_it_is_released_or_its_process_is_gone(tmp_path):
     with pytest.raises(CaseError, match="process ? on ?".replace("?", r"\?")):
         lock.take(folder)
     assert "removed, as --force-unlock asks" in lock.take(folder, force=True)
+
+
+def test_a_job_that_has_just_begun_is_named(tmp_path):
+    """Two jobs of an array with one folder: the second one sees what the first has begun to write."""
+    lock.take(str(tmp_path))
+    (tmp_path / "case.toml.tmp").write_text("")
+    with pytest.raises(CaseError, match="has been writing to it since"):
+        output._claim(str(tmp_path), False, False, False)
+    lock.release(str(tmp_path))
+    with pytest.raises(CaseError, match="is no folder of an earlier run"):
+        output._claim(str(tmp_path), False, False, False)
 
 
 def test_a_requeued_job_takes_its_own_lock_over(tmp_path, monkeypatch):

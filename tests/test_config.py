@@ -936,6 +936,7 @@ def test_what_the_launcher_says(monkeypatch, variables, rank, size):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert (cli.launcher_rank(), cli.launcher_size()) == (rank, size)
+    assert cli.is_launched() == any(name in variables for name in (*cli.RANKS, "SLURM_STEP_ID"))
 
 
 # --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What docs/faults.md promises: ranks that fail, hang or differ, limits of memory, readers that go away."""
 
 import json
+import os
 import re
 import sys
 import time
@@ -202,6 +203,18 @@ def test_the_watchdog(work, code, shown):
     found, printed = run_job(command, limit_s=20, PYTHONPATH=str(ROOT))
     assert (found, shown in printed) == (code, True), printed
     assert bool(printed) == bool(shown)
+
+
+@pytest.mark.mpi_skip
+def test_a_rank_that_waits_for_the_others_while_mpi_starts_ends(tmp_path):
+    """MPI waits in its import for a rank that never comes, as on a host that is down."""
+    (tmp_path / "mpi4py.py").write_text("import time\ntime.sleep(100)\n")
+    start = "import runpy, sys; from app import watchdog; watchdog.START_S = 0.5; sys.argv = sys.argv[1:]"
+    command = [sys.executable, "-c", f"{start}; runpy.run_path('run.py', run_name='__main__')"]
+    arguments = ["run.py", "inputs/mvc.toml", "run.watchdog_seconds=0.4", "--out", tmp_path / "out"]
+    code, printed = run_job([*command, *arguments], PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
+    assert code == 1
+    assert "[rank 0] watchdog: this rank has not moved for " in printed and "mpi4py.py" in printed
 
 
 # ---- ranks that differ ------------------------------------------------------------------------------------

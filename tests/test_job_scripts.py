@@ -32,15 +32,29 @@ done
 exit "$worst"
 """
 
-# A rank: says what it was given, then does as $PLAN says; a signal makes it stop with a checkpoint.
-PROGRAM = """\
-#!/bin/bash
-trap 'echo "checkpoint" >> "$RECORD"; exit 3' USR1 TERM
-echo "rank $SLURM_LOCALID gpu ${CUDA_VISIBLE_DEVICES:-none} threads $LOCKSTEP_THREADS: $*" >> "$RECORD"
-case " $* " in *" --resume "*) exit 0 ;; esac
-if [ "$PLAN" != wait ]; then exit "$PLAN"; fi
-for i in {1..300}; do sleep 0.1 & wait $!; done
-exit 9
+# A rank: says what it was given, then does as $PLAN says; a signal makes it stop with a checkpoint, once it
+# listens: $DEAF_S seconds after its start.
+PROGRAM = f"""\
+#!{sys.executable} -S
+import os, signal, sys, time
+rank, gpu = os.environ["SLURM_LOCALID"], os.environ.get("CUDA_VISIBLE_DEVICES", "none")
+def record(line):
+    with open(os.environ["RECORD"], "a") as file:
+        file.write(line + "\\n")
+def stop(number, frame):
+    record("checkpoint")
+    os._exit(3)
+record(f"rank {{rank}} gpu {{gpu}} threads {{os.environ['LOCKSTEP_THREADS']}}: {{' '.join(sys.argv[1:])}}")
+time.sleep(float(os.environ.get("DEAF_S", "0")))
+signal.signal(signal.SIGUSR1, stop)
+signal.signal(signal.SIGTERM, stop)
+record(f"rank {{rank}} listens")
+if "--resume" in sys.argv:
+    sys.exit(0)
+if os.environ["PLAN"] != "wait":
+    sys.exit(int(os.environ["PLAN"]))
+time.sleep(30)
+sys.exit(9)
 """
 QUEUE = '#!/bin/bash\necho "queue $(basename "$0") $*" >> "$RECORD"\n'
 
@@ -90,8 +104,11 @@ class Scheduler:
             job.kill()
             job.wait()
 
+    def both_begin(self):
+        return all(text in self.lines() for text in ("rank 0 gpu", "rank 1 gpu", "all started"))
+
     def both_run(self):
-        return all(text in self.lines() for text in ("rank 0", "rank 1", "all started"))
+        return all(text in self.lines() for text in ("rank 0 listens", "rank 1 listens", "all started"))
 
     def lines(self):
         return self.record.read_text() if self.record.exists() else ""
@@ -134,6 +151,20 @@ def test_without_gpus_none_is_named(scheduler):
     scheduler.variables.pop("CUDA_VISIBLE_DEVICES")
     assert scheduler.submit(["case.toml"], 0) == 0
     assert scheduler.lines().count("gpu none") == 2
+
+
+def test_a_signal_to_ranks_that_are_starting_is_sent_again(scheduler):
+    """They would die of it, and hear only the next one."""
+    scheduler.variables["DEAF_S"] = "1"
+    arguments = ["case.toml"]
+    assert scheduler.submit(arguments, "wait", sent=signal.SIGUSR1, when=scheduler.both_begin) == 0
+    assert scheduler.lines().count("checkpoint") == 2 and f"queue {scheduler.requeued}\n" in scheduler.lines()
+
+
+def test_a_rank_that_ends_first_leaves_the_others_time():
+    """srun must not kill ranks that are about to end with exit code 3: it would end with another."""
+    text = (ROOT / "examples" / "jobs" / "slurm.sh").read_text()
+    assert "--kill-on-bad-exit=0 --wait=30" in text
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])

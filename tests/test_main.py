@@ -381,6 +381,36 @@ def test_the_launcher_of_another_mpi_is_noticed(case_file, tmp_path, variable):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_file_that_one_host_alone_sees_ends_all_ranks(case_file, tmp_path, rank):
+    """The rank that misses it must not leave the others waiting in MPI."""
+    program = tmp_path / "each.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import run\n"
+        "from app import cli\n"
+        f"wrong = ['seed=nothing'] if cli.launcher_rank() == {rank} else []\n"
+        "sys.exit(run.main([*sys.argv[1:], *wrong]))\n"
+    )
+    command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
+    code, printed = run_job(command)
+    assert code == 2
+    assert printed.count("lockstep: error: ") == 1 and "Traceback" not in printed
+    assert f"  so says rank {rank} on " in printed and "do both see the same files?" in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_srun_that_tells_ranks_nothing_of_each_other_is_noticed(case_file, tmp_path):
+    """As with MpiDefault=none: four programs of one rank each."""
+    told = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
+    code, printed = lockstep(case_file, "--out", tmp_path / "out", **told)
+    assert code == 2
+    assert "lockstep: error: srun started 4 ranks, but MPI sees 1: " in printed
+    assert "--mpi" in printed and "mpirun" not in printed
+    assert not (tmp_path / "out").exists()
+
+
 def test_ranks_with_different_cases_are_refused(case_file, tmp_path):
     """One command line, another file on another machine: here by the seed."""
     program = tmp_path / "each.py"

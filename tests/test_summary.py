@@ -17,8 +17,8 @@ from app.summary import Place, advice, crowded_host, phase_lines, places, remark
 CASE = build({"graph.generator": "ba", "graph.nodes": 100})
 
 
-def place(host="a", cores=(0, 1, 2, 3), threads=1):
-    return Place(host, frozenset(cores), threads)
+def place(host="a", cores=(0, 1, 2, 3), threads=1, compiled=True):
+    return Place(host, frozenset(cores), threads, compiled)
 
 
 def row(mean, high=None):
@@ -79,7 +79,13 @@ def test_the_table_has_the_longest_phase_first():
     ("group", "where", "times", "said"),
     [
         (group_of(1), [place()], phases(train=(9.0,)), ""),
-        (group_of(1, native=None), [place()], phases(train=(9.0,)), "compiled kernels are missing"),
+        (group_of(1), [place(compiled=False)], phases(train=(9.0,)), "compiled kernels are missing; pip"),
+        (
+            group_of(3),
+            [place(), place("b", compiled=False), place("b", compiled=False)],
+            phases(train=(9.0,)),
+            "compiled kernels are missing on b, for which",
+        ),
         (
             group_of(3),
             [place(cores=(0, 1))] * 3,
@@ -198,7 +204,7 @@ def test_a_training_that_was_of_no_use_is_told(problem, learned, best_step, said
 @pytest.mark.mpi_skip
 def test_kernels_that_were_not_wanted_are_not_missed():
     plain = build({"run.kernels": "plain"})
-    assert advice(group_of(1, native=None), plain, [place()], phases(train=(9.0,)), 10.0) == ""
+    assert advice(group_of(1), plain, [place(compiled=False)], phases(train=(9.0,)), 10.0) == ""
     assert crowded_host([place(), place()]) == ""
 
 
@@ -209,7 +215,7 @@ def test_advice_is_that_of_the_device():
 
     for compiled in (True, False):
         group = Group(MPI.COMM_SELF, HostDevice(compiled=compiled))
-        missing = advice(group, CASE, [place()], phases(train=(9.0,)), 10.0)
+        missing = advice(group, CASE, places(group), phases(train=(1.0,)), 10.0)
         assert missing == "" if compiled and group.device.native else "compiled kernels" in missing
 
 

@@ -153,13 +153,9 @@ def test_a_tour_file_is_a_solution(written):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "TYPE : TSP",
-            "TYPE : ATSP",
-            "p.tsp:2: found the asymmetric TYPE 'ATSP'; TYPE TSP, with the same distance",
-        ),
-        ("TYPE : TSP", "TYPE : HCP", "p.tsp:2: found TYPE 'HCP'; TSP would be right"),
-        ("TYPE : TSP\n", "", "p.tsp: found no TYPE; TSP would be right"),
+        ("TYPE : TSP", "TYPE : ATSP", "p.tsp:5: found EDGE_WEIGHT_TYPE 'EUC_2D'; EXPLICIT would be right"),
+        ("TYPE : TSP", "TYPE : HCP", "p.tsp:2: found TYPE 'HCP'; TSP or ATSP would be right"),
+        ("TYPE : TSP\n", "", "p.tsp: found no TYPE; TSP or ATSP would be right"),
         ("DIMENSION : 4", "DIMENSION : 5", "p.tsp:6: found 4 points; 5, as DIMENSION says, would be right"),
         ("DIMENSION : 4", "DIMENSION : -4", "p.tsp:4: found DIMENSION '-4'; a number 1..10000000 would"),
         ("DIMENSION : 4\n", "", "p.tsp: found no DIMENSION; a number"),
@@ -219,7 +215,7 @@ def test_mistakes_in_matrices(written, old, new, message):
 def test_asymmetric_matrix(written):
     text = EXPLICIT.replace("UPPER_ROW", "FULL_MATRIX").replace("5 6\n 7\n", "0 5 6\n5 0 7\n6 8 0\n")
     with pytest.raises(
-        GraphError, match=r"p.tsp:9: found 7 from 2 to 3 but 8 back; a symmetric matrix would be"
+        GraphError, match=r"p.tsp:9: found 7 from 2 to 3 but 8 back; a symmetric matrix, or TYPE ATSP,"
     ):
         read_tsplib(written(text), LIMITS)
 

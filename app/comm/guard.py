@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import sys
 import time
 import traceback
@@ -65,6 +66,26 @@ def share_failure(group: Group, failure: BaseException | None, what: str) -> Non
         raise failure
     code = int(codes[first])
     raise _KINDS[code](f"{what}: rank {first}: {text}" if code in _UNEXPECTED else text) from failure
+
+
+def agree_on_command(comm: MPI.Comm, mistakes: str = "") -> None:
+    """Raise CaseError on all ranks where one of them could not read the command line or the case.
+
+    mistakes   of this rank's command line or case; "": none
+    Ranks      all call, before anything else
+    """
+    group = Group(comm, None, direct=True)
+    found, hosts = group.gather_texts(mistakes), group.gather_texts(platform.node())
+    wrong = [rank for rank, text in enumerate(found) if text]
+    if not wrong:
+        return
+    if len(wrong) == len(found):
+        raise CaseError(found[0])
+    right = found.index("")
+    raise CaseError(
+        f"{found[wrong[0]]}\n  so says rank {wrong[0]} on {hosts[wrong[0]]}, but not rank {right} on "
+        f"{hosts[right]}: do both see the same files?"
+    )
 
 
 def _code_of(failure: BaseException | None) -> int:

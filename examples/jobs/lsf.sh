@@ -37,26 +37,32 @@ fi
 
 # A resource set has its GPU to itself: jsrun makes it the only one that the rank sees. Where the launcher
 # shows all GPUs of a host to every rank, each takes the one of its number.
-bind='local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${PMIX_LOCAL_RANK:-0}}
+bind='trap "" USR1 # until Python listens
+local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${PMIX_LOCAL_RANK:-0}}
 if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
   IFS=, read -ra gpus <<< "$CUDA_VISIBLE_DEVICES"
   export CUDA_VISIBLE_DEVICES=${gpus[$((local_rank % ${#gpus[@]}))]}
 fi
 exec "$@"'
 
-step= early= signalled=no cancelled=no
-pass() { # a signal to the ranks, or noted until there are any
-  signalled=yes
-  if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; else early=$1; fi
+step= asking= asked=no signalled=no cancelled=no
+tell() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+ask() { # the ranks to stop, again and again: while they are starting they do not hear it
+  asked=yes signalled=yes
+  if [ -n "$step" ] && [ -z "$asking" ]; then
+    while sleep 2 && tell USR1; do :; done &
+    asking=$!
+  fi
 }
-trap 'pass USR1' USR1
-trap 'cancelled=yes; pass TERM' TERM
+trap 'tell USR1; ask' USR1
+trap 'cancelled=yes signalled=yes; tell TERM' TERM
 
 jsrun --nrs "$SETS" --rs_per_host "$SETS_PER_HOST" --tasks_per_rs 1 --cpu_per_rs "$CORES" \
   --gpu_per_rs "$GPUS" --bind packed:1 \
   bash -c "$bind" lockstep "$PYTHON" "$HERE/run.py" "${ARGUMENTS[@]}" &
 step=$!
-if [ -n "$early" ]; then pass "$early"; fi
+if [ "$asked" = yes ]; then ask; fi # not at once: it would end jsrun, which is starting
+if [ "$cancelled" = yes ]; then tell TERM; fi
 
 # A signal ends `wait` before the ranks have ended: then their exit code is still to come.
 wait "$step"
@@ -67,6 +73,8 @@ while [ "$signalled" = yes ]; do
   last=$?
   if [ "$last" -ne 127 ]; then code=$last; fi # 127: the first `wait` had it already
 done
+
+if [ -n "$asking" ]; then kill "$asking" 2>/dev/null; fi
 
 # Whoever cancels a job does not want it back.
 if [ "$code" -eq 3 ] && [ "$cancelled" = no ]; then

@@ -20,6 +20,8 @@
 set -u
 
 # ---- your environment: module load ..., source .venv/bin/activate ----
+# How srun tells ranks of each other (srun --mpi=list), where the site's default is not the one of your MPI:
+# export SLURM_MPI_TYPE=pmix        # Open MPI; pmi2 for MPICH
 PYTHON=${PYTHON:-python}
 HERE=${LOCKSTEP_HOME:-${SLURM_SUBMIT_DIR:-.}}
 
@@ -36,24 +38,31 @@ if [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then
 fi
 
 # Each rank sees the GPU of its number on its node, and no other.
-bind='if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+bind='trap "" USR1 # until Python listens
+if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
   IFS=, read -ra gpus <<< "$CUDA_VISIBLE_DEVICES"
   export CUDA_VISIBLE_DEVICES=${gpus[$((SLURM_LOCALID % ${#gpus[@]}))]}
 fi
 exec "$@"'
 
-step= early= signalled=no cancelled=no
-pass() { # a signal to the ranks, or noted until there are any
-  signalled=yes
-  if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; else early=$1; fi
+step= asking= asked=no signalled=no cancelled=no
+tell() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+ask() { # the ranks to stop, again and again: while they are starting they do not hear it
+  asked=yes signalled=yes
+  if [ -n "$step" ] && [ -z "$asking" ]; then
+    while sleep 2 && tell USR1; do :; done &
+    asking=$!
+  fi
 }
-trap 'pass USR1' USR1
-trap 'cancelled=yes; pass TERM' TERM
+trap 'tell USR1; ask' USR1
+trap 'cancelled=yes; tell USR1; ask' TERM # which srun would make a SIGKILL of
 
-srun --cpu-bind=cores --kill-on-bad-exit=1 \
+# A rank that ends takes the others along after half a minute: those may be about to end, too, and srun ends
+# with the code of a killed one.
+srun --cpu-bind=cores --kill-on-bad-exit=0 --wait=30 \
   bash -c "$bind" lockstep "$PYTHON" "$HERE/run.py" "${ARGUMENTS[@]}" &
 step=$!
-if [ -n "$early" ]; then pass "$early"; fi
+if [ "$asked" = yes ]; then ask; fi # not at once: it would end srun, which is starting
 
 # A signal ends `wait` before the ranks have ended: then their exit code is still to come.
 wait "$step"
@@ -64,6 +73,8 @@ while [ "$signalled" = yes ]; do
   last=$?
   if [ "$last" -ne 127 ]; then code=$last; fi # 127: the first `wait` had it already
 done
+
+if [ -n "$asking" ]; then kill "$asking" 2>/dev/null; fi
 
 # Whoever cancels a job does not want it back.
 if [ "$code" -eq 3 ] && [ "$cancelled" = no ]; then
