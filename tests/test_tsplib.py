@@ -164,7 +164,7 @@ def test_a_tour_file_is_a_solution(written):
         ("EUC_2D", "XRAY1", "p.tsp:5: found EDGE_WEIGHT_TYPE 'XRAY1'; EUC_2D or CEIL_2D or ATT or GEO or"),
         ("EUC_2D", "EUC_3D", "p.tsp:7: found 3 fields in NODE_COORD_SECTION; 'NUMBER X Y Z' would be right"),
         ("EUC_2D", "FUNCTION", "p.tsp:5: found EDGE_WEIGHT_TYPE 'FUNCTION'; EUC_2D or"),
-        (": TSP", ": HCP", "p.tsp:2: found TYPE 'HCP'; TSP would be right"),
+        (": TSP", ": HCP", "p.tsp:2: found TYPE 'HCP'; TSP or ATSP would be right"),
         ("NODE_COORD_SECTION\n", "", "p.tsp:6: found '1 0 0'; 'KEYWORD : VALUE' would be right"),
         ("2 3.0 4.0", "1 3.0 4.0", "p.tsp:8: found 1 twice among the node numbers; once would be right"),
         ("2 3.0 4.0", "5 3.0 4.0", "p.tsp:8: found 5 among the node numbers; 1..4 would be right"),

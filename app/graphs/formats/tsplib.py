@@ -115,7 +115,7 @@ class _File:
 
     def name(self) -> str:
         """The file's name without suffixes."""
-        return re.sub(r"\.(tsp|opt\.tour|tour)$", "", graph_name(self.source.path), flags=re.IGNORECASE)
+        return re.sub(r"\.(a?tsp|opt\.tour|tour)$", "", graph_name(self.source.path), flags=re.IGNORECASE)
 
     def section(self, key: str) -> tuple[list[Token], int]:
         """The tokens and the line of a section that must be there."""

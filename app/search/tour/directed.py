@@ -27,22 +27,25 @@ FORBIDDEN = 1 << 40  # of the way from a city to itself
 
 
 class DirectedTools(TourTools):
-    """Tours of one instance; the core has two cities for each."""
+    """Tours of one instance; the core has two cities for each.
+
+    start_tour   [n] the tour that is known     pairs   distances of the core's cities
+    """
 
     unasked = "it knows distances that are the same in both directions"
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         self.left_out = ""
-        self._made = patched(self.metric)
+        self.start_tour = patched(self.metric)
         lengths, base = reduced(self.metric)
-        apart = self.value(self._made) - base + 1
+        apart = self.value(self.start_tour) - base + 1
         if apart >= LARGEST:
             told = (
                 f"{self.graph.name}: tours of {apart} and more over the least ways out of and into all cities"
             )
             raise CaseError(f"{told}; distances in a coarser unit, at most {LARGEST} then, would be right")
-        self.more = self.metric.n * apart - base
+        self.more = self.metric.n * apart - base if self.metric.n > 1 else 0
         self.pairs = paired(self.metric.name, lengths, apart)
         self.core = self.pairs.neighbour_graph(NEAREST)
 
@@ -69,7 +72,7 @@ class DirectedTools(TourTools):
 
     def start(self) -> np.ndarray:
         """The tour that is known."""
-        return self.restrict(self._made)
+        return self.restrict(self.start_tour)
 
     @property
     def searched(self) -> Metric:
@@ -80,7 +83,7 @@ class DirectedTools(TourTools):
         """Plain rules that know directions."""
         return {
             "nearest neighbour": partial(nearest_neighbour, self.metric),
-            "patched assignment": lambda: (self._made, "patched assignment"),
+            "patched assignment": lambda: (self.start_tour, "patched assignment"),
         }
 
 
