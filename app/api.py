@@ -19,6 +19,7 @@ from app.api_given import (
 )
 from app.api_loop import GraphAgent
 from app.case.file import merged
+from app.case.search import STARTS
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
@@ -172,6 +173,7 @@ def solve(
     node_weights: Any = None,
     inside: Any = None,
     outside: Any = None,
+    start: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -203,6 +205,8 @@ def solve(
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0
+    start      a Solution of an earlier call, or nodes as its `nodes` are: where searches begin, as with the
+               file search.start. What is infeasible is repaired; of a feasible one the answer is never worse
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -220,6 +224,7 @@ def solve(
         raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
     loaded, labels = _loaded(context, graph, node_weights, counts)
     loaded = _with_fixed(context, loaded, labels, inside, outside)
+    loaded = _with_start(context, loaded, labels, start)
     problem = make_problem(context.case.problem.name)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
@@ -405,6 +410,19 @@ def _with_fixed(
     sets = [None if each is None else np.unique(each) for each in found]  # in any order
     check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
     return replace(loaded, inside=found[0], outside=found[1], labels=labels)
+
+
+def _with_start(context: Context, loaded: Loaded, labels: list[Any] | None, start: Any) -> Loaded:
+    """The graph with a solution that a caller begins with. Ranks: all call."""
+    found = None
+    with raise_together(context.group, "reading the solution to start from"):
+        if start is not None and context.case.search.start not in STARTS:
+            raise CaseError("start: given here and in search.start; one of them would be right")
+        if start is not None:
+            nodes = start.nodes if isinstance(start, Solution) else start
+            found = _ids_of(nodes, labels, "start", named(loaded.graph.ids))
+    check_given(context.group, {"start": digest_of_arrays(found)})
+    return replace(loaded, start=found)
 
 
 def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:

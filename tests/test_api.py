@@ -638,6 +638,51 @@ def test_tours_of_real_coordinates_have_their_length(size):
     assert solve(np.zeros((5, 2)), "tsp").objective == 0
 
 
+# ---- where searches begin ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique", "maxcut", "tsp"])
+def test_a_search_begins_with_a_solution_of_an_earlier_call(problem, group):
+    """Of one step: an answer that is as good as the earlier one; as nodes and as a Solution, in any order."""
+    sign = 1 if problem in ("mvc", "mds", "tsp") else -1
+    drawn = nx.relabel_nodes(nx.gnp_random_graph(60, 0.15, seed=2), lambda v: f"n{v}")
+    graph = complete_graph(distances_of(30), [f"n{v}" for v in range(30)]) if problem == "tsp" else drawn
+    few = {"search.steps": 1, "search.bounds": False, "search.baselines": False, "search.start": "greedy"}
+    best = solve(graph, problem, settings={"search.steps": 20_000}, comm=group.comm)
+    for start in (best, best.nodes, best.nodes if problem == "tsp" else best.nodes[::-1]):
+        for order in ("natural",) if problem == "tsp" else ("natural", "random"):
+            keys = {key: few[key] for key in few if key != "search.start"} | {"graph.order": order}
+            again = solve(graph, problem, start=start, settings=keys, comm=group.comm)
+            assert sign * again.objective <= sign * best.objective
+    assert solve(
+        graph, problem, start=[] if problem != "tsp" else best, settings=few, comm=group.comm
+    ).feasible
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "said"),
+    [
+        ("mvc", {"start": ["n1", "x"]}, "start: found 'x'; a node of the graph would be right"),
+        ("mvc", {"start": "n1"}, "start: found 'n1'; a list of nodes would be right"),
+        ("mvc", {"start": ["n1"], "settings": {"search.start": __file__}}, "start: given here and in"),
+        ("mvc", {"start": ["n1"], "settings": {"search.solver": "policy"}}, "start: the policy alone"),
+        ("tsp", {"start": ["n1", "n2", "n2"]}, "start: found 3 cities; each of 3 once would be right"),
+        ("tsp", {"start": ["n1", "n2"]}, "start: found 2 cities; each of 3 once would be right"),
+    ],
+)  # fmt: skip
+def test_what_is_no_solution_to_begin_with_is_refused(problem, options, said):
+    graph = complete_graph(distances_of(3), ["n1", "n2", "n3"])
+    with pytest.raises((CaseError, GraphError), match=said):
+        solve(graph, problem, **options)
+
+
+def test_a_start_holds_to_fixed_nodes_and_names_of_files(tmp_path):
+    (tmp_path / "g.csv").write_text("a,b\nb,c\nc,d\nd,e\n")
+    few = {"search.steps": 1, "graph.ids": "names"}
+    answer = solve(str(tmp_path / "g.csv"), "mvc", start=["b", "d"], inside=["a"], settings=few)
+    assert "a" in answer.nodes and answer.objective == 3
+
+
 # ---- tours by distances -----------------------------------------------------------------------------------
 
 FEW_STEPS = {"search.steps": 3000, "run.device": "cpu"}

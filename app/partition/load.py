@@ -44,6 +44,7 @@ class Loaded:
     seed     of the generator
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
+    start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     """
 
@@ -60,6 +61,7 @@ class Loaded:
     order_all: np.ndarray | None = None
     inside: np.ndarray | None = None
     outside: np.ndarray | None = None
+    start: np.ndarray | None = None
     labels: list[Any] | None = None
 
     def release(self) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from app.case.config import Case
 from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, FixedNodesError, GraphError, LockstepError
 from app.graphs.graph import Graph
-from app.graphs.ids import one_id, plain_ids
+from app.graphs.ids import NodeIndex, one_id, plain_ids
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.problems.problem import Problem
@@ -108,18 +109,35 @@ def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isin(ids, nodes))
 
 
+def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.ndarray | None:
+    """The solution to begin with that a caller or a file names, as the problem has it; None: there is none.
+
+    Raises GraphError.
+    """
+    if loaded.start is None:
+        return None if case.search.start in STARTS else problem.read(case.search.start, ids)
+    rows = NodeIndex(ids).find(loaded.start)
+    if (rows < 0).any():
+        raise GraphError(f"start: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph")
+    if problem.dynamics != "tour":
+        return np.isin(np.arange(len(ids)), rows)
+    if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
+        raise GraphError(f"start: found {len(rows)} cities; each of {len(ids)} once would be right")
+    return rows
+
+
 def answer_whole(
     context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph
 ) -> Solved:
     """The pipeline on one instance. Ranks: all call; identical on all."""
     case, group = context.case, context.group
     toolbox = make_toolbox(context, problem, loaded, whole)
-    ids, given = whole.held_ids(), None
-    if case.search.start not in STARTS:
-        with raise_together(group, "reading the solution to start from"):
-            given = problem.read(case.search.start, ids)
-            if (fault := toolbox.fault(given)) is not None:
-                context.log.info("warning: %s: %s; it is repaired", case.search.start, fault)
+    ids = whole.held_ids()
+    with raise_together(group, "reading the solution to start from"):
+        given = _given(case, problem, loaded, ids)
+        if given is not None and (fault := toolbox.fault(given)) is not None:
+            path = "start" if loaded.start is not None else case.search.start
+            context.log.info("warning: %s: %s; it is repaired", path, fault)
     answer = pipeline.answer(toolbox, whole.name, given)
     with context.log.phase("check"), raise_together(group, "checking the solution"):
         fault = toolbox.fault(answer.solution)

@@ -57,8 +57,9 @@ def _refuse_fixed(context: Context, loaded: Loaded) -> None:
     if large:
         wanted = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
         right = f"{loaded.graph.name} is left to it: {wanted} would be right"
-    if search.start not in STARTS:
-        raise CaseError(f"search.start: the policy alone begins with no solution; {right}")
+    if search.start not in STARTS or loaded.start is not None:
+        key = "search.start" if loaded.start is None else "start"
+        raise CaseError(f"{key}: the policy alone begins with no solution; {right}")
     for key, nodes in (("inside", loaded.inside), ("outside", loaded.outside)):
         named = f"search.{key}" if getattr(search, key) else key
         if named != key or (nodes is not None and len(nodes)):
