@@ -235,7 +235,8 @@ def test_the_largest_of_keys_with_the_highest_bit(group, monkeypatch):
             plain.Allreduce(send, receive, op=op)
 
     keys = np.random.default_rng(3).integers(0, 2**64, (group.size, 40), dtype=np.uint64)
-    keys[:, 0], keys[:, 1], keys[:, 2] = 0, 2**64 - 1, 2**63 - np.arange(group.size)
+    keys[:, 0], keys[:, 1] = np.uint64(0), np.uint64(2**64 - 1)
+    keys[:, 2] = np.uint64(2**63) - np.arange(group.size, dtype=np.uint64)
     monkeypatch.setattr(group, "comm", Watched())
     found = group.max_integers(keys[group.rank])
     assert found.dtype == np.uint64 and np.array_equal(found, keys.max(axis=0))
