@@ -224,6 +224,25 @@ def test_integers(group):
     assert group.max_integer((group.rank * 7) % 5) == max(on_every_rank((group.rank * 7) % 5))
 
 
+def test_the_largest_of_keys_with_the_highest_bit(group, monkeypatch):
+    """MPI is given integers with a sign: Open MPI 4.1 takes the highest bit of MPI_UNSIGNED_LONG for one."""
+    given = []
+    plain = group.comm
+
+    class Watched:
+        def Allreduce(self, send, receive, op):
+            given.append(send.dtype)
+            plain.Allreduce(send, receive, op=op)
+
+    keys = np.random.default_rng(3).integers(0, 2**64, (group.size, 40), dtype=np.uint64)
+    keys[:, 0], keys[:, 1] = np.uint64(0), np.uint64(2**64 - 1)
+    keys[:, 2] = np.uint64(2**63) - np.arange(group.size, dtype=np.uint64)
+    monkeypatch.setattr(group, "comm", Watched())
+    found = group.max_integers(keys[group.rank])
+    assert found.dtype == np.uint64 and np.array_equal(found, keys.max(axis=0))
+    assert given == [np.int64] * (group.size > 1)
+
+
 def test_the_largest_key_may_use_all_64_bits(group):
     keys = np.array([(1 << 63) + group.rank, group.rank], dtype=np.uint64)
     largest = group.max_integers(keys)

@@ -12,6 +12,7 @@ from app.native.library import aligned
 from app.watchdog import wait_begins, wait_ends
 
 Array = Any
+HIGHEST_BIT = np.uint64(1 << 63)
 
 
 def communicator(given: MPI.Comm | None) -> MPI.Comm:
@@ -238,6 +239,8 @@ class Group:
         """
         if self.size == 1:
             return values
+        if values.dtype == np.uint64:  # Open MPI 4.1 compares them as if they had a sign
+            return self.max_integers((values ^ HIGHEST_BIT).view(np.int64)).view(np.uint64) ^ HIGHEST_BIT
         values = np.ascontiguousarray(values)
         out = np.empty_like(values)
         self._count("decide", values.nbytes)
