@@ -144,6 +144,7 @@ stop() {
   local each
   for each in "$FOLDER"/n*.pid; do if [ -e "$each" ]; then kill -9 "$(cat "$each")" 2>/dev/null || true; fi; done
   for each in "$FOLDER/slurmctld.pid" "$FOLDER/munge/pid"; do kill "$(cat "$each")" 2>/dev/null || true; done
+  for _ in $(seq 50); do if [ -e "$FOLDER/slurmctld.pid" ]; then sleep 0.2; fi; done # it saves its state
   ip link del "$BRIDGE" 2>/dev/null || true
   rm -rf "$FOLDER"/{state,munge,spool-n*,n*.pid,n*.unshare,slurmctld.pid}
 }

@@ -48,7 +48,8 @@ def shared():
         pytest.skip("no SLURM of two nodes answers (tests/slurm_here.sh makes one)")
     if MPI.get_vendor()[0] not in PMI:
         pytest.skip(f"which --mpi of srun suits {MPI.get_vendor()[0]} is not known")
-    folder = tempfile.mkdtemp(prefix="slurm-", dir=ROOT)
+    (ROOT / "runs").mkdir(exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="slurm-", dir=ROOT / "runs")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
