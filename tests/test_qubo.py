@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -12,6 +13,8 @@ from jobs import ROOT, run_job
 from mpi4py import MPI
 
 from app import TrainingRun, gym_environment, solve
+from app.case.file import build
+from app.case.graph import GraphCase
 from app.errors import CaseError, GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.formats.memory import stream_of_object
@@ -20,8 +23,10 @@ from app.graphs.graph import from_edges
 from app.graphs.ids import LONGEST
 from app.graphs.quadratic import as_cut
 from app.graphs.whole import whole_graph
+from app.partition.generators import generated
 from app.problems.table import make_problem
 from app.search.cut.tools import step_of_cuts
+from app.tasks.context import check_names
 from app.toolbox import Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 0.3}
@@ -120,6 +125,34 @@ def test_fixed_variables(seed):
     allowed = (X[:, 1] == 1) & (X[:, 4] == 1) & (X[:, 0] == 0)
     assert fixed.objective == pytest.approx(values[allowed].min(), abs=1e-5)
     assert {1, 4} <= set(fixed.nodes) and 0 not in fixed.nodes and not fixed.baselines
+
+
+@alone
+def test_decimals_that_sums_lose_are_a_warning():
+    """Entries are kept as they are, but of x0 twice -0.1 and all of its factors are one number."""
+    terms = [(0, 0, -0.1), *((0, j, 10000.25) for j in range(1, 1000))]
+    with pytest.warns(UserWarning, match=r"a sum of entries, -9990249.55, is kept as -9990250.00: 32 bits"):
+        solve(terms, "qubo", settings=QUICK)
+
+
+@alone
+@pytest.mark.parametrize("size", [1e-3, 1, 1e3])
+def test_numbers_of_many_decimals_are_no_warning(size):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve(size * np.random.default_rng(1).normal(size=(30, 30)), "qubo", settings=QUICK)
+
+
+@alone
+def test_what_is_said_of_sums_is_kept_beside_the_graph(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0 0 -0.1\n" + "".join(f"0 {j} 10000.25\n" for j in range(1, 1000)))
+    told = []
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="a sum of entries") as said:
+            solve(str(path), "qubo", settings=QUICK | {"memory.cache": str(tmp_path / "kept")})
+        told.append([str(each.message) for each in said])
+    assert told[0] == told[1] and told[0][0].startswith(f"{path}: a sum")
 
 
 BANNER = "%%MatrixMarket matrix coordinate real"
@@ -268,16 +301,19 @@ def test_a_run_and_its_certificate(tmp_path):
     assert code == 0 and "1 of 1 answers checked: all hold; bounds of 1 are proved" in " ".join(said.split())
 
 
-PAIR = [(0, 1, 1.0)]
+PAIR, POINTS = [(0, 1, 1.0)], GraphCase(generator="uniform_points")
 REFUSED = {
     "an order": (lambda: solve(PAIR, "qubo", settings={"graph.order": "random"}), "graph.order: the"),
     "a complement": (lambda: solve(PAIR, "qubo", settings={"graph.complement": True}), "complement: the"),
     "weights of nodes": (lambda: solve(PAIR, "qubo", node_weights=[1, 2]), "those of edges and loops"),
     "a key": (lambda: solve({(0, 1, 2): 1.0}, "qubo"), "found the key"),
     "no pair": (lambda: solve({"a": 1.0}, "qubo"), "found the key"),
+    "loops as errors": (lambda: solve(PAIR, "qubo", settings={"graph.self_loops": "error"}), "loops: the"),
+    "repeats as errors": (lambda: solve(PAIR, "qubo", settings={"graph.duplicates": "error"}), "cates: the"),
     "a mapping for another problem": (lambda: solve({(0, 1): 1.0}, "maxcut"), "a NetworkX graph, a SciPy"),
     "text": (lambda: solve({(0, 1): "x"}, "qubo"), "a number would be right"),
     "too large": (lambda: solve([(0, 0, 3e38), (0, 1, 1e38)], "qubo"), "beyond 3.4e38"),
+    "distances": (lambda: as_cut(generated(POINTS, 0, 9, 1)), "found distances between all nodes"),
     "the reference": (lambda: solve([(0, 1, 1.0)], "qubo", inside=[2]), "is no variable"),
     "no weight": (lambda: solve(nx.Graph([(0, 0), (0, 1, {"weight": 2})]), "qubo"), "has no weight"),
 }  # fmt: skip
@@ -298,7 +334,26 @@ WRONG_FILES = {
     "e.qubo": ("c\n", "'p qubo 0 VARIABLES LINEAR PRODUCTS'"),
     "f.graph": ("2 1\n2\n1\n", "found the format metis for a quadratic function"),
     "g.csv": (f"{'x' * LONGEST},b,1\n", f"found a name of {LONGEST} bytes"),
+    "h.txt": (f"{2**63 - 1} {2**63 - 1} -1\n", r"h.txt: found the node id 2\^63-1"),
 }
+
+
+STUDIES = [{"problem.name": "qubo"}, {"study.kind": "learners", "study.problems": ["mvc", "qubo"]}]
+
+
+@pytest.mark.parametrize("keys", STUDIES)
+def test_studies_are_of_other_problems(keys):
+    with pytest.raises(CaseError, match="maxcut would be right"):
+        check_names(build(keys | {"run.task": "study"}))
+
+
+@pytest.mark.parametrize("table", ["graphs", "held_back"])
+def test_graphs_of_trainings_are_not_reordered(table):
+    sizes = {"generator": "er", "nodes": 9, "p": 0.5}
+    keys = {f"{name}.{key}": value for name in ("graph", f"train.{table}") for key, value in sizes.items()}
+    keys |= {f"train.{table}.order": "rcm"}
+    with pytest.raises(CaseError, match=rf"train\.{table}\.order: the graph of qubo"):
+        check_names(build(keys | {"problem.name": "qubo", "run.task": "train"}))
 
 
 @alone

@@ -518,6 +518,8 @@ def test_a_ratio_counts_a_graph_of_few_choices_as_much_as_one_of_many():
     assert [_does_better(cover, [9, 1003], before, judge) for judge in ("total", "ratio")] == [False, True]
     assert [_does_better(set_, [9, 1003], before, judge) for judge in ("total", "ratio")] == [True, False]
     assert not any(_does_better(cover, [10, 1000], before, judge) for judge in ("total", "ratio"))
+    below = Training(None, {}, 0, 0, [-10, -1000])
+    assert [_does_better(cover, each, below, "ratio") for each in ([-11, -990], [-9, -1010])] == [True, False]
     assert not _does_better(cover, [0, 0], Training(None, {}, 0, 0, [0, 0]), "ratio")
 
 

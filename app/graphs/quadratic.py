@@ -18,12 +18,14 @@ from dataclasses import replace
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.formats.text import LARGEST_ID
 from app.graphs.ids import LONGEST, name_array
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import MOST_DECIMALS, decimals_of, kept_weights
 
 QUADRATIC = ("qubo",)  # problems whose graphs hold terms
 BEYOND = b"~"  # makes a name larger
+CLEAR = 4  # spacings of 32-bit numbers: decimals of so much are meant, not those of any such number
 # Formats whose entries (i, j) may be terms: they name a pair once, and have a place for (i, i).
 FORMATS = ("edges", "matrix_market", "gset", "npz", "qubo", "memory", "networkx", "generated")
 
@@ -36,7 +38,8 @@ def as_cut(terms: EdgeStream) -> EdgeStream:
     """
     if terms.format not in FORMATS or terms.metric is not None:
         right = "an edge list, Matrix Market, .qubo or .npz file of its entries would be right"
-        raise GraphError(f"{terms.name}: found the format {terms.format} for a quadratic function; {right}")
+        found = f"the format {terms.format}" if terms.metric is None else "distances between all nodes"
+        raise GraphError(f"{terms.name}: found {found} for a quadratic function; {right}")
     nodes = None if terms.nodes is None else terms.nodes + 1
     return replace(
         terms, nodes=nodes, weighted=True, make=lambda made: _chunks(terms, made), part=None, lines=None,
@@ -50,17 +53,26 @@ def _chunks(terms: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
     for text in terms.warnings:
         made.warn(text)
     reference = _reference(terms, made, u, v)
-    decimals = decimals_of(c) if len(c) else None
+    decimals, meant = _decimals(c)
     low, high, q = _summed(np.minimum(u, v), np.maximum(u, v), c)
     nodes, at = np.unique(np.concatenate([low, high]), return_inverse=True)
     # A linear term has two equal ends, so that it counts twice.
     w = -np.bincount(at, np.concatenate([q, q]), len(nodes))
     across = low != high
-    yield _edges(terms, made, low[across], high[across], q[across], decimals)
-    yield _edges(terms, made, nodes, np.full(len(nodes), reference), w, decimals)
+    yield _edges(terms, made, low[across], high[across], q[across], decimals, meant)
+    yield _edges(terms, made, nodes, np.full(len(nodes), reference), w, decimals, meant)
     if terms.nodes is None and not terms.named:  # nodes are those that occur: a loop is no edge
         every = np.append(nodes, reference)
         yield every, every, np.zeros(len(every), dtype=np.float32)
+
+
+def _decimals(c: np.ndarray) -> tuple[int | None, bool]:
+    """The decimals of entries [m] float64, of which sums have no more; None: they have many. And whether they
+    are meant: all 32-bit numbers of a size have a few."""
+    found = decimals_of(c) if len(c) else None
+    if found is None or found == MOST_DECIMALS:
+        return None, False
+    return found, bool(10.0**-found > CLEAR * np.spacing(np.float32(np.abs(c).max())))
 
 
 def _entries(terms: EdgeStream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,7 +101,10 @@ def _summed(low: np.ndarray, high: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
 def _reference(terms: EdgeStream, made: EdgeStream, u: np.ndarray, v: np.ndarray) -> int:
     """The number, or id, of one more node, which comes last; a name for it where nodes have names."""
     if not terms.named:
-        return int(max(u.max(initial=-1), v.max(initial=-1))) + 1 if terms.nodes is None else terms.nodes
+        largest = int(max(u.max(initial=-1), v.max(initial=-1)))
+        if largest == LARGEST_ID:
+            raise GraphError(f"{terms.path}: found the node id 2^63-1; smaller ids would be right")
+        return largest + 1 if terms.nodes is None else terms.nodes
     names = terms.ids.tolist()
     largest = max(names, default=b"")
     if len(largest) == LONGEST:
@@ -100,21 +115,34 @@ def _reference(terms: EdgeStream, made: EdgeStream, u: np.ndarray, v: np.ndarray
 
 def _edges(
     terms: EdgeStream, made: EdgeStream, u: np.ndarray, v: np.ndarray, weights: np.ndarray,
-    decimals: int | None,
+    decimals: int | None, meant: bool,
 ) -> Chunk:  # fmt: skip
     """Edges with the weights that graphs keep; those of weight zero are none.
 
-    decimals   of the entries: sums of them have no more
+    decimals, meant   as of _decimals; sums that lose decimals which are meant are a warning
     """
-    if decimals is not None and decimals < MOST_DECIMALS:
+    if decimals is not None:
         weights = np.round(weights, decimals)
     wanted = weights != 0
     u, v, weights = u[wanted], v[wanted], weights[wanted]
     said: list[str] = []
-    kept = kept_weights(weights, lambda i: f"{terms.name}: a sum of entries", said)
+    what = f"{terms.path or terms.name}: a sum of entries"
+    kept = kept_weights(weights, lambda i: what, said)
     if not np.isfinite(kept).all():
         right = "entries in a larger unit would be right"
         raise GraphError(f"{terms.name}: found sums of entries beyond 3.4e38; {right}")
+    if meant and not said:
+        said = _lost_decimals(what, weights, kept, decimals)
     for text in said:
         made.warn(text)
     return u, v, kept
+
+
+def _lost_decimals(what: str, weights: np.ndarray, kept: np.ndarray, decimals: int) -> list[str]:
+    """A warning on the first of the sums [k] float64 whose decimals are others as kept, [k] float32."""
+    lost = np.flatnonzero(np.round(kept.astype(np.float64), decimals) != weights)
+    if not len(lost):
+        return []
+    i = lost[0]
+    right = "32 bits have about seven digits; entries with fewer decimals would be right"
+    return [f"{what}, {weights[i]:.{decimals}f}, is kept as {kept[i]:.{decimals}f}: {right}"]

@@ -278,7 +278,7 @@ def _does_better(problem: Problem, values: list[int], result: Training, judge: s
     """
     if judge == "total":
         return better(problem, sum(values), result.best_total)
-    changes = [(new - old) / max(new, old, 1) for new, old in zip(values, result.best_values)]
+    changes = [(new - old) / max(abs(new), abs(old), 1) for new, old in zip(values, result.best_values)]
     return better(problem, math.fsum(changes), 0.0)
 
 

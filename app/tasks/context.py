@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.config import VERSION, Case
+from app.case.config import GRAPH_TABLES, VERSION, Case, graph_tables
 from app.case.file import build
 from app.case.graph import GraphCase
 from app.case.text import case_digest
@@ -23,6 +23,7 @@ from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.gnn.model import check_layers, check_only_model
+from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
 from app.output import RunFolder
@@ -48,6 +49,7 @@ UNREAD_BY_RELATIONS = (
     ("graph", "count", "1"), ("graph", "random_features", "0"), ("graph", "random_classes", "rgcn.classes"),
     ("graph", "edge_weights", '"one"'), ("memory", "cache", '""'), ("output", "embeddings", "false"),
 )  # fmt: skip
+TERMS_WANT = {"order": "natural", "complement": False, "self_loops": "drop", "duplicates": "merge"}
 PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
 
@@ -99,10 +101,15 @@ def check_names(case: Case) -> None:
 
 def _refuse_for_terms(case: Case) -> None:
     """Refuse what a graph may have and the terms of a quadratic function have not. Raises CaseError."""
+    problems = [case.problem.name, *(case.study.problems if case.study.kind == "learners" else [])]
+    if case.run.task == "study" and not set(QUADRATIC).isdisjoint(problems):
+        said = "no study compares values of quadratic functions, which are below 0; maxcut would be right"
+        raise CaseError(f"problem.name, study.problems: {said}")
     if not is_quadratic(case):
         return
-    for name, table in (("graph", case.graph), ("train.graphs", case.train.graphs)):
-        for key, right in (("order", "natural"), ("complement", False)):
+    for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
+        name = ".".join(keys)
+        for key, right in TERMS_WANT.items():
             if table is not None and getattr(table, key) != right:
                 shown_right = str(right).lower() if right is False else f'"{right}"'
                 said = f"the graph of {case.problem.name} holds the terms of a function"
