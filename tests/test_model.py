@@ -354,6 +354,15 @@ def test_the_study_end_to_end_on_one_rank_and_two(tmp_path, program):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["mds", "maxcut", "tsp"])
+def test_a_study_of_steps_that_no_model_counts_is_refused(tmp_path, problem):
+    """Also where memory is measured before them."""
+    command = [sys.executable, "run.py", "inputs/study_scaling.toml", f"problem.name={problem}", *SMALL]
+    code, printed = run_job([*command, "--out", tmp_path / "out"], limit_s=120, LOCKSTEP_DATA="")
+    assert code == 2 and "the performance model counts the steps of mvc, not of" in printed
+
+
+@pytest.mark.mpi_skip
 def test_a_plan_counts_replicas_by_the_ranks_that_play_them():
     table = {"run.task": "train", "graph.generator": "er", "graph.nodes": 60, "graph.p": 0.2}
     table |= {"graph.count": 4, "agent.batch": 8, "train.steps": 1000}

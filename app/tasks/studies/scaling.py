@@ -70,6 +70,7 @@ class Followed:
 
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
+    _require_counted(context)
     memory_row, base = None, resident_bytes()
     if text := context.case.study.memory_graph:
         memory_row = measurement(context, f"memory {text}", partial(_peak_memory, context))
