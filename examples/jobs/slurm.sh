@@ -22,6 +22,7 @@ set -u
 # ---- your environment: module load ..., source .venv/bin/activate ----
 # How srun tells ranks of each other (srun --mpi=list), where the site's default is not the one of your MPI:
 # export SLURM_MPI_TYPE=pmix        # Open MPI; pmi2 for MPICH
+# export MPIR_CVAR_CH4_NETMOD=ofi   # the MPICH of PyPI, where its ranks do not start under srun
 PYTHON=${PYTHON:-python}
 HERE=${LOCKSTEP_HOME:-${SLURM_SUBMIT_DIR:-.}}
 
