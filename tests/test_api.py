@@ -849,7 +849,7 @@ def test_tables_of_coordinates_name_their_rows(kind):
     ("table", "said"),
     [
         (Frame(a=["p", "p"], b=["q", "r"], km=[1, 2]), "no distance from 'q' to 'r'; a tour needs"),
-        (Frame(a=["p", "q"], b=["q", "p"], km=[1, 2]), "found [12] and [12] between '[pq]' and '[pq]'; one"),
+        (Frame(a=["p", "p"], b=["q", "q"], km=[1, 2]), "found [12] and [12] from 'p' to 'q'; one distance"),
         (Frame(a=["p"], b=["q"], km=["far"]), "found <U3 in column 'km'; numbers would be right"),
         (Frame(a=["p"], b=["q"], km=[-1]), "the distance from 'p' to 'q' is -1; 0 or more"),
         (Frame(town=["p", "p"], x=[1.0, 2.0], y=[1.0, 2.0]), "found the row 'p' twice; one for each city"),
