@@ -279,6 +279,7 @@ REFUSED = {
     "text": (lambda: solve({(0, 1): "x"}, "qubo"), "a number would be right"),
     "too large": (lambda: solve([(0, 0, 3e38), (0, 1, 1e38)], "qubo"), "beyond 3.4e38"),
     "the reference": (lambda: solve([(0, 1, 1.0)], "qubo", inside=[2]), "is no variable"),
+    "a start with the reference": (lambda: solve(PAIR, "qubo", start=[2]), "node 2 is not in the graph"),
     "no weight": (lambda: solve(nx.Graph([(0, 0), (0, 1, {"weight": 2})]), "qubo"), "has no weight"),
 }  # fmt: skip
 
