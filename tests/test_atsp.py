@@ -284,6 +284,40 @@ def test_two_lines_of_one_direction():
         solve(table, "tsp")
 
 
+class Square:
+    """As much of a DataFrame with an index as is asked of one of distances."""
+
+    def __init__(self, names, values):
+        self.columns = self.index = names
+        self.values = np.array(values, dtype=object)
+
+    def to_numpy(self):
+        return self.values
+
+    def __getitem__(self, names):
+        return self.values
+
+
+@alone
+def test_tables_with_empty_fields():
+    """Columns of pandas that may have them are objects in NumPy."""
+    table = Square(["x", "y", "z"], [[None, 2, 9.0], [9, None, 2], [2, 9, None]])
+    assert solve(table, "tsp").objective == 6
+    table.values[0, 1] = None
+    with pytest.raises(GraphError, match="the distance from 'x' to 'y' is nan; a finite number would be"):
+        solve(table, "tsp")
+    table.values[0, 1] = "2"
+    with pytest.raises(GraphError, match="found '2' as a distance; a number would be right"):
+        solve(table, "tsp")
+
+
+@alone
+def test_numbered_cities_with_whole_coordinates_are_told_what_to_do():
+    table = Frame(id=np.arange(4), x=np.array([1, 2, 3, 4]), y=np.array([5, 6, 5, 6]))
+    with pytest.raises(GraphError, match="where these are coordinates: the first column as the index"):
+        solve(table, "tsp")
+
+
 @alone
 def test_restricted_distances_keep_their_direction():
     metric = directed("d", drawn(5, 1))
