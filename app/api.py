@@ -192,7 +192,8 @@ def solve(
                EUC_2D) only where they are integers, or distances: [n, n], or the edge attributes
                `weight` of a complete NetworkX graph; also a DataFrame of either (app/graphs/tour_tables.py).
                Distances may differ by direction: [i, j] is from i to j. Those that are no whole numbers are
-               kept to 10^-7 of the largest, to 10^-6 where they differ by direction.
+               kept to 10^-7 of the largest, to 10^-6 where they differ by direction (less where all tours
+               are far longer than the least ways out of and into all cities).
                For qubo a square matrix Q, whose function is x^T Q x, or terms: a list of (i, j, c), a mapping
                {(i, j): c}, a NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j
     problem    mvc (the default), mis, mds, clique, maxcut, qubo or tsp; the same as problem.name of the
@@ -421,7 +422,9 @@ def _with_start(context: Context, loaded: Loaded, labels: list[Any] | None, star
         if start is not None:
             nodes = start.nodes if isinstance(start, Solution) else start
             found = _ids_of(nodes, labels, "start", named(loaded.graph.ids))
-    check_given(context.group, {"start": digest_of_arrays(found)})
+    ordered_too = make_problem(context.case.problem.name).dynamics == "tour"
+    same = found if found is None or ordered_too else np.unique(found)  # in any order
+    check_given(context.group, {"start": digest_of_arrays(same)})
     return replace(loaded, start=found)
 
 

@@ -676,6 +676,14 @@ def test_what_is_no_solution_to_begin_with_is_refused(problem, options, said):
         solve(graph, problem, **options)
 
 
+def test_a_start_may_be_in_another_order_on_each_rank(group):
+    """As sets of names are, but a tour's."""
+    graph = nx.relabel_nodes(nx.gnp_random_graph(30, 0.2, seed=2), lambda v: f"n{v}")
+    few = {"search.steps": 1, "search.bounds": False}
+    turned = [f"n{(v + group.rank) % 30}" for v in range(30)]
+    assert solve(graph, "mvc", start=turned, settings=few, comm=group.comm).feasible
+
+
 def test_a_start_holds_to_fixed_nodes_and_names_of_files(tmp_path):
     (tmp_path / "g.csv").write_text("a,b\nb,c\nc,d\nd,e\n")
     few = {"search.steps": 1, "graph.ids": "names"}

@@ -18,7 +18,7 @@ from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
 from app.graphs.metric import DIRECTED, directed
 from app.problems.table import make_problem
-from app.search.tour.directed import DirectedTools, patched
+from app.search.tour.directed import DirectedTools, coarser, patched
 from app.toolbox import Instance, verified
 
 alone = pytest.mark.mpi_skip
@@ -190,6 +190,19 @@ def test_a_run_of_a_file(tmp_path):
     assert code == 0 and again.kind == DIRECTED and again.matrix.tolist() == [[0, 2, 9], [9, 0, 2], [2, 9, 0]]
 
 
+@alone
+def test_a_file_of_equal_directions_is_one_of_plain_distances(tmp_path):
+    """With the bits of the same matrix in memory."""
+    D = drawn(9, 3)
+    D = np.maximum(D, D.T)
+    rows = "\n".join(" ".join(map(str, row)) for row in D)
+    head = "TYPE: ATSP\nDIMENSION: 9\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: FULL_MATRIX\n"
+    (tmp_path / "p.atsp").write_text(f"{head}EDGE_WEIGHT_SECTION\n{rows}\nEOF\n")
+    assert open_edges(str(tmp_path / "p.atsp")).metric.kind == "EXPLICIT"
+    found, plain = solve(str(tmp_path / "p.atsp"), "tsp", settings=QUICK), solve(D, "tsp", settings=QUICK)
+    assert (found.objective, found.digest) == (plain.objective, plain.digest)
+
+
 WRONG_FILES = {
     "a triangle": (("FULL_MATRIX", "UPPER_ROW"), "found EDGE_WEIGHT_FORMAT 'UPPER_ROW'; FULL_MATRIX would"),
     "too few": (("2 9 9999\n", ""), "found 6 distances; 9, for DIMENSION 3 in FULL_MATRIX"),
@@ -239,10 +252,69 @@ def test_a_unit_that_is_too_fine():
         solve(far, "tsp")
 
 
+def in_pairs(n):
+    """Decimal distances [n, n]: cities two by two, far from all others."""
+    D = 9 + np.random.default_rng(n).random((n, n))
+    one = np.arange(0, n, 2)
+    D[one, one + 1] = D[one + 1, one] = 0.5
+    return D
+
+
+def test_decimals_are_kept_to_less_where_all_tours_are_long():
+    """A gap of 100 times the largest distance; a bound holds of the distances as they are given."""
+    D = in_pairs(260)
+    found = solve(D, "tsp", settings={"search.steps": 1, "search.bound_seconds": 0.1})
+    assert found.objective == pytest.approx(length(D, found.nodes), rel=1e-5)
+    assert 0.95 * found.objective < found.bound <= found.objective
+
+
+@alone
+@pytest.mark.parametrize("unit", [1e-6, 0.1, 3e-7, 1e200])
+def test_a_coarser_unit(unit):
+    metric = replace(directed("d", np.array([[0, 14], [2**31 - 5, 0]])), unit=unit)
+    again = coarser(metric)
+    assert again.matrix.tolist() == [[0, 1], [214748364, 0]] and again.unit == pytest.approx(10 * unit)
+    assert unit != 1e-6 or again.unit == 1e-5
+
+
 @alone
 def test_two_lines_of_one_direction():
     table = Frame(a=np.array(["x", "y", "x"]), b=np.array(["y", "x", "y"]), km=np.array([1, 2, 3]))
     with pytest.raises(GraphError, match="from 'x' to 'y'; one distance would be right"):
+        solve(table, "tsp")
+
+
+class Square:
+    """As much of a DataFrame with an index as is asked of one of distances."""
+
+    def __init__(self, names, values):
+        self.columns = self.index = names
+        self.values = np.array(values, dtype=object)
+
+    def to_numpy(self):
+        return self.values
+
+    def __getitem__(self, names):
+        return self.values
+
+
+@alone
+def test_tables_with_empty_fields():
+    """Columns of pandas that may have them are objects in NumPy."""
+    table = Square(["x", "y", "z"], [[None, 2, 9.0], [9, None, 2], [2, 9, None]])
+    assert solve(table, "tsp").objective == 6
+    table.values[0, 1] = None
+    with pytest.raises(GraphError, match="the distance from 'x' to 'y' is nan; a finite number would be"):
+        solve(table, "tsp")
+    table.values[0, 1] = "2"
+    with pytest.raises(GraphError, match="found '2' as a distance; a number would be right"):
+        solve(table, "tsp")
+
+
+@alone
+def test_numbered_cities_with_whole_coordinates_are_told_what_to_do():
+    table = Frame(id=np.arange(4), x=np.array([1, 2, 3, 4]), y=np.array([5, 6, 5, 6]))
+    with pytest.raises(GraphError, match="where these are coordinates: the first column as the index"):
         solve(table, "tsp")
 
 

@@ -315,6 +315,7 @@ REFUSED = {
     "too large": (lambda: solve([(0, 0, 3e38), (0, 1, 1e38)], "qubo"), "beyond 3.4e38"),
     "distances": (lambda: as_cut(generated(POINTS, 0, 9, 1)), "found distances between all nodes"),
     "the reference": (lambda: solve([(0, 1, 1.0)], "qubo", inside=[2]), "is no variable"),
+    "a start with the reference": (lambda: solve(PAIR, "qubo", start=[2]), "node 2 is not in the graph"),
     "no weight": (lambda: solve(nx.Graph([(0, 0), (0, 1, {"weight": 2})]), "qubo"), "has no weight"),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """What a tour is asked of in memory: coordinates or distances, of arrays, DataFrames or a NetworkX graph."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def _of_frame(frame: Any) -> tuple[np.ndarray, list[Any] | None, bool]:
     index, columns = getattr(frame, "index", None), list(frame.columns)
     labels = None if index is None or callable(index) else np.asarray(index).tolist()
     if labels is not None and len(columns) == len(labels) and set(labels) == set(columns):
-        return np.asarray(frame[labels]), _distinct(labels), False
+        return _plain(np.asarray(frame[labels])), _distinct(labels), False
     if len(columns) > 3:
         right = "two of coordinates, three of two cities and a distance, or rows named as the columns,"
         raise GraphError(f"graph: found a table of {len(columns)} columns; {right} would be right")
@@ -51,6 +52,17 @@ def _of_frame(frame: Any) -> tuple[np.ndarray, list[Any] | None, bool]:
     for name, column in zip(names[-2:], values[-2:]):
         _numbers(name, column)
     return np.stack(values[-2:], axis=1), None if labels is None else _distinct(labels), True
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """[n, n] numbers of columns that may have empty fields, which are NaN then. Raises GraphError."""
+    if values.dtype != object:
+        return values
+    for each in values.ravel():
+        if isinstance(each, str):
+            raise GraphError(f"graph: found {shown(repr(each))} as a distance; a number would be right")
+    fields = [float(each) if isinstance(each, Real) else np.nan for each in values.ravel()]
+    return np.array(fields).reshape(values.shape)
 
 
 def _is_place(columns: list[np.ndarray]) -> bool:
@@ -89,7 +101,9 @@ def _of_pairs(names: list[str], columns: list[np.ndarray]) -> tuple[np.ndarray, 
     if not known.all():
         i, j = np.unravel_index(int((~known).argmax()), known.shape)
         pair = f"no distance from {nodes[i]!r} to {nodes[j]!r}"
-        raise GraphError(f"graph: found {pair}; a tour needs that of every pair")
+        places = " (where these are coordinates: the first column as the index of the table, or as texts)"
+        told = places if isinstance(nodes[0], int) else ""
+        raise GraphError(f"graph: found {pair}; a tour needs that of every pair{told}")
     _refuse_other(u, v, length, found, nodes)
     return found, nodes
 

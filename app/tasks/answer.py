@@ -14,7 +14,7 @@ from app.errors import CaseError, FixedNodesError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, one_id, plain_ids
 from app.graphs.weights import decimals_of
-from app.partition.load import Loaded
+from app.partition.load import Loaded, is_quadratic
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
 from app.solver.pipeline import Answer, Pipeline
@@ -116,7 +116,8 @@ def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.
     """
     if loaded.start is None:
         return None if case.search.start in STARTS else problem.read(case.search.start, ids)
-    rows = NodeIndex(ids).find(loaded.start)
+    named = ids[:-1] if is_quadratic(case) else ids  # the reference is no variable
+    rows = NodeIndex(named).find(loaded.start)
     if (rows < 0).any():
         raise GraphError(f"start: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph")
     if problem.dynamics != "tour":

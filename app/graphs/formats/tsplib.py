@@ -257,6 +257,8 @@ def _read_explicit(file: _File, n: int, by_direction: bool = False) -> Metric:
         raise file.source.error(f"found {len(numbers)} distances; {right}", line)
     if by_direction:
         matrix = numbers.reshape(n, n).copy()
+        np.fill_diagonal(matrix, 0)
+        by_direction = bool((matrix != matrix.T).any())
     else:
         full = layout == "FULL_MATRIX"
         matrix = _symmetric(file.source, numbers, tokens, n) if full else _fill(numbers, n, layout)

@@ -11,6 +11,8 @@ that can end in one.
 Source     Jonker and Volgenant 1983; patching: Karp 1979
 """
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,17 +39,28 @@ class DirectedTools(TourTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         self.left_out = ""
-        self.start_tour = patched(self.metric)
-        lengths, base = reduced(self.metric)
-        apart = self.value(self.start_tour) - base + 1
-        if apart >= LARGEST:
-            told = (
-                f"{self.graph.name}: tours of {apart} and more over the least ways out of and into all cities"
-            )
-            raise CaseError(f"{told}; distances in a coarser unit, at most {LARGEST} then, would be right")
+        lengths, base, apart = self._near_enough()
         self.more = self.metric.n * apart - base if self.metric.n > 1 else 0
         self.pairs = paired(self.metric.name, lengths, apart)
         self.core = self.pairs.neighbour_graph(NEAREST)
+
+    def _near_enough(self) -> tuple[np.ndarray, int, int]:
+        """What `reduced` says of the distances, and M; decimal ones are counted in a coarser unit where M is
+        too large. Raises CaseError.
+        """
+        decimal = self.unit != 1
+        while True:
+            self.start_tour = patched(self.metric)
+            lengths, base = reduced(self.metric)
+            apart = self.value(self.start_tour) - base + 1
+            if apart < LARGEST:
+                return lengths, base, apart
+            if not decimal:
+                break
+            self.metric = coarser(self.metric)
+            self.unit = self.metric.unit
+        told = f"{self.graph.name}: tours are {apart} over the least ways out of and into all cities"
+        raise CaseError(f"{told}; distances in a coarser unit, less than {LARGEST} then, would be right")
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] the order of the cities, of a tour [2 n] that goes from one of a pair to the other."""
@@ -85,6 +98,13 @@ class DirectedTools(TourTools):
             "nearest neighbour": partial(nearest_neighbour, self.metric),
             "patched assignment": lambda: (self.start_tour, "patched assignment"),
         }
+
+
+def coarser(metric: Metric) -> Metric:
+    """The same distances in ten times the unit, rounded."""
+    power = round(math.log10(metric.unit))
+    unit = 10.0 ** (power + 1) if 10.0**power == metric.unit else 10 * metric.unit
+    return replace(metric, matrix=((metric.matrix.astype(np.int64) + 5) // 10).astype(np.int32), unit=unit)
 
 
 def reduced(metric: Metric) -> tuple[np.ndarray, int]:
