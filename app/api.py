@@ -415,14 +415,15 @@ def _with_fixed(
 
 def _with_start(context: Context, loaded: Loaded, labels: list[Any] | None, start: Any) -> Loaded:
     """The graph with a solution that a caller begins with. Ranks: all call."""
-    found = None
+    found, ordered_too = None, make_problem(context.case.problem.name).dynamics == "tour"
     with raise_together(context.group, "reading the solution to start from"):
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError("start: given here and in search.start; one of them would be right")
         if start is not None:
             nodes = start.nodes if isinstance(start, Solution) else start
+            if ordered_too and isinstance(nodes, set | frozenset):
+                raise GraphError("start: found a set, which has no order; a list of cities would be right")
             found = _ids_of(nodes, labels, "start", named(loaded.graph.ids))
-    ordered_too = make_problem(context.case.problem.name).dynamics == "tour"
     same = found if found is None or ordered_too else np.unique(found)  # in any order
     check_given(context.group, {"start": digest_of_arrays(same)})
     return replace(loaded, start=found)

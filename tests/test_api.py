@@ -668,6 +668,7 @@ def test_a_search_begins_with_a_solution_of_an_earlier_call(problem, group):
         ("mvc", {"start": ["n1"], "settings": {"search.solver": "policy"}}, "start: the policy alone"),
         ("tsp", {"start": ["n1", "n2", "n2"]}, "start: found 3 cities; each of 3 once would be right"),
         ("tsp", {"start": ["n1", "n2"]}, "start: found 2 cities; each of 3 once would be right"),
+        ("tsp", {"start": {"n1", "n2", "n3"}}, "start: found a set, which has no order; a list of cities"),
     ],
 )  # fmt: skip
 def test_what_is_no_solution_to_begin_with_is_refused(problem, options, said):
