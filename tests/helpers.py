@@ -45,6 +45,19 @@ def growing_graph(n, d, seed):
     return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None
 
 
+class Frame:
+    """As much of a DataFrame as is asked of one: columns by name, each an array."""
+
+    def __init__(self, **columns):
+        self.columns, self.held = list(columns), {name: np.array(v) for name, v in columns.items()}
+
+    def __getitem__(self, name):
+        return self.held[name]
+
+    def to_numpy(self):
+        return np.stack([self.held[name].astype(object) for name in self.columns], axis=1)
+
+
 def listed(n, *edges):
     """A graph of the listed edges."""
     return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None

@@ -3,7 +3,7 @@
 #
 #   apt-get install slurmctld slurmd slurm-client munge iproute2     # Debian 12; as root, like all of this
 #   tests/slurm_here.sh start FOLDER [NODES]     # 2 nodes, n1 and n2; FOLDER not below /tmp or /dev/shm
-#   eval "$(tests/slurm_here.sh env FOLDER)"     # SLURM_CONF: sinfo, sbatch, srun and scontrol find it
+#   eval "$(tests/slurm_here.sh env FOLDER)"     # SLURM_CONF, for sbatch and srun; LOCKSTEP_SLURM, for tests
 #   python -m pytest -q tests/test_slurm.py
 #   tests/slurm_here.sh stop FOLDER
 #
@@ -156,7 +156,7 @@ FOLDER=$(cd "$2" && pwd -P)
 shift 2
 case $WHAT in
   start) start "${1:-2}" ;;
-  env) echo "export SLURM_CONF='$FOLDER/slurm.conf'" ;;
+  env) echo "export LOCKSTEP_SLURM=1 SLURM_CONF='$FOLDER/slurm.conf'" ;;
   on | crash | boot | cut | mend) "$WHAT" "$@" ;;
   stop) stop ;;
   *) usage ;;

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import Frame
 from jobs import ROOT, run_job
 from mpi4py import MPI
 
@@ -281,19 +282,6 @@ def test_edges_with_weights_are_arrays(recwarn):
     edges[4, 2] = 3
     with pytest.warns(UserWarning, match="of parallel edges the one of largest weight counts"):
         assert solve(edges, "maxcut").objective == 9.5
-
-
-class Frame:
-    """As much of a DataFrame as is asked of one: columns by name, each an array."""
-
-    def __init__(self, **columns):
-        self.columns, self.held = list(columns), {name: np.array(v) for name, v in columns.items()}
-
-    def __getitem__(self, name):
-        return self.held[name]
-
-    def to_numpy(self):
-        return np.stack([self.held[name].astype(object) for name in self.columns], axis=1)
 
 
 def pandas_frame(**columns):

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import Frame
 from jobs import run_job
 from mpi4py import MPI
 
@@ -269,19 +270,6 @@ def test_lists_graphs_and_arrays_are_one_graph():
     links = predict_links(names, settings=LINKS)
     assert links.digest == predict_links([tuple(row) for row in names.tolist()], settings=LINKS).digest
     assert all(node in names for triple in links.held_out for node in triple)
-
-
-class Frame:
-    """As much of a DataFrame as is asked of one: columns by name, each an array."""
-
-    def __init__(self, **columns):
-        self.columns, self.held = list(columns), {name: np.array(v) for name, v in columns.items()}
-
-    def __getitem__(self, name):
-        return self.held[name]
-
-    def to_numpy(self):
-        return np.stack([self.held[name].astype(object) for name in self.columns], axis=1)
 
 
 def test_tables_are_lists_of_their_rows():

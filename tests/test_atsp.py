@@ -7,9 +7,9 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import Frame
 from jobs import ROOT, run_job
 from mpi4py import MPI
-from test_api import Frame
 
 from app import solve, train
 from app.errors import CaseError, GraphError

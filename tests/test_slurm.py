@@ -1,4 +1,5 @@
-"""examples/jobs/slurm.sh under a real SLURM, where one answers; tests/slurm_here.sh makes one.
+"""examples/jobs/slurm.sh under a real SLURM, which tests/slurm_here.sh makes; never in a site's own queue
+unless LOCKSTEP_SLURM is set there by hand.
 
 What nodes share has to be the project's folder: results lie in it while a test runs.
 """
@@ -43,7 +44,11 @@ def nodes():
 
 @pytest.fixture
 def shared():
-    """A folder that all nodes see; skips without a SLURM of two nodes or more."""
+    """A folder that all nodes see; skips without a SLURM of two nodes or more that these jobs may use."""
+    if not os.environ.get("LOCKSTEP_SLURM"):
+        pytest.skip(
+            "LOCKSTEP_SLURM is not set (tests/slurm_here.sh env does it): no job goes into a site's queue"
+        )
     if nodes() < 2:
         pytest.skip("no SLURM of two nodes answers (tests/slurm_here.sh makes one)")
     if MPI.get_vendor()[0] not in PMI:
