@@ -15,10 +15,7 @@ from app.graphs.points import stream_of_metric
 from app.graphs.stream import EdgeStream
 
 LARGEST_DISTANCE = 2**31 - 1
-DIGITS, DIRECTED_DIGITS = (
-    7,
-    6,
-)  # of decimal distances before the point: the largest is 10 times as much at most
+DIGITS, DIRECTED_DIGITS = 7, 6  # of decimal distances: the largest is 10^this to 10^(this + 1) units
 LEAST_LARGEST, LARGEST_SUM = 1e-300, sys.float_info.max  # of decimal distances, so that no length is lost
 SAME = 1e-9  # of the largest distance: what the two directions of a pair may differ by where they are decimal
 
