@@ -16,6 +16,7 @@ Array = Any
 # A name, the same work on any device, its host operands, and where there is one the result in float64.
 Case = tuple[str, Callable[..., Any], list[np.ndarray], Callable[..., np.ndarray] | None]
 WIDTHS = (1, 16, 20, 64, 100, 256, 300)
+DENSE = (16, 1), (40, 16), (24, 32), (33, 30), (40, 47), (128, 64), (70, 130), (256, 256), (602, 16)
 
 
 def csr(n: int, longest: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
@@ -120,7 +121,17 @@ def dense_cases(rows: int) -> Iterator[Case]:
     index = (np.arange(rows) * 7 % 11).astype(np.int32)
     scale = np.where(np.arange(rows) % 3 == 0, 0, 1.25).astype(np.float32)
     cuts = np.array([[0, 8, 8, rows // 16 * 8, rows]])
-    for k, m in ((16, 1), (40, 16), (33, 30), (128, 64), (256, 256), (602, 16)):
+    for k, m in (
+        (16, 1),
+        (40, 16),
+        (24, 32),
+        (33, 30),
+        (40, 47),
+        (128, 64),
+        (70, 130),
+        (256, 256),
+        (602, 16),
+    ):
 
         def product(device: Any, X: Array, W: Array) -> Array:
             return device.dense([Operand(X)], W)
@@ -134,6 +145,13 @@ def dense_cases(rows: int) -> Iterator[Case]:
         operands = [normal("X", rows, k), normal("W", k, m)]
         yield f"dense, {k} to {m}", product, operands, exact
         yield f"gram, {k} by {m}", gram, operands, None
+
+    def scaled(device: Any, X: Array, W: Array, scale: Array) -> Array:
+        return device.dense([Operand(X, scale=scale)], W)
+
+    for m in (64, 128):
+        operands = [normal("X", rows, 40), normal("W", 40, m), scale]
+        yield f"dense of scaled rows, 40 to {m}", scaled, operands, None
 
     def layer(
         device: Any, X: Array, table: Array, W: Array, base: Array, scale: Array, index: Array
@@ -168,13 +186,16 @@ def row_cases(rows: int) -> Iterator[Case]:
         device.deactivate(add, Z, scale, drop, True)
         return add
 
-    m = 37
-    yield (
-        "activation and back",
-        activate,
-        [normal("Z", rows, m), normal("A", rows, m), normal("b", m), weight],
-        None,
-    )
+    for m in (36, 37):
+        operands = [normal("Z", rows, m), normal("A", rows, m), normal("b", m), weight]
+        yield f"activation and back, {m} columns", activate, operands, None
+
+    def copy(device: Any, X: Array) -> Array:
+        room = device.zeros((rows, 16))
+        device.copy_into(room, X[:, 4:20])
+        return room
+
+    yield "copied columns", copy, [normal("X", rows, 24)], None
 
     def losses(device: Any, Z: Array, labels: Array, weight: Array) -> tuple[Array, ...]:
         Y, best = Z.copy(), device.argmax_rows(Z)
@@ -182,7 +203,8 @@ def row_cases(rows: int) -> Iterator[Case]:
         each = device.sigmoid_loss(Y, targets, weight), device.squared_loss(X, targets, weight)
         return device.softmax_loss(Z, labels, weight), *each, Z, Y, X, best
 
-    yield "losses", losses, [normal("Z", rows, 8), labels, weight], None
+    for c in (8, 60):
+        yield f"losses, {c} columns", losses, [normal("Z", rows, c), labels, weight], None
 
     def normalise(device: Any, Z: Array, D: Array, gamma: Array) -> tuple[Array, ...]:
         out, mean, inverse = device.normalise_rows(Z, gamma, gamma, 1e-5)

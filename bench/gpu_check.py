@@ -32,6 +32,7 @@ from app import threads
 
 os.environ.update(dict.fromkeys(threads.VARIABLES, "1"))  # before NumPy is imported, which reads them once
 
+from app.comm.transport import job_environment
 from bench.gpu_steps import STEPS
 from bench.gpu_tools import ROOT, Report, open_where, said
 
@@ -96,7 +97,9 @@ def run_apart(name: str, out: Path, seconds: float) -> dict[str, Any]:
 
 def end_of(command: list[str], seconds: float) -> str:
     """How the process of a step ended, which has some seconds more than the step has."""
-    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as job:
+    # Open MPI's MPI_Init leaves marks of this process's job in the environment that others inherit.
+    env = job_environment()
+    with subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True) as job:
         try:
             return f"the step ended with code {job.wait(seconds + SPARE_S)}"
         except subprocess.TimeoutExpired:

@@ -563,6 +563,18 @@ def test_a_probe_starts_as_root_and_without_slots(tmp_path, monkeypatch, version
     assert heard == [*flags, "-np", "2", sys.executable, "-m", "app.comm.probe", "12ob1"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["MCA_ess", "MCA_ess_base_jobid", "MCA_orte_hnp_uri", "MCA_pmix", "MCA_initial_wdir", "COMM_WORLD_SIZE"],
+)
+def test_marks_of_this_job_are_not_handed_on(monkeypatch, name):
+    """Open MPI 4.1 names the job of a process in MCA parameters too; a launcher reads them and ends."""
+    monkeypatch.setenv(f"OMPI_{name}", "1")
+    monkeypatch.setenv("OMPI_MCA_btl", "self")
+    assert f"OMPI_{name}" not in transport.job_environment()
+    assert transport.job_environment()["OMPI_MCA_btl"] == "self"
+
+
 def running(number):
     """False for a process that has ended, waited for or not."""
     try:

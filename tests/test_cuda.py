@@ -104,10 +104,10 @@ def test_sparse_products(pair, c, valued):
 @pytest.mark.parametrize("c", [4, 16, 33, 64, 256])
 def test_rows_with_many_entries(pair, monkeypatch, c):
     """They are summed apart, from shared memory, in the same order; odd counts of entries and columns."""
-    monkeypatch.setattr(cuda_matrix, "LONG", 60)
-    monkeypatch.setattr("app.cuda.products.LONG", 60)
+    for name in ("SHORT", "LEAST", "LONG"):
+        monkeypatch.setattr(cuda_matrix, name, 60)
     indptr, indices, shape = rows_of(c, 9, 400, 300)
-    assert pair.devices[1].csr(indptr, indices, None, shape).long is not None
+    assert pair.devices[1].csr(indptr, indices, None, shape).longer(60) > 0
     for data in (None, normal(1, len(indices))):
 
         def add(device, X, Y, data=data):
@@ -142,8 +142,8 @@ def test_states_side_by_side(emulated, states, f, gated):
 @pytest.mark.parametrize("longest", [4096, 5])
 def test_rows_that_are_not_live_stay_as_they_are(emulated, monkeypatch, c, longest):
     """Of one state, where sums go on from what Y holds; some rows are long."""
-    monkeypatch.setattr("app.cuda.matrix.LONG", longest)
-    monkeypatch.setattr("app.cuda.products.LONG", longest)
+    for name in ("SHORT", "LEAST", "LONG"):
+        monkeypatch.setattr(f"app.cuda.matrix.{name}", longest)
     indptr, indices, shape = rows_of(c, 60, 80, 30)
     live, host = share(1, 60), HostDevice(compiled=False)
     for data in (None, normal(1, len(indices))):
@@ -173,8 +173,7 @@ def test_rows_of_a_table(pair, states, f):
 @pytest.mark.parametrize("longest", [4096, 5])
 def test_some_rows(emulated, monkeypatch, c, longest):
     """Rows of a list, in its order, of which some are long; against the whole product of the host."""
-    for module in ("app.cuda.matrix", "app.cuda.changes"):
-        monkeypatch.setattr(f"{module}.LONG", longest)
+    monkeypatch.setattr("app.cuda.changes.WORTHWHILE", longest)
     indptr, indices, shape = rows_of(c, 60, 80, 30)
     rows = np.array([59, 3, 17, 4, 0, 30, 31, 8])
     for data in (None, normal(1, len(indices))):
@@ -413,7 +412,7 @@ def test_dropped_entries_and_sums_of_rows(pair):
         pair.same(lambda device, Y, X, f=factor: device.add_into(Y, X, f), normal(1, 9, 5), normal(2, 9, 5))
 
 
-@pytest.mark.parametrize("c", [1, 2, 47])
+@pytest.mark.parametrize("c", [1, 2, 47, 60])
 def test_losses(pair, c):
     labels = np.random.default_rng(1).integers(-1, c + 1, 60).astype(np.int32)
     Z, weight, targets = normal(2, 60, c) / 30, share(3, 60), (share(4, 60 * c) > 0).astype(np.float32)

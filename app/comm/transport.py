@@ -7,6 +7,7 @@ a job of their own, which may crash without harm, send device arrays to each oth
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,12 @@ SAID = "probe: "
 PROBED = f"{SAID}device memory arrived"
 LONGEST = 200  # characters of what one rank tells the others
 # What launchers tell their processes: a job started from one of these must not take itself for a part of it.
-LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "PRTE_", "MPI_", "HYDI_", "HYDRA_", "SLURM_", "PALS_", "JSM_", "LSB_")
+LAUNCHERS = (
+    "OMPI_", "ORTE_", "PMI_", "PMIX_", "PRTE_", "MPI_", "HYDI_", "HYDRA_", "SLURM_", "PALS_", "JSM_", "LSB_",
+)  # fmt: skip
+USERS = ("MCA_", "ALLOW_RUN_AS_ROOT")  # in the names of what users tell launchers
+# MCA parameters that Open MPI's launcher, or MPI_Init without one, sets: what they name belongs to that job.
+OF_A_JOB = re.compile("OMPI_MCA_(ess|orte_|pmix|shmem_RUNTIME|initial_wdir|mpi_oversubscribe)")
 
 
 @dataclass(frozen=True)
@@ -114,11 +120,11 @@ def job_environment() -> dict[str, str]:
 
     What the user tells a launcher stays: MCA parameters, and that root may start jobs.
     """
-    ours = ("MCA", "ALLOW_RUN_AS_ROOT")
     return {
         name: value
         for name, value in os.environ.items()
-        if any(part in name for part in ours) or not name.startswith(LAUNCHERS)
+        if not OF_A_JOB.match(name)
+        and (any(part in name for part in USERS) or not name.startswith(LAUNCHERS))
     }
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from app.cuda.kernels import NULL, Kernels, vector, whole
-from app.cuda.matrix import LONG, CudaMatrix
+from app.cuda.matrix import CudaMatrix
+from app.cuda.products import SPAN
 
 Array = Any
+WORTHWHILE = 512  # stored entries: of a few rows, those with more take a block each, and two lists of them
 
 
 class CudaChanges:
@@ -35,16 +37,17 @@ class CudaChanges:
         lanes = min(1 << max(wide - 1, 0).bit_length(), 32)
         self.kernels.launch(
             "spmm_rows_4" if four else "spmm_rows", k * lanes, np.int64(k), np.int32(c), *common,
-            vector(numbers, k, np.int32), N, np.int32(LONG), np.int32(lanes), across=-(-wide // lanes),
+            vector(numbers, k, np.int32), N, np.int32(WORTHWHILE), np.int32(lanes), across=-(-wide // lanes),
         )  # fmt: skip
-        places = np.flatnonzero(np.isin(rows, A.long_host))
+        places = np.flatnonzero(A.counts[rows] > WORTHWHILE)
         if len(places):
-            sizes, none = (np.int64(k), np.int32(c), np.int32(c)), (NULL, np.int32(1), NULL, NULL)
-            lists = (self.put(each.astype(np.int64)) for each in (rows[places], places))
-            across = -(-c // 32)
-            self.kernels.launch_blocks(
-                "spmm_long", len(places), *sizes, *common, N, *none, *lists, across=across
+            sizes, rest = (
+                (np.int64(k), np.int32(c), np.int32(c)),
+                (np.int64(c), NULL, np.int32(1), NULL, NULL),
             )
+            lists = (self.put(each.astype(np.int64)) for each in (rows[places], places))
+            name, across = "spmm_long_4" if four else "spmm_long", -(-c // SPAN)
+            self.kernels.launch_blocks(name, len(places), *sizes, *common, N, *rest, *lists, across=across)
         return N
 
     def place_rows(self, X: Array, numbers: Array, rows: Array) -> None:

@@ -28,13 +28,12 @@ class Streams:
     """The streams of one GPU in this process.
 
     cp       the module cupy, held so that nothing else can take its place in SHARED
-    kernels  what kernels and most copies go to; copies, side: see CudaDevice
+    kernels  what kernels and most copies go to; copies: see CudaDevice
     """
 
     cp: Any
     kernels: Any
     copies: Any
-    side: Any
 
 
 SHARED: dict[tuple[int, int], Streams] = {}  # by the module and the GPU
@@ -48,7 +47,7 @@ def streams_of(cp: Any, index: int) -> Streams:
     """
     key = id(cp), index
     if key not in SHARED:
-        SHARED[key] = Streams(cp, *(cp.cuda.Stream(non_blocking=True) for _ in range(3)))
+        SHARED[key] = Streams(cp, *(cp.cuda.Stream(non_blocking=True) for _ in range(2)))
     return SHARED[key]
 
 
@@ -58,9 +57,8 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, Dist
     cp            the module cupy
     local_rank    of the ranks of this machine: they are dealt round-robin to its GPUs
     replays       True: repeated work may be replayed as a CUDA graph (run.cuda_graph)
-    Kernels run on one non-blocking stream, `stream`. Copies that may overlap them, and the few rows that a
-    product sums apart, run on others, which the two wait for by events. All devices of a process on one GPU
-    share the three.
+    Kernels run on one non-blocking stream, `stream`. Copies that may overlap them run on another, which the
+    two wait for by events. All devices of a process on one GPU share both.
     """
 
     name = "gpu"
@@ -75,9 +73,8 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, Dist
         self.index = local_rank % self.count
         cp.cuda.Device(self.index).use()
         streams = streams_of(cp, self.index)
-        self.stream, self._copies, self._side = streams.kernels, streams.copies, streams.side
+        self.stream, self._copies = streams.kernels, streams.copies
         self.stream.use()
-        self._side_done: Any = None
         self.replays = False
         self.direct = False  # app/comm/transport.py finds out whether MPI may read device memory
         self.kernels = Kernels(cp)
@@ -191,22 +188,6 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, Dist
         row_major(array).get(stream=self._copies, out=host, blocking=False)
         done = self._copies.record()
         return lambda: self.stream.wait_event(done)
-
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """What is launched inside starts after all that was issued so far, and runs beside what follows."""
-        self._side.wait_event(self.stream.record())
-        # Not `with self._side`: CuPy 14.2 goes on with the default stream after it, not with ours.
-        self._side.use()
-        try:
-            yield
-        finally:
-            self.stream.use()
-        self._side_done = self._side.record()
-
-    def join(self) -> None:
-        """Whatever is issued later waits for what was launched beside."""
-        self.stream.wait_event(self._side_done)
 
     # ---- staging ------------------------------------------------------------------------------------------
 

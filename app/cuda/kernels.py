@@ -4,6 +4,7 @@ Nothing here imports CuPy: the module is handed in by app/device.py, which is al
 place whose kernels are the same sources compiled for the host.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,26 @@ from app.errors import NumericsError
 Array = Any
 FOLDER = Path(__file__).parent.parent / "sparse" / "kernels"
 THREADS = 256
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 NULL = np.uint64(0)  # a pointer that is not given
 KERNELS = {
     "spmm": (
-        "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_lookup",
-        "spmm_rows", "spmm_rows_4",
+        "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_long_4",
+        "spmm_lookup", "spmm_rows", "spmm_rows_4",
     ),
-    "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "dense_made", "gated_spread"),
-    "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
+    "dense": (
+        "dense_16", "dense_32", "dense_64", "dense_128", "dense_16_4", "dense_32_4", "dense_64_4",
+        "dense_128_4", "dense_64_one", "dense_128_one", "dense_thin", "dense_made", "gated_spread",
+    ),
+    "gram": (
+        "gram_16", "gram_64", "gram_128", "gram_64_4", "gram_128_4", "gram_tall", "merge_rows", "fold",
+        "fold_members",
+    ),
     "elementwise": (
-        "activate", "deactivate", "drop_entries", "add_into", "softmax_loss", "sigmoid_loss", "squared_loss",
-        "argmax_rows", "normalise_rows", "normalise_rows_back", "adam",
+        "activate", "activate_4", "deactivate", "deactivate_4", "drop_entries", "add_into", "copy_into",
+        "normalise_rows", "normalise_rows_back", "adam",
     ),
+    "losses": ("softmax_loss", "softmax_loss_near", "sigmoid_loss", "squared_loss", "argmax_rows"),
     "attention": (
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
         "attention_back_rows", "attention_back_heads", "row_dots",
@@ -38,9 +47,9 @@ FILE_OF = {name: file for file, names in KERNELS.items() for name in names}
 
 
 def source(file: str) -> str:
-    """The text of a file with the common header in place: compilers need no search path."""
-    common, text = ((FOLDER / name).read_text("utf-8") for name in ("common.cuh", f"{file}.cu"))
-    return text.replace('#include "common.cuh"\n', common, 1)
+    """The text of a file with its headers in place: compilers need no search path."""
+    text = (FOLDER / f"{file}.cu").read_text("utf-8")
+    return INCLUDE.sub(lambda found: (FOLDER / found[1]).read_text("utf-8"), text)
 
 
 class Kernels:
@@ -75,6 +84,12 @@ class Kernels:
 
 
 # ---- operands ---------------------------------------------------------------------------------------------
+
+
+def by_four(*matrices: tuple[Any, Any, int]) -> bool:
+    """Whether rows of all matrices (as `matrix` gives them, and their columns) can be read by fours."""
+    given = [(X, int(ld), int(columns)) for X, ld, columns in matrices if X is not NULL]
+    return not any(X.data.ptr % 16 or ld % 4 or columns % 4 for X, ld, columns in given)
 
 
 def matrix(X: Array | None, rows: int | None = None, columns: int | None = None) -> tuple[Any, np.int64]:

@@ -4,15 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from app.cuda.kernels import NULL, THREADS, Kernels, matrix, vector, whole
-from app.cuda.matrix import LONG, CudaMatrix
+from app.cuda.kernels import NULL, THREADS, Kernels, by_four, matrix, vector, whole
+from app.cuda.matrix import CudaMatrix, longest_row
 from app.errors import NumericsError
 from app.numerics.products import PLAIN, Finish, Members, Operand, Products
 
 Array = Any
-NO_LIMIT = np.int32(2**31 - 1)
 WIDTHS = (16, 32, 64, 128)  # columns of the kernels of four columns a lane
+PADDED = 16  # entries of a row, in the mean, from which on copies of operands cost less than they gain
+SPAN, NARROW = 16, 8  # columns of a block that sums a row with many entries; where there are up to SPAN
 THIN = 4  # columns up to which a dense product has a thread for each element
+MERGED = 16  # rows that a thread of merge_rows adds up
 PARTS = 3  # that dense.cu takes
 GRAM_BYTES = 64 << 20  # of the sums of row blocks that are merged at a time
 TABLES = 64  # arrays of row offsets that stay on the device
@@ -22,10 +24,11 @@ MOST_TOPS = 16  # keys that are found one after the other; more are found by sor
 
 
 class CudaProducts(Products):
-    """Layer products of a device with `kernels` and `beside`, a stream for work that may overlap."""
+    """Layer products of a device with `kernels`."""
 
     kernels: Kernels
     writes_products = True
+    adds_into_columns = True
     makes_rows = True
 
     def __init__(self) -> None:
@@ -44,43 +47,48 @@ class CudaProducts(Products):
         write: bool = False,
         gate: Operand | None = None,
     ) -> None:
-        """Y += A X; see HostDevice.spmm_add."""
+        """Y += A X; see HostDevice.spmm_add. Y may be columns of a wider array."""
         n, c = Y.shape
         if A.shape[0] != n or A.shape[1] != X.shape[0] or X.shape[1] != c:
             raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")
         if not n or not c:
             return
+        if c % 4 and c > 4 and live is gate is None and A.nnz > PADDED * max(A.shape):
+            self._spmm_padded(A, X, Y, write)
+            return
         f = c if live is None else c * n // live.shape[0]
         f = f if gate is None else gate.X.shape[1]
         states = n * (c // f)
         values, index = (NULL, NULL) if gate is None else (whole(gate.X), vector(gate.index, None, np.int32))
-        operands = (
+        product = (
             np.int64(n), np.int32(c), np.int32(f), A.indptr, A.indices, vector(A.data, A.nnz), whole(X),
-            whole(Y), vector(live, states), np.int32(write), values, index,
+            *matrix(Y), vector(live, states), np.int32(write), values, index,
         )  # fmt: skip
-        if A.long is None:
-            self._short_rows(operands, c, f, n, live is not None, NO_LIMIT)
-            return
-        with self.beside():
-            blocks, across = A.long.shape[0], -(-c // 32)
-            self.kernels.launch_blocks("spmm_long", blocks, *operands, A.long, NULL, across=across)
-        self._short_rows(operands, c, f, n, live is not None, np.int32(LONG))
-        self.join()
-
-    def _short_rows(
-        self, operands: tuple[Any, ...], c: int, f: int, n: int, masked: bool, longest: np.int32
-    ) -> None:
-        """All rows of at most `longest` entries."""
-        ends = [a.data.ptr % 16 for a in (operands[6], operands[7], operands[10]) if a is not NULL]
-        if c % 4 or f % 4 or any(ends):
+        gathers = A.nnz * (c + 1)
+        four = by_four((X, c, c), (*matrix(Y), c), (values, f, f)) and not f % 4
+        longest = longest_row(gathers)
+        count = A.longer(longest)
+        rows = A.order, np.int32(longest), np.int32(count), A.long
+        blocks = count * -(-c // (NARROW if four and c <= SPAN else SPAN))
+        if not four:
             lanes = min(1 << (c - 1).bit_length(), 32)
-            across = -(-c // lanes)
-            self.kernels.launch("spmm_any", n * lanes, *operands, longest, np.int32(lanes), across=across)
-        elif c > WIDTHS[-1] and not masked:
-            self.kernels.launch("spmm_256", n * 32, *operands, longest, across=-(-c // 256))
+            name, wide, operands = "spmm_any", lanes, (*product, *rows, np.int32(lanes))
         else:
-            width = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
-            self.kernels.launch(f"spmm_{width}", n * width // 4, *operands, longest, across=-(-c // width))
+            wide = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
+            wide = 2 * wide if c > wide and live is None else wide
+            lanes, name, operands = min(wide // 4, 32), f"spmm_{wide}", (*product, *rows)
+        blocks += -(-n * lanes // THREADS)
+        self.kernels.launch_blocks(name, blocks, *operands, across=-(-c // wide))
+
+    def _spmm_padded(self, A: CudaMatrix, X: Array, Y: Array, write: bool) -> None:
+        """spmm_add by operands of four columns more or less, whose rows can be read by four columns."""
+        c, wide = X.shape[1], -(-X.shape[1] // 4) * 4
+        left, sums = (self.zeros((rows, wide)) for rows in (A.shape[1], A.shape[0]))
+        left[:, :c] = X
+        if not write:
+            sums[:, :c] = Y
+        self.spmm_add(A, left, sums, write=write)
+        Y[...] = sums[:, :c]
 
     def spmm_lookup(
         self,
@@ -103,6 +111,15 @@ class CudaProducts(Products):
 
     def dense(self, parts: list[Operand], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
+        return self._dense(parts, W, then, out, False)
+
+    def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Any) -> None:
+        """The gradient by H in its place, each element read where it is written; see Products.dense_through."""
+        scale = None if drop is None else self.xp.full(len(H), drop.factor, dtype=np.float32)
+        self._dense(parts, W, Finish(scale=scale, gate=H), H, True)
+
+    def _dense(self, parts: list[Operand], W: Array, then: Finish, out: Array | None, shuts: bool) -> Array:
+        """dense; where it `shuts`, elements whose gate is at most 0 are zero, not zero times something."""
         if len(parts) > PARTS:
             for part in parts:
                 self._make(part)
@@ -117,7 +134,7 @@ class CudaProducts(Products):
             raise NumericsError(f"dense product: {k} columns times {W.shape}")
         operands = (
             np.int64(rows), np.int32(m), *self._parts(parts, rows), W, *matrix(Z, rows, m),
-            *_finish(then, rows, m),
+            *_finish(then, rows, m, shuts),
         )  # fmt: skip
         if any(part.made is not None for part in parts):
             return self._dense_made(parts, operands, rows, Z)
@@ -130,7 +147,13 @@ class CudaProducts(Products):
             self.kernels.launch("dense_thin", rows * m, *operands)
             return
         width = next((w for w in WIDTHS if w >= m), WIDTHS[-1])
-        self.kernels.launch_blocks(f"dense_{width}", -(-rows // 128), *operands, across=-(-m // width))
+        parts = [operands[2 + 5 * i : 7 + 5 * i] for i in range(PARTS)]
+        W, Z, ldz = operands[2 + 5 * PARTS : 5 + 5 * PARTS]
+        form = ""
+        if by_four(*(part[:3] for part in parts), (W, m, m), (Z, ldz, m)):
+            one = width >= 64 and parts[0][4] is NULL and all(part[0] is NULL for part in parts[1:])
+            form = "_one" if one else "_4"
+        self.kernels.launch_blocks(f"dense_{width}{form}", -(-rows // 128), *operands, across=-(-m // width))
 
     def _dense_made(self, parts: list[Operand], operands: tuple[Any, ...], rows: int, Z: Array) -> Array:
         """dense with one part whose rows are made on the way: in the same kernel where they fit a block."""
@@ -219,12 +242,14 @@ class CudaProducts(Products):
         left, ldd = matrix(D)
         for part in parts:
             k = part.X.shape[1]
-            tall, broad, name = (64, 64, "gram_64") if k > 32 or m > 16 else (32, 16, "gram_16")
+            tall, broad, name = gram_kernel(k, m)
             sizes = np.int64(graphs), np.int64(blocks), np.int64(first), np.int32(k), np.int32(m)
             X, ld = matrix(part.X)
+            plain = part.scale is None and tall >= 64 <= broad
+            four = plain and by_four((X, ld, k), (left, ldd, m))
             self.kernels.launch_blocks(
-                name, out.shape[0], *sizes, self._table(starts), X, ld, self._index(part.index, rows),
-                vector(part.scale, rows), left, ldd, out, np.int64(out.shape[1]), np.int64(at),
+                f"{name}_4" if four else name, out.shape[0], *sizes, self._table(starts), X, ld,
+                self._index(part.index, rows), vector(part.scale, rows), left, ldd, out, np.int64(out.shape[1]), np.int64(at),
                 across=-(-k // tall) * -(-m // broad),
             )  # fmt: skip
             at += k * m
@@ -276,11 +301,10 @@ class CudaProducts(Products):
         count, width = sums.shape
         step = 1
         while step < count:
-            pairs = (count + step - 1) // (2 * step)
-            self.kernels.launch(
-                "merge_pairs", pairs * width, np.int64(count), np.int64(width), np.int64(step), sums
-            )
-            step *= 2
+            groups = -(-count // (MERGED * step))
+            sizes = np.int64(count), np.int64(width), np.int64(step)
+            self.kernels.launch("merge_rows", groups * width, *sizes, sums)
+            step *= MERGED
         return sums[0]
 
     def fold(self, starts: np.ndarray, X: Array) -> Array:
@@ -357,6 +381,15 @@ class CudaProducts(Products):
         return self.get(top)
 
 
+def gram_kernel(k: int, m: int) -> tuple[int, int, str]:
+    """The tile that suits a gradient [k, m], and its kernel."""
+    if k > 64 and m > 64:
+        return 128, 128, "gram_128"
+    if k > 32 and m <= 16:
+        return 128, 16, "gram_tall"
+    return (64, 64, "gram_64") if k > 32 or m > 16 else (32, 16, "gram_16")
+
+
 def _rows_of(parts: list[Operand], then: Finish) -> int:
     """Rows of a product."""
     if not parts:
@@ -365,11 +398,11 @@ def _rows_of(parts: list[Operand], then: Finish) -> int:
     return first.X.shape[0] if first.index is None else first.index.shape[0]
 
 
-def _finish(then: Finish, rows: int, m: int) -> tuple[Any, ...]:
+def _finish(then: Finish, rows: int, m: int, shuts: bool) -> tuple[Any, ...]:
     """The arguments of dense.cu for what follows a product."""
     table = None if then.gate_index is not None else rows
     index = None if then.gate_index is None else then.gate_index.astype(np.int32, copy=False)
     return (
-        *matrix(then.base, rows, m), vector(then.base_scale, rows), np.int32(then.relu),
+        *matrix(then.base, rows, m), vector(then.base_scale, rows), np.int32(then.relu + 2 * shuts),
         vector(then.scale, rows), *matrix(then.gate, table, m), vector(index, rows, np.int32),
     )  # fmt: skip

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from app.cuda.kernels import NULL, Kernels, matrix, vector, whole
+from app.cuda.kernels import NULL, Kernels, by_four, matrix, vector, whole
 from app.cuda.matrix import CudaMatrix
 from app.errors import NumericsError
 from app.numerics.attention import Attention
 from app.numerics.elementwise import MASK, Dropout, Elementwise
 
 Array = Any
+NEAR = 47  # columns of rows that losses.cu takes into shared memory
 NO_DROP = (np.uint64(0), NULL, np.int64(0), np.int32(-1), np.float32(1))
 
 
@@ -30,10 +31,16 @@ class CudaElementwise(Elementwise):
     ) -> None:
         """What follows a product, in place."""
         rows, m = Z.shape
-        self.kernels.launch(
-            "activate", rows * m, np.int64(rows), np.int32(m), *matrix(Z), vector(scale, rows),
-            vector(bias, m), *matrix(add, rows, m), np.int32(relu), *_drop(drop),
+        left, other = matrix(Z), matrix(add, rows, m)
+        self._in_place(
+            "activate", by_four((*left, m), (*other, m)), rows, m, *left, vector(scale, rows),
+            vector(bias, m), *other, np.int32(relu), *_drop(drop),
         )  # fmt: skip
+
+    def _in_place(self, name: str, four: bool, rows: int, m: int, *operands: Any) -> None:
+        """Start a kernel for each element, or for each four of them."""
+        name, threads = (f"{name}_4", rows * m // 4) if four else (name, rows * m)
+        self.kernels.launch(name, threads, np.int64(rows), np.int32(m), *operands)
 
     def deactivate(
         self,
@@ -45,11 +52,9 @@ class CudaElementwise(Elementwise):
     ) -> None:
         """The adjoint of activate by its Z, in place."""
         rows, m = D.shape
-        left = matrix(H if relu else None, rows, m)
-        self.kernels.launch(
-            "deactivate", rows * m, np.int64(rows), np.int32(m), *matrix(D), *left, vector(scale, rows),
-            *_drop(drop),
-        )  # fmt: skip
+        left, right = matrix(D), matrix(H if relu else None, rows, m)
+        four = by_four((*left, m), (*right, m))
+        self._in_place("deactivate", four, rows, m, *left, *right, vector(scale, rows), *_drop(drop))
 
     def drop_entries(self, values: Array, rows: Array, columns: Array, drop: Dropout, out: Array) -> Array:
         """Dropout of the stored entries of a sparse matrix."""
@@ -58,6 +63,16 @@ class CudaElementwise(Elementwise):
         operands = vector(values, count), *numbers, vector(out, count)
         self.kernels.launch("drop_entries", count, np.int64(count), *operands, *_drop(drop))
         return out
+
+    def copy_into(self, Y: Array, X: Array) -> None:
+        """Y = X."""
+        (rows, m), left = Y.shape, matrix(Y)
+        right = matrix(X, rows, m)
+        if not by_four((*left, m), (*right, m)):
+            Y[...] = X
+            return
+        sizes = np.int64(rows), np.int32(m)
+        self.kernels.launch("copy_into", rows * m // 4, *sizes, *left, *right)
 
     def add_into(self, Y: Array, X: Array, factor: float = 1.0) -> None:
         """Y += factor * X."""
@@ -69,7 +84,8 @@ class CudaElementwise(Elementwise):
         """Cross-entropy of softmax; Z becomes the gradient."""
         (rows, c), losses = Z.shape, self.empty(Z.shape[:1])
         marks = vector(labels, rows, np.int32), vector(weight, rows)
-        self.kernels.launch("softmax_loss", rows, np.int64(rows), np.int32(c), *matrix(Z), *marks, losses)
+        name = "softmax_loss_near" if c <= NEAR else "softmax_loss"
+        self.kernels.launch(name, rows, np.int64(rows), np.int32(c), *matrix(Z), *marks, losses)
         return losses
 
     def sigmoid_loss(self, Z: Array, targets: Array, weight: Array) -> Array:

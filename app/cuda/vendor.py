@@ -66,6 +66,10 @@ class VendorDevice(CudaDevice):
         """[parts] W and what follows it, one operation after the other."""
         return Products.dense(self, parts, W, then, out)
 
+    def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Any) -> None:
+        """The gradient by H in its place, some rows at a time."""
+        Products.dense_through(self, parts, W, H, drop)
+
     def row_product(self, X: Array, W: Array) -> Array:
         """X W by cuBLAS."""
         return self._cp.matmul(X, W)

@@ -212,7 +212,7 @@ class Engine(ByPieces):
 
     def _spread_columns(self, X: Array, rows: Array, own: bool, factor: Array | None) -> None:
         """`spread` of columns X [n_own, k] of an array; rows [n_own, k]: room for their values."""
-        rows[...] = X
+        self.device.copy_into(rows, X)
         if factor is not None:
             X *= factor
         elif not own:

@@ -173,6 +173,10 @@ class Elementwise:
             out[lo:hi] = xp.where(kept(xp, drop, nodes, at), values[lo:hi] * drop.factor, 0)
         return out
 
+    def copy_into(self, Y: Array, X: Array) -> None:
+        """Y = X, both [rows, m], of which either may be columns of a wider array."""
+        Y[...] = X
+
     def add_into(self, Y: Array, X: Array, factor: float = 1.0) -> None:
         """Y += factor * X in place; both [rows, m]."""
         Y += X if factor == 1.0 else X * factor

@@ -15,6 +15,44 @@ typedef unsigned long long u64;
 /* The thread's number in the grid: threads of a block lie in x, blocks in x. */
 DEVICE i64 thread_number() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 
+enum { WARP = 32 };
+
+/* ---- copies into shared memory that the thread does not wait for: BYTES, 4 or 16, both sides aligned to them -------- */
+
+template <int BYTES> DEVICE void copy_ahead(float* shared, const float* global) {
+#ifdef __CUDA_ARCH__
+    const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(global) : "memory");
+#else
+    for (int i = 0; i < BYTES / 4; ++i) shared[i] = global[i];
+#endif
+}
+
+/* The same of 16 bytes, or of zeros, for which nothing is read. */
+DEVICE void copy_or_clear(float* shared, const float* global, bool here) {
+#ifdef __CUDA_ARCH__
+    const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(here ? 16 : 0) : "memory");
+#else
+    for (int i = 0; i < 4; ++i) shared[i] = here ? global[i] : 0.0f;
+#endif
+}
+
+/* Ends a group of copies. */
+DEVICE void close_copies() {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits until all but the latest LEFT groups of this thread are done. */
+template <int LEFT> DEVICE void await_copies() {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
 DEVICE float add(float a, float b) { return __fadd_rn(a, b); }
 DEVICE float sub(float a, float b) { return __fsub_rn(a, b); }
 DEVICE float mul(float a, float b) { return __fmul_rn(a, b); }

@@ -33,32 +33,61 @@ DEVICE float dropped(const Drop& drop, i64 row, int col, float z) {
 }
 
 /* Z *= scale[row]; += bias[column]; += add; relu; dropout: each only where given. */
-KERNEL activate(const i64 rows, const int m, float* Z, const i64 ldz, const float* scale, const float* bias,
-                const float* other, const i64 ldo, const int relu, DROP_ARGUMENTS) {
-    const i64 t = thread_number(), row = t / m;
-    const int col = (int)(t % m);
-    if (row >= rows) return;
-    float z = Z[row * ldz + col];
+#define ACTIVATE_ARGUMENTS                                                                                    \
+    const i64 rows, const int m, float *Z, const i64 ldz, const float *scale, const float *bias,              \
+        const float *other, const i64 ldo, const int relu, DROP_ARGUMENTS
+#define ACTIVATED(z) activated(z, row, col, scale, bias, other, ldo, relu, drop)
+
+DEVICE float activated(float z, i64 row, int col, const float* scale, const float* bias, const float* other, i64 ldo,
+                       int relu, const Drop& drop) {
     if (scale) z = mul(z, scale[row]);
     if (bias) z = add(z, bias[col]);
     if (other) z = add(z, other[row * ldo + col]);
     if (relu) z = z <= 0.0f ? 0.0f : z;
-    if (threshold >= 0) z = dropped(DROP, row, col, z);
-    Z[row * ldz + col] = z;
+    return drop.threshold >= 0 ? dropped(drop, row, col, z) : z;
 }
 
 /* The adjoint, in place over D; H: what activate left, or null: no relu. */
-KERNEL deactivate(const i64 rows, const int m, float* D, const i64 ldd, const float* H, const i64 ldh,
-                  const float* scale, DROP_ARGUMENTS) {
-    const i64 t = thread_number(), row = t / m;
-    const int col = (int)(t % m);
-    if (row >= rows) return;
-    float d = D[row * ldd + col];
-    if (H) d = H[row * ldh + col] <= 0.0f ? 0.0f : threshold >= 0 ? mul(d, factor) : d;
-    else if (threshold >= 0) d = dropped(DROP, row, col, d);
-    if (scale) d = mul(d, scale[row]);
-    D[row * ldd + col] = d;
+#define DEACTIVATE_ARGUMENTS                                                                                  \
+    const i64 rows, const int m, float *D, const i64 ldd, const float *H, const i64 ldh, const float *scale,  \
+        DROP_ARGUMENTS
+
+DEVICE float deactivated(float d, i64 row, int col, const float* H, i64 ldh, const float* scale, const Drop& drop) {
+    if (H) d = H[row * ldh + col] <= 0.0f ? 0.0f : drop.threshold >= 0 ? mul(d, drop.factor) : d;
+    else if (drop.threshold >= 0) d = dropped(drop, row, col, d);
+    return scale ? mul(d, scale[row]) : d;
 }
+
+/* The element, or by four the first of four, that a thread has; false: none. */
+DEVICE bool find_element(i64 rows, int m, int each, i64& row, int& col) {
+    const i64 t = thread_number() * each;
+    row = t / m, col = (int)(t - row * m);
+    return row < rows;
+}
+
+#define IN_PLACE(name, four, arguments, A, lda, made)                                                            \
+    KERNEL name(arguments) {                                                                                  \
+        const Drop drop = DROP;                                                                               \
+        i64 row;                                                                                              \
+        int col;                                                                                              \
+        if (!find_element(rows, m, 1, row, col)) return;                                                      \
+        float* at = A + row * lda + col;                                                                      \
+        *at = made(*at);                                                                                      \
+    }                                                                                                         \
+    /* m and strides multiples of 4, 16-byte aligned */                                                       \
+    KERNEL four(arguments) {                                                                                 \
+        const Drop drop = DROP;                                                                               \
+        i64 row;                                                                                              \
+        int col;                                                                                              \
+        if (!find_element(rows, m, 4, row, col)) return;                                                      \
+        float4* at = (float4*)(A + row * lda + col);                                                          \
+        float4 z = *at;                                                                                       \
+        z.x = made(z.x), ++col, z.y = made(z.y), ++col, z.z = made(z.z), ++col, z.w = made(z.w);              \
+        *at = z;                                                                                              \
+    }
+IN_PLACE(activate, activate_4, ACTIVATE_ARGUMENTS, Z, ldz, ACTIVATED)
+#define DEACTIVATED(d) deactivated(d, row, col, H, ldh, scale, drop)
+IN_PLACE(deactivate, deactivate_4, DEACTIVATE_ARGUMENTS, D, ldd, DEACTIVATED)
 
 /* Dropout of stored entries; nodes are numbers of rows. */
 KERNEL drop_entries(const i64 count, const float* values, const i64* nodes, const i64* columns, float* out,
@@ -67,81 +96,18 @@ KERNEL drop_entries(const i64 count, const float* values, const i64* nodes, cons
     if (t < count) out[t] = kept(DROP, (u64)nodes[t], (u64)columns[t]) ? mul(values[t], factor) : 0.0f;
 }
 
+/* Y = X, four elements a thread; m and strides multiples of 4, 16-byte aligned. */
+KERNEL copy_into(const i64 rows, const int m, float* Y, const i64 ldy, const float* X, const i64 ldx) {
+    i64 row;
+    int col;
+    if (find_element(rows, m, 4, row, col)) *(float4*)(Y + row * ldy + col) = *(const float4*)(X + row * ldx + col);
+}
+
 /* Y += factor X. */
 KERNEL add_into(const i64 rows, const int m, float* Y, const i64 ldy, const float* X, const i64 ldx,
                 const float factor) {
     const i64 t = thread_number(), row = t / m, col = t % m;
     if (row < rows) Y[row * ldy + col] = link(Y[row * ldy + col], X[row * ldx + col], factor);
-}
-
-/* ---- losses: a thread to a row ------------------------------------------------------------------------------ */
-
-KERNEL softmax_loss(const i64 rows, const int c, float* Z, const i64 ldz, const int* labels, const float* weight,
-                    float* losses) {
-    const i64 row = thread_number();
-    if (row >= rows) return;
-    float* z = Z + row * ldz;
-    const int label = labels[row];
-    const float w = weight[row];
-    if (label < 0 || label >= c || w == 0.0f) {
-        for (int j = 0; j < c; ++j) z[j] = 0.0f;
-        losses[row] = 0.0f;
-        return;
-    }
-    float top = z[0], total = 0.0f;
-    for (int j = 1; j < c; ++j) top = z[j] > top ? z[j] : top;
-    const float chosen = sub(z[label], top);
-    for (int j = 0; j < c; ++j) {
-        const float e = exp_float(sub(z[j], top));
-        z[j] = e;
-        total = add(total, e);
-    }
-    for (int j = 0; j < c; ++j) {
-        const float share = __fdiv_rn(z[j], total);
-        z[j] = mul(j == label ? sub(share, 1.0f) : share, w);
-    }
-    losses[row] = mul(sub(log_float(total), chosen), w);
-}
-
-KERNEL sigmoid_loss(const i64 rows, const int c, float* Z, const i64 ldz, const float* targets, const i64 ldt,
-                    const float* weight, float* losses) {
-    const i64 row = thread_number();
-    if (row >= rows) return;
-    float *z = Z + row * ldz, total = 0.0f;
-    const float w = weight[row];
-    for (int j = 0; j < c; ++j) {
-        const float x = z[j], target = targets[row * ldt + j];
-        const float e = exp_float(-fabsf(x)), below = add(1.0f, e);
-        total = add(total, add(sub(x > 0.0f ? x : 0.0f, mul(x, target)), log_float(below)));
-        const float g = mul(sub(__fdiv_rn(x < 0.0f ? e : 1.0f, below), target), w);
-        z[j] = w != 0.0f ? g : 0.0f;
-    }
-    losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
-}
-
-KERNEL squared_loss(const i64 rows, const int c, float* Z, const i64 ldz, const float* targets, const i64 ldt,
-                    const float* weight, float* losses) {
-    const i64 row = thread_number();
-    if (row >= rows) return;
-    float *z = Z + row * ldz, total = 0.0f;
-    const float w = weight[row], twice = mul(2.0f, w);
-    for (int j = 0; j < c; ++j) {
-        const float error = sub(z[j], targets[row * ldt + j]);
-        total = add(total, mul(error, error));
-        z[j] = w != 0.0f ? mul(error, twice) : 0.0f;
-    }
-    losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
-}
-
-/* The column of each row's largest element: the first of equal ones, NaN above all. */
-KERNEL argmax_rows(const i64 rows, const int c, const float* Z, const i64 ldz, int* out) {
-    const i64 row = thread_number();
-    if (row >= rows) return;
-    const float* z = Z + row * ldz;
-    int best = 0;
-    for (int j = 1; j < c && z[best] == z[best]; ++j)
-        if (z[j] > z[best] || z[j] != z[j]) best = j;
-    out[row] = best;
 }
 
 /* ---- layer normalisation ------------------------------------------------------------------------------------ */

@@ -1,85 +1,112 @@
 /* Sums over rows by block of rows: weight gradients X^T D, sums of columns, and sums of blocks as a fixed tree.
  * An element of a block is one chain over the block's rows, graph by graph. */
 #include "common.cuh"
+#include "tiles.cuh"
 
-/* The gradient's elements of one block of rows that a block of threads makes: TALL columns of X by BROAD of D, HIGH x
- * WIDE to a thread, from DEEP rows at a time in shared memory. Missing ones are zero, as in dense.cu.
+/* The gradient's elements of one block of rows that a block of threads makes: TALL columns of X by BROAD of D, from DEEP
+ * rows at a time. Missing ones are zero, as in dense.cu.
  *
  * out [blocks][stride] + first: [k][m]     starts [graphs][blocks + 1]: rows of block b of each graph
  * X [*, k], rows ld apart, row r is X[index[r]] times scale[r] where given     D [rows, m], rows ldd apart */
-enum { DEEP = 16 };
-
 #define GRAM_ARGUMENTS                                                                                        \
     const i64 graphs, const i64 blocks, const i64 first_block, const int k, const int m, const i64 *starts,   \
         const float *X, const i64 ld, const int *index, const float *scale, const float *D, const i64 ldd,    \
         float *out, const i64 stride, const i64 first
 
-template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void gram_tile(GRAM_ARGUMENTS) {
-    __shared__ __align__(16) float x[DEEP][TALL];
-    __shared__ __align__(16) float d[DEEP][BROAD];
-    const int thread = (int)threadIdx.x, across = BROAD / WIDE, tiles = (m + BROAD - 1) / BROAD;
+/* To the next rows of the block, from graph -1 on to the first; graph `graphs`: there are none. */
+DEVICE void advance(i64 graphs, i64 blocks, i64 block, const i64* starts, i64& g, i64& at, i64& end) {
+    at += DEEP;
+    while (g < graphs && (g < 0 || at >= end)) {
+        if (++g == graphs) return;
+        at = starts[g * (blocks + 1) + block], end = starts[g * (blocks + 1) + block + 1];
+    }
+}
+
+template <bool FOUR, int TALL, int BROAD, int HIGH, int WIDE>
+DEVICE void gram_tile(Slices<TALL, BROAD, HIGH, WIDE>& slices, GRAM_ARGUMENTS) {
+    const int tiles = (m + BROAD - 1) / BROAD;
     const int i0 = (int)blockIdx.y / tiles * TALL, j0 = (int)blockIdx.y % tiles * BROAD;
-    const int high = thread / across * HIGH, wide = thread % across * WIDE;
     const i64 block = first_block + blockIdx.x;
     float sum[HIGH][WIDE];
 #pragma unroll
     for (int i = 0; i < HIGH; ++i)
 #pragma unroll
         for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
-    for (i64 g = 0; g < graphs; ++g) {
-        const i64 end = starts[g * (blocks + 1) + block + 1];
-        for (i64 at = starts[g * (blocks + 1) + block]; at < end; at += DEEP) {
-            for (int t = thread; t < DEEP * TALL; t += 256) {
-                const i64 row = at + t / TALL;
-                const int i = i0 + t % TALL;
-                float value = 0.0f;
-                if (row < end && i < k) {
-                    value = X[(index ? (i64)index[row] : row) * ld + i];
-                    if (scale) value = mul(value, scale[row]);
-                }
-                x[t / TALL][t % TALL] = value;
-            }
-            for (int t = thread; t < DEEP * BROAD; t += 256) {
-                const i64 row = at + t / BROAD;
-                const int j = j0 + t % BROAD;
-                d[t / BROAD][t % BROAD] = row < end && j < m ? D[row * ldd + j] : 0.0f;
-            }
-            __syncthreads();
-#pragma unroll
-            for (int r = 0; r < DEEP; ++r) {
-                float a[HIGH], b[WIDE];
-#pragma unroll
-                for (int i = 0; i < HIGH; ++i) a[i] = x[r][high + i];
-#pragma unroll
-                for (int j = 0; j < WIDE; ++j) b[j] = d[r][wide + j];
-#pragma unroll
-                for (int i = 0; i < HIGH; ++i)
-#pragma unroll
-                    for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i], b[j]);
-            }
-            __syncthreads();
+    int down, across, now = 0;
+    find_place<TALL, BROAD, HIGH, WIDE>(down, across);
+    i64 g = -1, at = 0, end = 0;
+    Lines<TALL> x;
+    Lines<BROAD> d;
+    const auto left = [&](int r) { return at + r < end ? X + (index ? (i64)index[at + r] : at + r) * ld : 0; };
+    const auto right = [&](int r) { return at + r < end ? D + (at + r) * ldd : 0; };
+    const auto factor = [&](int r) { return at + r < end ? scale[at + r] : 0.0f; };
+    const auto fetch = [&](int next) {
+        if (FOUR) { /* straight into shared memory */
+            copy_lines<TALL>(slices.a[next], left, i0, k);
+            copy_lines<BROAD>(slices.b[next], right, j0, m);
+            close_copies();
+        } else {
+            fetch_lines<false>(x, left, i0, k);
+            fetch_lines<false>(d, right, j0, m);
+            if (scale) scale_lines<false>(x, factor);
         }
+    };
+    advance(graphs, blocks, block, starts, g, at, end);
+    if (g < graphs) fetch(0);
+    while (g < graphs) {
+        if (FOUR) await_copies<0>();
+        else {
+            store_lines<false>(x, slices.a[now]);
+            store_lines<false>(d, slices.b[now]);
+        }
+        __syncthreads(); /* as in dense.cu */
+        advance(graphs, blocks, block, starts, g, at, end);
+        if (g < graphs) fetch(now ^ 1);
+        add_slice(slices, now, down, across, sum);
+        now ^= 1;
     }
     float* to = out + (i64)blockIdx.x * stride + first;
 #pragma unroll
     for (int i = 0; i < HIGH; ++i)
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j)
-            if (i0 + high + i < k && j0 + wide + j < m) to[(i64)(i0 + high + i) * m + j0 + wide + j] = sum[i][j];
+        for (int j = 0; j < WIDE; ++j) {
+            const int row = i0 + place_of<TALL, HIGH>(down, i), col = j0 + place_of<BROAD, WIDE>(across, j);
+            if (row < k && col < m) to[(i64)row * m + col] = sum[i][j];
+        }
 }
 
 #define GRAM_NAMES                                                                                            \
     graphs, blocks, first_block, k, m, starts, X, ld, index, scale, D, ldd, out, stride, first
-KERNEL __launch_bounds__(256, 3) gram_16(GRAM_ARGUMENTS) { gram_tile<32, 16, 2, 1>(GRAM_NAMES); }
-KERNEL __launch_bounds__(256, 3) gram_64(GRAM_ARGUMENTS) { gram_tile<64, 64, 4, 4>(GRAM_NAMES); }
+#define TILES(name, FOUR, BLOCKS, TALL, BROAD, HIGH, WIDE)                                                            \
+    KERNEL __launch_bounds__(256, BLOCKS) name(GRAM_ARGUMENTS) {                                                      \
+        __shared__ __align__(16) Slices<TALL, BROAD, HIGH, WIDE> slices;                                              \
+        gram_tile<FOUR>(slices, GRAM_NAMES);                                                                          \
+    }
+TILES(gram_16, false, 3, 32, 16, 2, 1)
+TILES(gram_tall, false, 3, 128, 16, 4, 2)
+TILES(gram_64, false, 3, 64, 64, 4, 4)
+TILES(gram_128, false, 1, 128, 128, 8, 8)
+/* k, m and the rows' strides multiples of 4, X and D 16-byte aligned; no scale. */
+TILES(gram_64_4, true, 3, 64, 64, 4, 4)
+TILES(gram_128_4, true, 2, 128, 128, 8, 8)
 
-/* One level of the tree over rows [count][width]: row i += row i + step, for i a multiple of 2 step. A row without a
- * partner stays as it is. */
-KERNEL merge_pairs(const i64 count, const i64 width, const i64 step, float* rows) {
-    const i64 t = thread_number(), left = t / width * 2 * step, right = left + step;
-    if (right >= count) return;
-    float* to = rows + left * width + t % width;
-    *to = add(*to, rows[right * width + t % width]);
+/* Four levels of the tree over rows [count][width]: row i += row i + s, for s = step, 2 step, 4 step, 8 step and i a multiple
+ * of 2 s. A row without a partner stays as it is. */
+KERNEL merge_rows(const i64 count, const i64 width, const i64 step, float* rows) {
+    enum { EACH = 16 };
+    const i64 t = thread_number(), first = t / width * EACH * step;
+    if (first >= count) return;
+    float* column = rows + first * width + t % width;
+    const i64 left = (count - first + step - 1) / step;
+    float sum[EACH];
+#pragma unroll
+    for (int q = 0; q < EACH; ++q) sum[q] = q < left ? column[q * step * width] : 0.0f;
+#pragma unroll
+    for (int s = 1; s < EACH; s *= 2)
+#pragma unroll
+        for (int q = 0; q < EACH; q += 2 * s)
+            if (q + s < left) sum[q] = add(sum[q], sum[q + s]);
+    *column = sum[0];
 }
 
 /* out [count, c]: X[starts[i]] + ... + X[starts[i + 1] - 1]. */
@@ -88,7 +115,7 @@ KERNEL fold(const i64 count, const int c, const i64* starts, const float* X, flo
     if (i >= count) return;
     const i64 end = starts[i + 1];
     float sum = 0.0f;
-#pragma unroll 4
+#pragma unroll 16
     for (i64 row = starts[i]; row < end; ++row) sum = add(sum, X[row * c + t % c]);
     out[t] = sum;
 }

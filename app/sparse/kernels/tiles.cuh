@@ -1,0 +1,122 @@
+/* What dense.cu and gram.cu share: a block of 256 threads adds up a tile of TALL x BROAD outputs, HIGH x WIDE of them to
+ * a thread, from DEEP terms at a time that lie in shared memory as a [DEEP][TALL] and b [DEEP][BROAD]. While it adds one
+ * such slice, the next one is on its way from device memory into registers.
+ *
+ * A warp covers 8 threads across, so that what its lanes read at a time lies in one line of shared memory; a thread's
+ * rows and columns come in runs of four, which one instruction reads. */
+#ifndef LOCKSTEP_TILES_CUH
+#define LOCKSTEP_TILES_CUH
+
+enum { DEEP = 16, PAD = 4 }; /* floats between the rows of a, so that a column of X is stored without conflicts */
+
+template <int SIZE, int EACH> struct Runs {
+    enum { RUN = EACH < 4 ? EACH : 4, THREADS = SIZE / EACH, STEP = THREADS * RUN };
+};
+
+/* The place in the tile of output i of a thread, in a direction of SIZE outputs of which a thread has EACH. */
+template <int SIZE, int EACH> DEVICE int place_of(int thread, int i) {
+    typedef Runs<SIZE, EACH> Way;
+    return thread * Way::RUN + i / Way::RUN * Way::STEP + i % Way::RUN;
+}
+
+/* The thread's number down and across the tile. */
+template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void find_place(int& down, int& across) {
+    enum { LANES = 8, WARPS = BROAD / WIDE / LANES };
+    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    down = warp / WARPS * (WARP / LANES) + lane / LANES;
+    across = warp % WARPS * LANES + lane % LANES;
+}
+
+/* to[i] = from[place_of(i)], a run at a time. */
+template <int SIZE, int EACH> DEVICE void read_runs(const float* from, int thread, float (&to)[EACH]) {
+    typedef Runs<SIZE, EACH> Way;
+#pragma unroll
+    for (int i = 0; i < EACH; i += Way::RUN) {
+        const float* run = from + thread * Way::RUN + i / Way::RUN * Way::STEP;
+        if (Way::RUN == 4) {
+            const float4 four = *(const float4*)run;
+            to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
+        } else {
+#pragma unroll
+            for (int q = 0; q < Way::RUN; ++q) to[i + q] = run[q];
+        }
+    }
+}
+
+template <int TALL, int BROAD, int HIGH, int WIDE> struct Slices {
+    float a[2][DEEP][TALL + PAD];
+    float b[2][DEEP][BROAD];
+};
+
+/* A slice of rows [DEEP][SIZE] in registers: row r of it is from(r), or null for none, of which columns first .. belong to
+ * the tile, and those from `columns` on are zero. A thread holds every 256th element, or FOUR of them. */
+template <int SIZE> struct Lines {
+    enum { EACH = SIZE * DEEP / 256, FOURS = EACH / 4 };
+    float x[EACH];
+};
+
+template <bool FOUR, int SIZE, class From>
+DEVICE void fetch_lines(Lines<SIZE>& lines, From from, int first, int columns) {
+    enum { AT_ONCE = FOUR && SIZE >= 64 ? 4 : 1, ACROSS = SIZE / AT_ONCE };
+#pragma unroll
+    for (int i = 0; i < lines.EACH / AT_ONCE; ++i) {
+        const int t = (int)threadIdx.x + i * 256, col = first + t % ACROSS * AT_ONCE;
+        const float* row = from(t / ACROSS);
+        const bool here = row && col < columns;
+        if (AT_ONCE == 4) {
+            const float4 x = here ? *(const float4*)(row + col) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            float* to = lines.x + i * AT_ONCE;
+            to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+        } else lines.x[i] = here ? row[col] : 0.0f;
+    }
+}
+
+/* Row r of the slice becomes scale(r) times itself. */
+template <bool FOUR, int SIZE, class Scale> DEVICE void scale_lines(Lines<SIZE>& lines, Scale scale) {
+    enum { AT_ONCE = FOUR && SIZE >= 64 ? 4 : 1, ACROSS = SIZE / AT_ONCE };
+#pragma unroll
+    for (int i = 0; i < lines.EACH; ++i)
+        lines.x[i] = mul(lines.x[i], scale(((int)threadIdx.x + i / AT_ONCE * 256) / ACROSS));
+}
+
+template <bool FOUR, int SIZE, int WIDTH> DEVICE void store_lines(const Lines<SIZE>& lines, float (&to)[DEEP][WIDTH]) {
+    enum { AT_ONCE = FOUR && SIZE >= 64 ? 4 : 1, ACROSS = SIZE / AT_ONCE };
+#pragma unroll
+    for (int i = 0; i < lines.EACH / AT_ONCE; ++i) {
+        const int t = (int)threadIdx.x + i * 256;
+        float* place = to[t / ACROSS] + t % ACROSS * AT_ONCE;
+        const float* x = lines.x + i * AT_ONCE;
+        if (AT_ONCE == 4) *(float4*)place = make_float4(x[0], x[1], x[2], x[3]);
+        else *place = *x;
+    }
+}
+
+/* The same slice straight into shared memory, by four: the thread does not wait. */
+template <int SIZE, int WIDTH, class From>
+DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int columns) {
+    enum { ACROSS = SIZE / 4 };
+#pragma unroll
+    for (int i = 0; i < Lines<SIZE>::FOURS; ++i) {
+        const int t = (int)threadIdx.x + i * 256, col = t % ACROSS * 4;
+        const float* row = from(t / ACROSS);
+        copy_or_clear(to[t / ACROSS] + col, row + first + col, row && first + col < columns);
+    }
+}
+
+/* The next link of all chains, DEEP times. */
+template <int TALL, int BROAD, int HIGH, int WIDE>
+DEVICE void add_slice(const Slices<TALL, BROAD, HIGH, WIDE>& slices, int now, int down, int across,
+                      float (&sum)[HIGH][WIDE]) {
+#pragma unroll
+    for (int d = 0; d < DEEP; ++d) {
+        float a[HIGH], b[WIDE];
+        read_runs<TALL, HIGH>(slices.a[now][d], down, a);
+        read_runs<BROAD, WIDE>(slices.b[now][d], across, b);
+#pragma unroll
+        for (int i = 0; i < HIGH; ++i)
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i], b[j]);
+    }
+}
+
+#endif
