@@ -167,6 +167,12 @@ def test_epochs_that_leave_something_behind_are_not_recorded(device):
     assert not learner._repeats()
 
 
+def test_epochs_that_take_longer_than_their_launches_are_not_recorded(device, monkeypatch):
+    learner, _ = classifier(device)
+    monkeypatch.setattr("app.gnn.classifier.REPLAYED", learner.block.stored - 1)
+    assert not learner._repeats()
+
+
 # ---- policies ---------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import standin
 from helpers import fused_chain
 from standin_device import StandInDevice
 
+from app.case.file import build
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, NumericsError
 from app.native import library
 from app.numerics.products import Finish, Members, Operand
+from app.tasks.context import wanted_device
 
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
 
@@ -380,3 +383,25 @@ def test_csr_of_views_with_gaps(device):
     assert np.array_equal(whole[:, 0], [0 * 1 + 16 * 2, 32 * 3, 0 * 4 + 32 * 5])
     assert np.array_equal(product(gaps(indptr), gaps(indices), gaps(data)), whole)
     assert np.array_equal(product(gaps(indptr), gaps(indices), None), product(indptr, indices, None))
+
+
+@pytest.mark.parametrize(
+    ("keys", "device"),
+    [
+        ({"graph.path": "x.txt"}, "cpu"),
+        ({"run.task": "classify", "graph.path": "x.npz"}, "auto"),
+        ({"graph.path": "x.txt", "run.device": "gpu"}, "gpu"),
+        ({"graph.generator": "er", "graph.nodes": 24000, "graph.p": 0.15}, "auto"),
+        ({"graph.generator": "er", "graph.nodes": 1000, "graph.p": 0.15}, "cpu"),
+        ({"graph.generator": "ba", "graph.nodes": 4000000, "graph.d": 4}, "cpu"),
+        ({"run.task": "train"}, "cpu"),
+        ({"run.task": "train", "train.graphs.generator": "er", "train.graphs.nodes": 60}, "cpu"),
+        ({"run.task": "train", "train.graphs.generator": "er", "train.graphs.nodes": 3000}, "auto"),
+    ],
+)
+def test_what_auto_means(keys, device, tmp_path, monkeypatch):
+    """Policies are slower on a GPU where its launches, one after the other, are the time."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.txt", "x.npz"):
+        Path(name).touch()
+    assert wanted_device(build(keys, has_training=True)) == device

@@ -114,7 +114,7 @@ class CudaProducts(Products):
         return self._dense(parts, W, then, out, False)
 
     def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Any) -> None:
-        """The gradient by H in its place, each element read where it is written; see Products.dense_through."""
+        """The gradient by H in its place; see Products.dense_through. An element is read by who writes it."""
         scale = None if drop is None else self.xp.full(len(H), drop.factor, dtype=np.float32)
         self._dense(parts, W, Finish(scale=scale, gate=H), H, True)
 
@@ -249,8 +249,8 @@ class CudaProducts(Products):
             four = plain and by_four((X, ld, k), (left, ldd, m))
             self.kernels.launch_blocks(
                 f"{name}_4" if four else name, out.shape[0], *sizes, self._table(starts), X, ld,
-                self._index(part.index, rows), vector(part.scale, rows), left, ldd, out, np.int64(out.shape[1]), np.int64(at),
-                across=-(-k // tall) * -(-m // broad),
+                self._index(part.index, rows), vector(part.scale, rows), left, ldd, out,
+                np.int64(out.shape[1]), np.int64(at), across=-(-k // tall) * -(-m // broad),
             )  # fmt: skip
             at += k * m
 

@@ -32,6 +32,7 @@ from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+REPLAYED = 1 << 22  # stored entries: with more an epoch takes longer than its launches
 
 
 class Classifier:
@@ -218,7 +219,8 @@ class Classifier:
         """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
         engine = self.engine
         elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
-        return self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
+        alone = self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
+        return alone and self.block.stored <= REPLAYED
 
     def _epoch(self, draws: Draws) -> Array:
         """Addends [own roots, 1] of the loss; forward and backward pass."""

@@ -207,6 +207,11 @@ class RowBlock(HostRows):
         else:
             self._make(group, entries)
 
+    @property
+    def stored(self) -> int:
+        """Entries of the own rows, those of both directions of arcs."""
+        return sum(map(len, self._indices))
+
     def _make(self, group: Group, weights: list[list[np.ndarray]]) -> None:
         """The device's matrices; weights: of the entries, positive and negated negative, by tiles."""
         self._weights = weights

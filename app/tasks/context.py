@@ -26,6 +26,7 @@ from app.gnn.model import check_layers, check_only_model
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
+from app.model.plan import expected_entries, mean_nodes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
@@ -50,6 +51,8 @@ UNREAD_BY_RELATIONS = (
     ("graph", "edge_weights", '"one"'), ("memory", "cache", '""'), ("output", "embeddings", "false"),
 )  # fmt: skip
 TERMS_WANT = {"order": "natural", "complement": False, "self_loops": "drop", "duplicates": "merge"}
+# Stored entries of all states of an evaluation, and of a node, from which on a GPU is faster than a core.
+LAUNCHES_WORTH, DENSE = 1 << 22, 64
 PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
 
@@ -69,7 +72,8 @@ def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
     with raise_together(host, "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
-        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled, run.cuda_graph)
+        wanted = wanted_device(case)
+        device = open_device(wanted, rank_here, run.portable, run.reproducible, compiled, run.cuda_graph)
         if case.run.reproducible:
             check_octets(device)
     check_same(host, f"device {device.name}", "all ranks need one kind of device", CaseError)
@@ -151,6 +155,23 @@ def context_of_settings(
         check_names(case)
     group = open_group(ranks, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
+
+
+def wanted_device(case: Case) -> str:
+    """run.device, where "auto" is the host for policies on graphs that a GPU would be slower on.
+
+    A GPU takes launches for every selection, in which time a core follows hundreds on a sparse graph. Only
+    generated graphs are known at this point.
+    """
+    run, learns = case.run, case.run.task == "train"
+    if run.device != "auto" or run.task not in ("solve", "train"):
+        return run.device
+    table = case.train.graphs if learns else case.graph
+    if table is None or not table.generator:
+        return "cpu"
+    entries, states = expected_entries(table), case.agent.batch if learns else 1
+    dense = entries >= DENSE * mean_nodes(table)
+    return "auto" if dense and entries * states >= LAUNCHES_WORTH else "cpu"
 
 
 def software() -> str:
