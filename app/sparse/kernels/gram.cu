@@ -109,15 +109,29 @@ KERNEL merge_rows(const i64 count, const i64 width, const i64 step, float* rows)
     *column = sum[0];
 }
 
+/* The chain goes on over EACH of `count` numbers, `step` apart; what is beyond them is read again and not added. */
+template <int EACH> DEVICE float add_some(const float* x, i64 step, i64 count, float sum) {
+    float next[EACH];
+#pragma unroll
+    for (int q = 0; q < EACH; ++q) next[q] = x[(q < count ? q : count - 1) * step];
+#pragma unroll
+    for (int q = 0; q < EACH; ++q) sum = q < count ? add(sum, next[q]) : sum;
+    return sum;
+}
+
+/* Over all of them: 32 are on their way at a time, so that few waits are left. */
+DEVICE float add_rows(const float* x, i64 step, i64 count, float sum) {
+    for (; count >= 32; count -= 32, x += 32 * step) sum = add_some<32>(x, step, 32, sum);
+    for (; count > 0; count -= 8, x += 8 * step) sum = add_some<8>(x, step, count, sum);
+    return sum;
+}
+
 /* out [count, c]: X[starts[i]] + ... + X[starts[i + 1] - 1]. */
 KERNEL fold(const i64 count, const int c, const i64* starts, const float* X, float* out) {
     const i64 t = thread_number(), i = t / c;
     if (i >= count) return;
-    const i64 end = starts[i + 1];
-    float sum = 0.0f;
-#pragma unroll 16
-    for (i64 row = starts[i]; row < end; ++row) sum = add(sum, X[row * c + t % c]);
-    out[t] = sum;
+    const i64 first = starts[i];
+    out[t] = add_rows(X + first * c + t % c, c, starts[i + 1] - first, 0.0f);
 }
 
 /* out [blocks, states, f]: sums over the nodes of each block, of every state of a batch. Graph g has nodes
@@ -126,10 +140,7 @@ KERNEL fold_members(const i64 blocks, const i64 states, const int f, const int* 
                     const i64* count, const i64* first, const i64* at, const float* X, float* out) {
     const i64 t = thread_number(), block = t / f / states, state = t / f % states;
     if (block >= blocks) return;
-    const i64 g = member[state], end = nodes[g * (blocks + 1) + block + 1];
-    const float* x = X + (at[g] + state - first[g]) * f + t % f;
-    float sum = 0.0f;
-#pragma unroll 4
-    for (i64 node = nodes[g * (blocks + 1) + block]; node < end; ++node) sum = add(sum, x[node * count[g] * f]);
-    out[t] = sum;
+    const i64 g = member[state], begin = nodes[g * (blocks + 1) + block], end = nodes[g * (blocks + 1) + block + 1];
+    const i64 step = count[g] * f;
+    out[t] = add_rows(X + (at[g] + state - first[g]) * f + t % f + begin * step, step, end - begin, 0.0f);
 }
