@@ -51,6 +51,44 @@ def sparse_cases(n: int, longest: int) -> Iterator[Case]:
             yield name, work, [normal("X", shape[1], c), normal("Y", n, c)], exact
 
 
+def form_cases(n: int, longest: int) -> Iterator[Case]:
+    """Products into columns of wider rows, of odd widths, of masked states with gates; with a long row."""
+    indptr, indices, shape = csr(n, longest)
+
+    def columns(device: Any, X: Array, Y: Array) -> Array:
+        A = device.csr(indptr, indices, None, shape)
+        if device.adds_into_columns:
+            device.spmm_add(A, X, Y[:, 8:24])
+        else:
+            sums = device.xp.ascontiguousarray(Y[:, 8:24])
+            device.spmm_add(A, X, sums)
+            Y[:, 8:24] = sums
+        return Y
+
+    yield "spmm into columns", columns, [normal("X", shape[1], 16), normal("Y", n, 40)], None
+
+    every = (np.arange(40 * n, dtype=np.int64) * 7 % shape[1]).astype(np.int32)
+
+    def padded(device: Any, X: Array, Y: Array) -> Array:
+        device.spmm_add(device.csr(np.arange(0, 40 * n + 1, 40), every, None, shape), X, Y)
+        return Y
+
+    yield "spmm, 47 columns of many entries", padded, [normal("X", shape[1], 47), normal("Y", n, 47)], None
+
+    live = (np.arange(2 * n) % 3 > 0).astype(np.float32)
+
+    def masked(device: Any, X: Array, live: Array, gate: Array) -> Array:
+        A, Y = device.csr(indptr, indices, None, shape), device.zeros((n, 32))
+        if device.writes_products:
+            device.spmm_add(A, X, Y, live, write=True, gate=Operand(gate))
+            return Y
+        device.spmm_add(A, X, Y)
+        states = Y.reshape(-1, 16) * (gate > 0)
+        return device.xp.where(live[:, None] != 0, states, np.float32(0)).reshape(n, 32)
+
+    yield "spmm of masked states", masked, [normal("X", shape[1], 32), live, normal("G", 2 * n, 16)], None
+
+
 def changes_cases(n: int, longest: int) -> Iterator[Case]:
     """Products of some rows, and rows and keys that are replaced; the host writes them out."""
     indptr, indices, shape = csr(n, longest)
@@ -121,17 +159,7 @@ def dense_cases(rows: int) -> Iterator[Case]:
     index = (np.arange(rows) * 7 % 11).astype(np.int32)
     scale = np.where(np.arange(rows) % 3 == 0, 0, 1.25).astype(np.float32)
     cuts = np.array([[0, 8, 8, rows // 16 * 8, rows]])
-    for k, m in (
-        (16, 1),
-        (40, 16),
-        (24, 32),
-        (33, 30),
-        (40, 47),
-        (128, 64),
-        (70, 130),
-        (256, 256),
-        (602, 16),
-    ):
+    for k, m in DENSE:
 
         def product(device: Any, X: Array, W: Array) -> Array:
             return device.dense([Operand(X)], W)
@@ -145,6 +173,14 @@ def dense_cases(rows: int) -> Iterator[Case]:
         operands = [normal("X", rows, k), normal("W", k, m)]
         yield f"dense, {k} to {m}", product, operands, exact
         yield f"gram, {k} by {m}", gram, operands, None
+
+    def straight(device: Any, X: Array, W: Array, H: Array) -> Array:
+        device.dense_through([Operand(X)], W, H, None)
+        return H
+
+    for k, m in ((40, 64), (36, 128), (20, 130)):
+        operands = [normal("X", rows, k), normal("W", k, m), normal("H", rows, m)]
+        yield f"gradient through a layer, {k} to {m}", straight, operands, None
 
     def scaled(device: Any, X: Array, W: Array, scale: Array) -> Array:
         return device.dense([Operand(X, scale=scale)], W)

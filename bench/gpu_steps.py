@@ -70,7 +70,8 @@ def kernels(where: Where, found: Report) -> None:
     rows, longest = where.size(1 << 13, 264), where.size(9000, 5000)
     cases = [
         *gpu_cases.sparse_cases(where.size(4001, 50), longest), *gpu_cases.dense_cases(rows),
-        *gpu_cases.changes_cases(where.size(4001, 50), longest), *gpu_cases.row_cases(rows),
+        *gpu_cases.form_cases(where.size(4001, 50), longest), *gpu_cases.row_cases(rows),
+        *gpu_cases.changes_cases(where.size(4001, 50), longest),
         *gpu_cases.table_cases(where.size(4000, 48), longest), *gpu_cases.triple_cases(where.size(4001, 50)),
     ]  # fmt: skip
     for case in cases:

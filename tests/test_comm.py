@@ -570,9 +570,16 @@ def test_a_probe_starts_as_root_and_without_slots(tmp_path, monkeypatch, version
 def test_marks_of_this_job_are_not_handed_on(monkeypatch, name):
     """Open MPI 4.1 names the job of a process in MCA parameters too; a launcher reads them and ends."""
     monkeypatch.setenv(f"OMPI_{name}", "1")
-    monkeypatch.setenv("OMPI_MCA_btl", "self")
-    assert f"OMPI_{name}" not in transport.job_environment()
-    assert transport.job_environment()["OMPI_MCA_btl"] == "self"
+    theirs = {
+        "OMPI_MCA_btl": "self",
+        "OMPI_MCA_orte_tmpdir_base": "/scratch",
+        "OMPI_MCA_pmix_base_verbose": "1",
+    }
+    for each, value in theirs.items():
+        monkeypatch.setenv(each, value)
+    found = transport.job_environment()
+    assert f"OMPI_{name}" not in found
+    assert {each: found[each] for each in theirs} == theirs
 
 
 def running(number):

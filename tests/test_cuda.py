@@ -231,6 +231,18 @@ def test_dense_products(pair, m):
         pair.same(dense, normal(9, sum(widths), m), *parts)
 
 
+@pytest.mark.parametrize("m", [1, 16, 64, 70, 128])
+@pytest.mark.parametrize("k", [1, 5, 20, 36])
+def test_what_tiles_lack_changes_no_bit(pair, m, k):
+    """Products too small to be held have a sign, and infinity times what is not there is no number."""
+    tiny, large = np.full((8, k), 1e-30, np.float32), np.full(8, np.inf, np.float32)
+    small = np.full((k, m), -1e-30, np.float32)
+    pair.same(lambda device, X, W: device.dense([Operand(X)], W), tiny, small)
+    pair.same(lambda device, X, W, s: device.dense([Operand(X, None, s)], W), tiny, -small, large)
+    starts, below = np.array([[0, 8]]), np.full((8, m), -1e-30, np.float32)
+    pair.same(lambda device, X, D: device.gram([Operand(X)], D, starts), tiny, below)
+
+
 @pytest.mark.parametrize("m", [2, 16, 47])
 def test_what_follows_a_dense_product(pair, m):
     rows = 136

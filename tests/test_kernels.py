@@ -15,7 +15,7 @@ from app.cuda.compiler import OPTIONS
 from app.cuda.kernels import FOLDER, KERNELS, source
 
 pytestmark = pytest.mark.mpi_skip
-CAPABILITIES = (80, 90)
+CAPABILITIES = (75, 80, 90)
 FUNCTION = re.compile(r"Compiling entry function '(\w+)' for 'sm_(\d+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 

@@ -30,8 +30,12 @@ LAUNCHERS = (
     "OMPI_", "ORTE_", "PMI_", "PMIX_", "PRTE_", "MPI_", "HYDI_", "HYDRA_", "SLURM_", "PALS_", "JSM_", "LSB_",
 )  # fmt: skip
 USERS = ("MCA_", "ALLOW_RUN_AS_ROOT")  # in the names of what users tell launchers
-# MCA parameters that Open MPI's launcher, or MPI_Init without one, sets: what they name belongs to that job.
-OF_A_JOB = re.compile("OMPI_MCA_(ess|orte_|pmix|shmem_RUNTIME|initial_wdir|mpi_oversubscribe)")
+# MCA parameters that Open MPI 4's launcher, or MPI_Init without one, sets: they name that job's parts.
+OF_A_JOB = re.compile(
+    r"OMPI_MCA_(ess|ess_base_\w+|pmix|shmem_RUNTIME_QUERY_hint|initial_wdir|mpi_oversubscribe|orte_(app_num|"
+    r"bound_at_launch|ess_\w+|hnp_uri|jobfam_session_dir|launch|local_daemon_uri|num_nodes|"
+    r"precondition_transports|top_session_dir))"
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def job_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not OF_A_JOB.match(name)
+        if not OF_A_JOB.fullmatch(name)
         and (any(part in name for part in USERS) or not name.startswith(LAUNCHERS))
     }
 

@@ -259,6 +259,7 @@ class Engine(ByPieces):
         """
         longest = int(np.diff(self.neighbours_of.block.rows.offsets).max())  # the same on all ranks
         step = min(max(limit // (PRODUCT_ARRAYS * 4 * max(longest, 1)), 1), KEPT_COLUMNS)
+        step = step // 4 * 4 or step  # columns that a GPU reads by fours, without arrays that pad them
         way, self.way = self.way, ""  # all rows
         for lo in range(0, X.array.shape[1], step):
             columns = slice(lo, lo + step)

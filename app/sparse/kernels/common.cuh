@@ -17,10 +17,15 @@ DEVICE i64 thread_number() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; 
 
 enum { WARP = 32 };
 
-/* ---- copies into shared memory that the thread does not wait for: BYTES, 4 or 16, both sides aligned to them -------- */
+/* ---- copies into shared memory that the thread does not wait for: BYTES, 4 or 16, both sides aligned to them --------
+ * GPUs before sm_80 have none, nor has the host: the thread copies by itself. */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define COPIES_APART
+#endif
 
 template <int BYTES> DEVICE void copy_ahead(float* shared, const float* global) {
-#ifdef __CUDA_ARCH__
+#ifdef COPIES_APART
     const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
     if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(global) : "memory");
@@ -31,7 +36,7 @@ template <int BYTES> DEVICE void copy_ahead(float* shared, const float* global) 
 
 /* The same of 16 bytes, or of zeros, for which nothing is read. */
 DEVICE void copy_or_clear(float* shared, const float* global, bool here) {
-#ifdef __CUDA_ARCH__
+#ifdef COPIES_APART
     const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(here ? 16 : 0) : "memory");
 #else
@@ -41,14 +46,14 @@ DEVICE void copy_or_clear(float* shared, const float* global, bool here) {
 
 /* Ends a group of copies. */
 DEVICE void close_copies() {
-#ifdef __CUDA_ARCH__
+#ifdef COPIES_APART
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
 /* Waits until all but the latest LEFT groups of this thread are done. */
 template <int LEFT> DEVICE void await_copies() {
-#ifdef __CUDA_ARCH__
+#ifdef COPIES_APART
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }

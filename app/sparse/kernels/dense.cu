@@ -98,9 +98,8 @@ DEVICE void advance(const Part (&parts)[3], Cursor& cursor) {
     }
 }
 
-/* Columns at .. at + DEEP - 1 of TALL rows of a part in registers, a thread every 256th element, or FOUR of a row. Missing
- * rows, columns and elements are zero: a chain begins at +0 and is then never -0, so a product of zero more changes
- * nothing. */
+/* Columns at .. at + DEEP - 1 of TALL rows of a part in registers, a thread every 256th element, or FOUR of a row; 0 where there
+ * are none. */
 template <int TALL> struct Columns {
     enum { EACH = TALL * DEEP / 256 };
     float x[EACH];
@@ -125,7 +124,7 @@ template <bool FOUR, int TALL> DEVICE void fetch_columns(Columns<TALL>& columns,
 #pragma unroll
     for (int i = 0; i < columns.EACH; ++i) {
         const i64 row = row0 + i / AT_ONCE * STEP;
-        if (row < rows) columns.x[i] = mul(columns.x[i], part.scale[row]);
+        if (row < rows && j < part.k) columns.x[i] = mul(columns.x[i], part.scale[row]); /* not 0 times infinity */
     }
 }
 
@@ -177,7 +176,7 @@ DEVICE void tile_product(Slices<TALL, BROAD, HIGH, WIDE>& slices, i64 rows, int 
         fetch_columns<FOUR>(x, part, cursor.at, rows);
         const float* from = W + (i64)(cursor.first + cursor.at) * m;
         const int left = part.k - cursor.at;
-        fetch_lines<FOUR>(w, [&](int d) { return d < left ? from + (i64)d * m : (const float*)0; }, col0, m);
+        fetch_lines<FOUR>(w, [&](int d) { return d < left ? from + (i64)d * m : (const float*)0; }, col0, m, -0.0f);
     };
     advance(parts, cursor);
     if (cursor.part < 3) fetch();
@@ -213,9 +212,11 @@ template <int TALL> DEVICE void copy_columns(float (&to)[TALL][DEEP + PAD], cons
 }
 
 template <int TALL, int BROAD, int HIGH, int WIDE>
-DEVICE void add_straight(const Straight<TALL, BROAD>& slices, int now, int down, int across, float (&sum)[HIGH][WIDE]) {
+DEVICE void add_straight(const Straight<TALL, BROAD>& slices, int now, int count, int down, int across,
+                         float (&sum)[HIGH][WIDE]) {
 #pragma unroll
     for (int d = 0; d < DEEP; d += 4) {
+        if (d >= count) return; /* a multiple of four */
         float a[HIGH][4];
 #pragma unroll
         for (int i = 0; i < HIGH; ++i) {
@@ -248,7 +249,7 @@ DEVICE void straight_product(Straight<TALL, BROAD>& slices, i64 rows, int m, con
     const auto fetch = [&](int at, int next) {
         const auto row_of = [&](int d) { return at + d < part.k ? W + (i64)(at + d) * m : (const float*)0; };
         copy_columns(slices.x[next], part, at, rows);
-        copy_lines<BROAD>(slices.b[next], row_of, col0, m);
+        copy_lines<false, BROAD>(slices.b[next], row_of, col0, m);
         close_copies();
     };
     if (part.k > 0) fetch(0, 0);
@@ -256,7 +257,7 @@ DEVICE void straight_product(Straight<TALL, BROAD>& slices, i64 rows, int m, con
         await_copies<0>();
         __syncthreads();
         if (at + DEEP < part.k) fetch(at + DEEP, now ^ 1);
-        add_straight<TALL, BROAD, HIGH, WIDE>(slices, now, down, across, sum);
+        add_straight<TALL, BROAD, HIGH, WIDE>(slices, now, part.k - at, down, across, sum);
         now ^= 1;
     }
     write_tile<true, TALL, BROAD>(sum, down, across, rows, m, Z, ldz, then);

@@ -4,7 +4,7 @@
 #include "tiles.cuh"
 
 /* The gradient's elements of one block of rows that a block of threads makes: TALL columns of X by BROAD of D, from DEEP
- * rows at a time. Missing ones are zero, as in dense.cu.
+ * rows at a time. 
  *
  * out [blocks][stride] + first: [k][m]     starts [graphs][blocks + 1]: rows of block b of each graph
  * X [*, k], rows ld apart, row r is X[index[r]] times scale[r] where given     D [rows, m], rows ldd apart */
@@ -42,12 +42,12 @@ DEVICE void gram_tile(Slices<TALL, BROAD, HIGH, WIDE>& slices, GRAM_ARGUMENTS) {
     const auto factor = [&](int r) { return at + r < end ? scale[at + r] : 0.0f; };
     const auto fetch = [&](int next) {
         if (FOUR) { /* straight into shared memory */
-            copy_lines<TALL>(slices.a[next], left, i0, k);
-            copy_lines<BROAD>(slices.b[next], right, j0, m);
+            copy_lines<false, TALL>(slices.a[next], left, i0, k);
+            copy_lines<true, BROAD>(slices.b[next], right, j0, m);
             close_copies();
         } else {
-            fetch_lines<false>(x, left, i0, k);
-            fetch_lines<false>(d, right, j0, m);
+            fetch_lines<false>(x, left, i0, k, 0.0f);
+            fetch_lines<false>(d, right, j0, m, -0.0f);
             if (scale) scale_lines<false>(x, factor);
         }
     };

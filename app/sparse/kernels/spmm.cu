@@ -93,7 +93,7 @@ DEVICE void copy_tile(const Product& p, i64 at, i64 end, int col0, int (&next)[W
 template <int SPAN> DEVICE void read_run(const float* tile, int lane, float (&x)[EACH]) {
 #pragma unroll
     for (int q = 0; q < EACH; q += 4) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
         /* lane l names a line of entry l / 8, four columns; what it gets is column l of each entry */
         const float* line = tile + (q + lane / 8) * SPAN + lane * 4 % SPAN;
         unsigned r[4];

@@ -2,6 +2,8 @@
  * a thread, from DEEP terms at a time that lie in shared memory as a [DEEP][TALL] and b [DEEP][BROAD]. While it adds one
  * such slice, the next one is on its way from device memory into registers.
  *
+ * What a slice lacks of its terms is +0 in a and -0 in b: their product, -0, changes no sum, of whatever sign.
+ *
  * A warp covers 8 threads across, so that what its lanes read at a time lies in one line of shared memory; a thread's
  * rows and columns come in runs of four, which one instruction reads. */
 #ifndef LOCKSTEP_TILES_CUH
@@ -49,14 +51,15 @@ template <int TALL, int BROAD, int HIGH, int WIDE> struct Slices {
 };
 
 /* A slice of rows [DEEP][SIZE] in registers: row r of it is from(r), or null for none, of which columns first .. belong to
- * the tile, and those from `columns` on are zero. A thread holds every 256th element, or FOUR of them. */
+ * the tile; rows that are missing, and columns from `columns` on, are `none`. A thread holds every 256th element, or FOUR of
+ * them. */
 template <int SIZE> struct Lines {
     enum { EACH = SIZE * DEEP / 256, FOURS = EACH / 4 };
     float x[EACH];
 };
 
 template <bool FOUR, int SIZE, class From>
-DEVICE void fetch_lines(Lines<SIZE>& lines, From from, int first, int columns) {
+DEVICE void fetch_lines(Lines<SIZE>& lines, From from, int first, int columns, float none) {
     enum { AT_ONCE = FOUR && SIZE >= 64 ? 4 : 1, ACROSS = SIZE / AT_ONCE };
 #pragma unroll
     for (int i = 0; i < lines.EACH / AT_ONCE; ++i) {
@@ -64,10 +67,10 @@ DEVICE void fetch_lines(Lines<SIZE>& lines, From from, int first, int columns) {
         const float* row = from(t / ACROSS);
         const bool here = row && col < columns;
         if (AT_ONCE == 4) {
-            const float4 x = here ? *(const float4*)(row + col) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            const float4 x = here ? *(const float4*)(row + col) : make_float4(none, none, none, none);
             float* to = lines.x + i * AT_ONCE;
             to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
-        } else lines.x[i] = here ? row[col] : 0.0f;
+        } else lines.x[i] = here ? row[col] : none;
     }
 }
 
@@ -91,15 +94,20 @@ template <bool FOUR, int SIZE, int WIDTH> DEVICE void store_lines(const Lines<SI
     }
 }
 
-/* The same slice straight into shared memory, by four: the thread does not wait. */
-template <int SIZE, int WIDTH, class From>
+static __device__ const float NEGATIVE_ZEROS[4] = {-0.0f, -0.0f, -0.0f, -0.0f};
+
+/* The same slice straight into shared memory, by four: the thread does not wait. What is missing is +0, or -0 if NEGATIVE. */
+template <bool NEGATIVE, int SIZE, int WIDTH, class From>
 DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int columns) {
     enum { ACROSS = SIZE / 4 };
 #pragma unroll
     for (int i = 0; i < Lines<SIZE>::FOURS; ++i) {
         const int t = (int)threadIdx.x + i * 256, col = t % ACROSS * 4;
         const float* row = from(t / ACROSS);
-        copy_or_clear(to[t / ACROSS] + col, row + first + col, row && first + col < columns);
+        const bool here = row && first + col < columns;
+        float* place = to[t / ACROSS] + col;
+        if (NEGATIVE) copy_ahead<16>(place, here ? row + first + col : NEGATIVE_ZEROS);
+        else copy_or_clear(place, row + first + col, here);
     }
 }
 
