@@ -116,6 +116,20 @@ def test_rows_with_many_entries(pair, monkeypatch, c):
         pair.same(add, normal(2, 400, c), normal(3, 9, c))
 
 
+def test_which_rows_take_a_block(emulated):
+    """Hubs, but not all rows of a dense graph, unless they are too few to keep a GPU busy."""
+
+    def long_rows(counts, c):
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        A = emulated.csr(indptr, np.zeros(indptr[-1], np.int32), None, (len(counts), 1))
+        return A.longer(A.longest(c))
+
+    assert long_rows(np.full(20000, 400), 64) == 0
+    assert long_rows(np.full(1000, 4000), 64) == 1000
+    assert long_rows(np.concatenate([np.full(20000, 10), [5000, 4000]]), 64) == 2
+    assert long_rows(np.full(1000, 100), 16) == 0
+
+
 @pytest.mark.parametrize(("states", "f"), [(1, 16), (3, 16), (2, 5), (4, 64), (2, 256)])
 @pytest.mark.parametrize("gated", ["", "rows", "table"])
 def test_states_side_by_side(emulated, states, f, gated):

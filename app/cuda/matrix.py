@@ -6,20 +6,13 @@ from typing import Any
 import numpy as np
 
 Array = Any
-SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and are always, summed by a block each
+SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a block each
 LEAST = 128  # that a block is started for
+MUCH_LONGER, BUSY = (
+    4,
+    1 << 18,
+)  # times the mean row; elements of a product that keep all sub-warps of a GPU busy
 OCTAVE = 8  # classes of lengths between one and twice it: of a class, rows stay as they are
-
-
-def longest_row(gathers: int) -> int:
-    """Entries of the longest row that one sub-warp should add up in a product of so many.
-
-    gathers   numbers that the product reads, lines of X and column numbers
-
-    A row's time is to be well below that of the product, but a block to a row is a waste on short ones. On an
-    H200 this came near the best for 2.3 to 123 million entries and 16 to 256 columns.
-    """
-    return min(max(isqrt(gathers) // 28, LEAST), LONG)
 
 
 class CudaMatrix:
@@ -52,6 +45,17 @@ class CudaMatrix:
         rows = np.flatnonzero(self.counts > SHORT)
         rows = rows[np.argsort(-self.counts[rows], kind="stable")].astype(np.int64)
         self.long_counts, self.long = self.counts[rows], cp.asarray(rows)
+
+    def longest(self, c: int) -> int:
+        """Entries of the longest row that one sub-warp should add up in a product of c columns.
+
+        A row's time is to be well below that of the product, which grows with what it reads; but a block to a row
+        is a waste on short ones, and on those of a graph whose rows are all long, where they keep the GPU busy.
+        On an H200 the first came near the best for 2.3 to 123 million entries and 16 to 256 columns.
+        """
+        found = min(max(isqrt(self.nnz * (c + 1)) // 28, LEAST), LONG)
+        rows = self.shape[0]
+        return found if rows * c <= BUSY else max(found, MUCH_LONGER * self.nnz // rows)
 
     def longer(self, longest: int) -> int:
         """How many rows have more entries than that, which is at least SHORT: so many of `long`."""

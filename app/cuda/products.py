@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.cuda.kernels import NULL, THREADS, Kernels, by_four, matrix, vector, whole
-from app.cuda.matrix import CudaMatrix, longest_row
+from app.cuda.matrix import CudaMatrix
 from app.errors import NumericsError
 from app.numerics.products import PLAIN, Finish, Members, Operand, Products
 
@@ -64,9 +64,8 @@ class CudaProducts(Products):
             np.int64(n), np.int32(c), np.int32(f), A.indptr, A.indices, vector(A.data, A.nnz), whole(X),
             *matrix(Y), vector(live, states), np.int32(write), values, index,
         )  # fmt: skip
-        gathers = A.nnz * (c + 1)
         four = by_four((X, c, c), (*matrix(Y), c), (values, f, f)) and not f % 4
-        longest = longest_row(gathers)
+        longest = A.longest(c)
         count = A.longer(longest)
         rows = A.order, np.int32(longest), np.int32(count), A.long
         blocks = count * -(-c // (NARROW if four and c <= SPAN else SPAN))
