@@ -49,9 +49,9 @@ class CudaMatrix:
     def longest(self, c: int) -> int:
         """Entries of the longest row that one sub-warp should add up in a product of c columns.
 
-        A row's time is to be well below that of the product, which grows with what it reads; but a block to a row
-        is a waste on short ones, and on those of a graph whose rows are all long, where they keep the GPU busy.
-        On an H200 the first came near the best for 2.3 to 123 million entries and 16 to 256 columns.
+        A row's time is to be well below that of the product, which grows with what it reads; but a block to a
+        row is a waste on short ones, and on those of a graph whose rows are all long, where they keep the GPU
+        busy. On an H200 the first came near the best for 2.3 to 123 million entries and 16 to 256 columns.
         """
         found = min(max(isqrt(self.nnz * (c + 1)) // 28, LEAST), LONG)
         rows = self.shape[0]
