@@ -8,10 +8,8 @@ import numpy as np
 Array = Any
 SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a block each
 LEAST = 128  # that a block is started for
-MUCH_LONGER, BUSY = (
-    4,
-    1 << 18,
-)  # times the mean row; elements of a product that keep all sub-warps of a GPU busy
+MUCH_LONGER = 4  # times the mean row
+BUSY = 1 << 18  # elements of a product whose rows keep a GPU busy without blocks for the long ones
 OCTAVE = 8  # classes of lengths between one and twice it: of a class, rows stay as they are
 
 
