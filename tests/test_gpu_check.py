@@ -140,6 +140,13 @@ def test_a_step_that_hangs_ends_with_all_that_it_started(tmp_path, monkeypatch):
         wait_until(lambda child=child: not running(child))
 
 
+def test_a_step_inherits_no_marks_of_another_job(monkeypatch):
+    """Open MPI's MPI_Init leaves them in the environment, and the launcher of a step's jobs would read them."""
+    monkeypatch.setenv("OMPI_MCA_ess", "singleton")
+    command = [sys.executable, "-c", "import os, sys; sys.exit('OMPI_MCA_ess' in os.environ)"]
+    assert gpu_check.end_of(command, 60) == "the step ended with code 0"
+
+
 def test_a_step_that_crashes_is_told(tmp_path, monkeypatch):
     script = tmp_path / "crashes.py"
     script.write_text("import os\nos.abort()\n", "utf-8")
