@@ -141,7 +141,7 @@ def test_a_step_that_hangs_ends_with_all_that_it_started(tmp_path, monkeypatch):
 
 
 def test_a_step_inherits_no_marks_of_another_job(monkeypatch):
-    """Open MPI's MPI_Init leaves them in the environment, and the launcher of a step's jobs would read them."""
+    """Open MPI's MPI_Init leaves them in the environment, where the launcher of a step's jobs reads them."""
     monkeypatch.setenv("OMPI_MCA_ess", "singleton")
     command = [sys.executable, "-c", "import os, sys; sys.exit('OMPI_MCA_ess' in os.environ)"]
     assert gpu_check.end_of(command, 60) == "the step ended with code 0"
