@@ -65,22 +65,26 @@ class CudaProducts(Products):
             *matrix(Y), vector(live, states), np.int32(write), values, index,
         )  # fmt: skip
         four = by_four((X, c, c), (*matrix(Y), c), (values, f, f)) and not f % 4
+        self._launch_spmm(A, product, c, four, live is not None)
+
+    def _launch_spmm(self, A: CudaMatrix, product: tuple[Any, ...], c: int, four: bool, masked: bool) -> None:
+        """The kernel for c columns, four of which are read at a time or one: long rows, then all others."""
         longest = A.longest(c)
         count = A.longer(longest)
         rows = A.order, np.int32(longest), np.int32(count), A.long
         blocks = count * -(-c // (NARROW if four and c <= SPAN else SPAN))
-        if not four:
-            lanes = min(1 << (c - 1).bit_length(), 32)
-            name, wide, operands = "spmm_any", lanes, (*product, *rows, np.int32(lanes))
-        else:
+        if four:
             wide = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
-            wide = 2 * wide if c > wide and live is None else wide
-            lanes, name, operands = min(wide // 4, 32), f"spmm_{wide}", (*product, *rows)
-        blocks += -(-n * lanes // THREADS)
-        self.kernels.launch_blocks(name, blocks, *operands, across=-(-c // wide))
+            wide = 2 * wide if c > wide and not masked else wide
+            name, lanes, more = f"spmm_{wide}", min(wide // 4, 32), ()
+        else:
+            wide = lanes = min(1 << (c - 1).bit_length(), 32)
+            name, more = "spmm_any", (np.int32(lanes),)
+        blocks += -(-A.shape[0] * lanes // THREADS)
+        self.kernels.launch_blocks(name, blocks, *product, *rows, *more, across=-(-c // wide))
 
     def _spmm_padded(self, A: CudaMatrix, X: Array, Y: Array, write: bool) -> None:
-        """spmm_add by operands of four columns more or less, whose rows can be read by four columns."""
+        """spmm_add by copies of the operands, with zero columns up to a multiple of four."""
         c, wide = X.shape[1], -(-X.shape[1] // 4) * 4
         left, sums = (self.zeros((rows, wide)) for rows in (A.shape[1], A.shape[0]))
         left[:, :c] = X

@@ -1,6 +1,6 @@
 /* What dense.cu and gram.cu share: a block of 256 threads adds up a tile of TALL x BROAD outputs, HIGH x WIDE of them to
  * a thread, from DEEP terms at a time that lie in shared memory as a [DEEP][TALL] and b [DEEP][BROAD]. While it adds one
- * such slice, the next one is on its way from device memory into registers.
+ * such slice, the next one is on its way from device memory, into registers or straight into shared memory.
  *
  * What a slice lacks of its terms is +0 in a and -0 in b: their product, -0, changes no sum, of whatever sign.
  *
