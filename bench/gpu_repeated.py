@@ -67,8 +67,9 @@ def node_data(block: Any, widths: list[int], n: int) -> NodeData:
 
 @contextmanager
 def told(device: Any, notes: list[str]) -> Iterator[None]:
-    """What the device tells goes to the notes; afterwards it replays nothing."""
+    """What the device tells goes to the notes; inside it replays what it can, as runs do, afterwards nothing."""
     tell, device.tell = device.tell, notes.append
+    device.replays = device.name != "cpu"  # in a rehearsal without a C++ compiler
     try:
         yield
     finally:
@@ -86,7 +87,7 @@ def epochs(where: Where, found: Report) -> None:
             graph = make_graph(where, name, n, edges, largest)
             taken, weights = [], []
             for replayed in (False, True):
-                device.replays = replayed and device.name != "cpu"  # in a rehearsal without a C++ compiler
+                device.replays = replayed and device.name != "cpu"
                 trainer = make_trainer(where, graph, widths, "live")
                 taken.append(1e3 * wall(where, trainer))
                 weights.append(digest(trainer.params.host()))
@@ -105,7 +106,7 @@ def evaluations(where: Where, found: Report, net: Any, arrays: dict[str, np.ndar
             block, _ = row_block(group, graph)
             taken, nodes = [], []
             for replayed in (False, True):
-                device.replays = replayed and device.name != "cpu"  # in a rehearsal without a C++ compiler
+                device.replays = replayed and device.name != "cpu"
                 scores = FullScores(group, net, params, subjects.GraphEnv(group, block, MinimumVertexCover()))
                 nodes.append([scores.best() for _ in range(3)])
                 taken.append(1e3 * wall(where, scores.best))

@@ -20,7 +20,7 @@ from app.rl.rollout import roll_out
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
-from bench.gpu_repeated import epochs, evaluations, make_trainer
+from bench.gpu_repeated import epochs, evaluations, make_trainer, told
 from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks, said, wall
 from bench.gpu_worker import TASKS
 
@@ -215,7 +215,8 @@ def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarra
             side = Group(MPI.COMM_SELF, device)
             params, block = subjects.parameters(side, net, arrays), row_block(side, graph)[0]
             start = time.perf_counter()
-            cover = roll_out(side, net, params, block, "single", 1.0, full=full)
+            with told(where.device, found.notes):
+                cover = roll_out(side, net, params, block, "single", 1.0, full=full)
             answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
         same = found.check(
             all(each[1] == answers[2][1] for each in answers), f"{name}: other nodes than on the CPU"
