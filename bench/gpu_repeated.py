@@ -67,7 +67,7 @@ def node_data(block: Any, widths: list[int], n: int) -> NodeData:
 
 @contextmanager
 def told(device: Any, notes: list[str]) -> Iterator[None]:
-    """What the device tells goes to the notes; inside it replays what it can, as runs do, afterwards nothing."""
+    """What the device tells goes to the notes; inside it replays what it can, as runs do; then nothing."""
     tell, device.tell = device.tell, notes.append
     device.replays = device.name != "cpu"  # in a rehearsal without a C++ compiler
     try:
