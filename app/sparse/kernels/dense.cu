@@ -162,12 +162,8 @@ DEVICE void tile_product(Slices<TALL, BROAD, HIGH, WIDE>& slices, i64 rows, int 
                          const float* W, float* Z, i64 ldz, const Finish& then) {
     const int col0 = (int)blockIdx.y * BROAD;
     float sum[HIGH][WIDE];
-#pragma unroll
-    for (int i = 0; i < HIGH; ++i)
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
     int down, across, now = 0;
-    find_place<TALL, BROAD, HIGH, WIDE>(down, across);
+    begin_tile<TALL, BROAD>(sum, down, across);
     Cursor cursor = {-1, 0, 0};
     Columns<TALL> x;
     Lines<BROAD> w;
@@ -240,12 +236,8 @@ DEVICE void straight_product(Straight<TALL, BROAD>& slices, i64 rows, int m, con
                              i64 ldz, const Finish& then) {
     const int col0 = (int)blockIdx.y * BROAD;
     float sum[HIGH][WIDE];
-#pragma unroll
-    for (int i = 0; i < HIGH; ++i)
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
     int down, across, now = 0;
-    find_place<TALL, BROAD, HIGH, WIDE>(down, across);
+    begin_tile<TALL, BROAD>(sum, down, across);
     const auto fetch = [&](int at, int next) {
         const auto row_of = [&](int d) { return at + d < part.k ? W + (i64)(at + d) * m : (const float*)0; };
         copy_columns(slices.x[next], part, at, rows);

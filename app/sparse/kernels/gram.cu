@@ -28,12 +28,8 @@ DEVICE void gram_tile(Slices<TALL, BROAD, HIGH, WIDE>& slices, GRAM_ARGUMENTS) {
     const int i0 = (int)blockIdx.y / tiles * TALL, j0 = (int)blockIdx.y % tiles * BROAD;
     const i64 block = first_block + blockIdx.x;
     float sum[HIGH][WIDE];
-#pragma unroll
-    for (int i = 0; i < HIGH; ++i)
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
     int down, across, now = 0;
-    find_place<TALL, BROAD, HIGH, WIDE>(down, across);
+    begin_tile<TALL, BROAD>(sum, down, across);
     i64 g = -1, at = 0, end = 0;
     Lines<TALL> x;
     Lines<BROAD> d;
@@ -48,7 +44,7 @@ DEVICE void gram_tile(Slices<TALL, BROAD, HIGH, WIDE>& slices, GRAM_ARGUMENTS) {
         } else {
             fetch_lines<false>(x, left, i0, k, 0.0f);
             fetch_lines<false>(d, right, j0, m, -0.0f);
-            if (scale) scale_lines<false>(x, factor);
+            if (scale) scale_lines(x, factor);
         }
     };
     advance(graphs, blocks, block, starts, g, at, end);

@@ -21,12 +21,16 @@ template <int SIZE, int EACH> DEVICE int place_of(int thread, int i) {
     return thread * Way::RUN + i / Way::RUN * Way::STEP + i % Way::RUN;
 }
 
-/* The thread's number down and across the tile. */
-template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void find_place(int& down, int& across) {
+/* Chains of nothing, and the thread's number down and across the tile. */
+template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void begin_tile(float (&sum)[HIGH][WIDE], int& down, int& across) {
     enum { LANES = 8, WARPS = BROAD / WIDE / LANES };
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     down = warp / WARPS * (WARP / LANES) + lane / LANES;
     across = warp % WARPS * LANES + lane % LANES;
+#pragma unroll
+    for (int i = 0; i < HIGH; ++i)
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
 }
 
 /* to[i] = from[place_of(i)], a run at a time. */
@@ -74,12 +78,10 @@ DEVICE void fetch_lines(Lines<SIZE>& lines, From from, int first, int columns, f
     }
 }
 
-/* Row r of the slice becomes scale(r) times itself. */
-template <bool FOUR, int SIZE, class Scale> DEVICE void scale_lines(Lines<SIZE>& lines, Scale scale) {
-    enum { AT_ONCE = FOUR && SIZE >= 64 ? 4 : 1, ACROSS = SIZE / AT_ONCE };
+/* Row r of the slice, of which a thread holds every 256th element, becomes scale(r) times itself. */
+template <int SIZE, class Scale> DEVICE void scale_lines(Lines<SIZE>& lines, Scale scale) {
 #pragma unroll
-    for (int i = 0; i < lines.EACH; ++i)
-        lines.x[i] = mul(lines.x[i], scale(((int)threadIdx.x + i / AT_ONCE * 256) / ACROSS));
+    for (int i = 0; i < lines.EACH; ++i) lines.x[i] = mul(lines.x[i], scale(((int)threadIdx.x + i * 256) / SIZE));
 }
 
 template <bool FOUR, int SIZE, int WIDTH> DEVICE void store_lines(const Lines<SIZE>& lines, float (&to)[DEEP][WIDTH]) {
