@@ -20,7 +20,7 @@ class CudaMatrix:
     counts  [n] on the host, entries of each row
     order   [n] int32, all rows from the longest to the shortest
     long    [k] int64, the rows with more than SHORT entries, the longest first
-    long_counts   [k] on the host, their entries
+    minus_long    [k] on the host, less than zero: their entries, so that they rise
     vendor  the same as a library's type, once one was asked for, or that there is none
     """
 
@@ -42,7 +42,7 @@ class CudaMatrix:
         self.order = cp.asarray(by_length(self.counts))
         rows = np.flatnonzero(self.counts > SHORT)
         rows = rows[np.argsort(-self.counts[rows], kind="stable")].astype(np.int64)
-        self.long_counts, self.long = self.counts[rows], cp.asarray(rows)
+        self.minus_long, self.long = -self.counts[rows], cp.asarray(rows)
 
     def longest(self, c: int) -> int:
         """Entries of the longest row that one sub-warp should add up in a product of c columns.
@@ -57,7 +57,7 @@ class CudaMatrix:
 
     def longer(self, longest: int) -> int:
         """How many rows have more entries than that, which is at least SHORT: so many of `long`."""
-        return int(np.searchsorted(-self.long_counts, -longest))
+        return int(np.searchsorted(self.minus_long, -longest))
 
 
 def by_length(counts: np.ndarray) -> np.ndarray:
