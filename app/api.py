@@ -181,8 +181,8 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
-    of nodes, maxcut and tsp of edges, qubo of edges and loops. What is lost of weights is a Python warning:
-    they are kept in 32 bits.
+    of nodes, maxcut and tsp of edges, qubo and ising of edges and loops. What is lost of weights is a Python
+    warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
@@ -195,9 +195,11 @@ def solve(
                kept to 10^-7 of the largest, to 10^-6 where they differ by direction (less where all tours
                are far longer than the least ways out of and into all cities).
                For qubo a square matrix Q, whose function is x^T Q x, or terms: a list of (i, j, c), a mapping
-               {(i, j): c}, a NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j
-    problem    mvc (the default), mis, mds, clique, maxcut, qubo or tsp; the same as problem.name of the
-               settings
+               {(i, j): c}, a pair (h, J) of linear terms (numbers, or a mapping {i: c}) and such a mapping, a
+               NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j. For ising the
+               same terms of spins s_i, -1 or 1, in place of x_i
+    problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising or tsp; the same as problem.name of
+               the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
@@ -205,7 +207,8 @@ def solve(
                the file that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
-               qubo: variables that are 1, as `nodes` of the answer, and variables that are 0
+               qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
+               that are 1, and -1
     start      a Solution of an earlier call, or nodes as its `nodes` are: where searches begin, as with the
                file search.start. What is infeasible is repaired; of a feasible one the answer is never worse
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}

@@ -32,9 +32,9 @@ class Solution:
 
     bound_verified   the certificate of the bound was checked by code that did not make it
     digest  SHA-256 of the answer, the same on any number of ranks
-    nodes   the chosen nodes, the nodes on side 1 of a cut, the variables of a quadratic function that are 1,
-            or all nodes in the order of a tour: the labels of a NetworkX graph, the nodes of a DataFrame, the
-            ids or names of a file, or row numbers
+    nodes   the chosen nodes, the nodes on side 1 of a cut, the variables of a quadratic function (spins) that
+            are 1, or all nodes in the order of a tour: the labels of a NetworkX graph, the nodes of a
+            DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
     text    what `save` writes: nodes by the ids or names of a file, else by row numbers
     """

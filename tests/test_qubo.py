@@ -237,7 +237,7 @@ def test_a_gymnasium_environment_of_functions():
 def test_values_are_halves_of_cuts(seed):
     Q = drawn(seed, n=7)
     stream, _ = stream_of_object(Q, counts="terms")
-    graph, _ = whole_graph(as_cut(stream))
+    graph, _ = whole_graph(as_cut(stream, "qubo"))
     weights, unit = integer_weights(graph)
     assert graph.n == 8
     for x, value in zip(*all_values(Q)):
@@ -274,7 +274,7 @@ def test_the_reference_is_the_last_node(tmp_path, nodes):
     """Also where no variable is joined to it, and where only ids that occur are nodes."""
     path = tmp_path / "a.txt"
     path.write_text({None: "4 4 -1\n9 9 -1\n4 9 2\n", 3: "p qubo 0 3 2 1\n0 0 -1\n2 2 -1\n0 2 2\n"}[nodes])
-    graph = whole_graph(as_cut(open_edges(str(path))))[0]
+    graph = whole_graph(as_cut(open_edges(str(path)), "qubo"))[0]
     assert graph.held_ids().tolist() == ([4, 9, 10] if nodes is None else [0, 1, 2, 3])
     assert graph.edges == 1
 
@@ -313,7 +313,7 @@ REFUSED = {
     "a mapping for another problem": (lambda: solve({(0, 1): 1.0}, "maxcut"), "a NetworkX graph, a SciPy"),
     "text": (lambda: solve({(0, 1): "x"}, "qubo"), "a number would be right"),
     "too large": (lambda: solve([(0, 0, 3e38), (0, 1, 1e38)], "qubo"), "beyond 3.4e38"),
-    "distances": (lambda: as_cut(generated(POINTS, 0, 9, 1)), "found distances between all nodes"),
+    "distances": (lambda: as_cut(generated(POINTS, 0, 9, 1), "qubo"), "found distances between all nodes"),
     "the reference": (lambda: solve([(0, 1, 1.0)], "qubo", inside=[2]), "is no variable"),
     "a start with the reference": (lambda: solve(PAIR, "qubo", start=[2]), "node 2 is not in the graph"),
     "no weight": (lambda: solve(nx.Graph([(0, 0), (0, 1, {"weight": 2})]), "qubo"), "has no weight"),

@@ -1,4 +1,4 @@
-"""Quadratic functions of variables that are 0 or 1 (QUBO), as maximum cuts.
+"""Quadratic functions of variables that are 0 or 1 (QUBO), or of spins, -1 or 1 (Ising), as maximum cuts.
 
     f(x) = sum_i h_i x_i + sum_(i<j) q_ij x_i x_j ,  x_i in {0, 1}
 
@@ -9,7 +9,15 @@ As x_i x_j = (x_i + x_j - [x_i != x_j]) / 2, with one more node r, the *referenc
 so that f is smallest where the cut with weights q and w is largest: f = -cut / 2, without a constant. Turning
 all sides changes no cut, so a variable is 1 where its node is not on the side of the reference.
 
-Source     Hammer 1965; Barahona, Juenger, Reinelt 1989, section 2
+    E(s) = sum_i h_i s_i + sum_(i<j) J_ij s_i s_j ,  s_i in {-1, 1}
+
+As s_i s_j = 1 - 2 [s_i != s_j], with s_r = -1 and so h_i s_i = -h_i s_i s_r,
+
+    E(s) = W - 2 ( sum_(i<j) J_ij [s_i != s_j] + sum_i w_i [s_i != s_r] ) ,  w_i = -h_i
+
+where W is the sum of all weights of the cut: E = W - 2 cut, least where the cut is largest, too.
+
+Source     Hammer 1965; Barahona, Juenger, Reinelt 1989, section 2; Barahona 1982 (spins)
 """
 
 from collections.abc import Iterator
@@ -23,31 +31,36 @@ from app.graphs.ids import LONGEST, name_array
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import MOST_DECIMALS, decimals_of, kept_weights
 
-QUADRATIC = ("qubo",)  # problems whose graphs hold terms
+SPINS = "ising"
+QUADRATIC = ("qubo", SPINS)  # problems whose graphs hold terms
 BEYOND = b"~"  # makes a name larger
 CLEAR = 4  # spacings of 32-bit numbers: decimals of so much are meant, not those of any such number
 # Formats whose entries (i, j) may be terms: they name a pair once, and have a place for (i, i).
-FORMATS = ("edges", "matrix_market", "gset", "npz", "qubo", "memory", "networkx", "generated")
+FORMATS = ("edges", "matrix_market", "gset", "npz", "memory", "networkx", "generated")
 
 
-def as_cut(terms: EdgeStream) -> EdgeStream:
+def as_cut(terms: EdgeStream, problem: str) -> EdgeStream:
     """The edges of the cut that stands for a quadratic function; the reference is its last node.
 
-    terms   entries (i, j, c): each adds c x_i x_j, or c x_i where i = j, however often a pair occurs. Of a
-            symmetric matrix that is stored by its half, entries off the diagonal count twice: f = x^T Q x
+    terms     entries (i, j, c): each adds c x_i x_j, or c x_i where i = j, however often a pair occurs (of
+              spins s_i in place of x_i). Of a symmetric matrix that is stored by its half, entries off the
+              diagonal count twice: f = x^T Q x
+    problem   one of QUADRATIC: what the variables are
     """
-    if terms.format not in FORMATS or terms.metric is not None:
-        right = "an edge list, Matrix Market, .qubo or .npz file of its entries would be right"
+    spins = problem == SPINS
+    if terms.metric is not None or terms.format not in (FORMATS if spins else (*FORMATS, "qubo")):
+        files = "an edge list, Matrix Market" if spins else "an edge list, Matrix Market, .qubo"
+        right, of = f"{files} or .npz file of its entries would be right", " of spins" if spins else ""
         found = f"the format {terms.format}" if terms.metric is None else "distances between all nodes"
-        raise GraphError(f"{terms.name}: found {found} for a quadratic function; {right}")
+        raise GraphError(f"{terms.name}: found {found} for a quadratic function{of}; {right}")
     nodes = None if terms.nodes is None else terms.nodes + 1
     return replace(
-        terms, nodes=nodes, weighted=True, make=lambda made: _chunks(terms, made), part=None, lines=None,
-        undirected=True, mirrored=False, node_weights=None, entries=None,
+        terms, nodes=nodes, weighted=True, make=lambda made: _chunks(terms, made, spins), part=None,
+        lines=None, undirected=True, mirrored=False, node_weights=None, entries=None,
     )  # fmt: skip
 
 
-def _chunks(terms: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
+def _chunks(terms: EdgeStream, made: EdgeStream, spins: bool) -> Iterator[Chunk]:
     """All edges of the cut; what the terms say of themselves on the way is said of the cut."""
     u, v, c = _entries(terms)
     for text in terms.warnings:
@@ -56,14 +69,24 @@ def _chunks(terms: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
     decimals, meant = _decimals(c)
     low, high, q = _summed(np.minimum(u, v), np.maximum(u, v), c)
     nodes, at = np.unique(np.concatenate([low, high]), return_inverse=True)
-    # A linear term has two equal ends, so that it counts twice.
-    w = -np.bincount(at, np.concatenate([q, q]), len(nodes))
     across = low != high
+    w = _to_reference(at, across, q, len(nodes), spins)
     yield _edges(terms, made, low[across], high[across], q[across], decimals, meant)
     yield _edges(terms, made, nodes, np.full(len(nodes), reference), w, decimals, meant)
     if terms.nodes is None and not terms.named:  # nodes are those that occur: a loop is no edge
         every = np.append(nodes, reference)
         yield every, every, np.zeros(len(every), dtype=np.float32)
+
+
+def _to_reference(at: np.ndarray, across: np.ndarray, q: np.ndarray, nodes: int, spins: bool) -> np.ndarray:
+    """[nodes] float64, the weights w of edges to the reference.
+
+    at       [2k] the first ends of pairs, then the others    q   [k] sums of their entries
+    across   [k] their ends are two nodes
+    """
+    if spins:
+        return -np.bincount(at[: len(q)][~across], q[~across], nodes)
+    return -np.bincount(at, np.concatenate([q, q]), nodes)  # two equal ends make h count twice
 
 
 def _decimals(c: np.ndarray) -> tuple[int | None, bool]:

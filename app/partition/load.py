@@ -84,7 +84,7 @@ def is_quadratic(case: Case) -> bool:
 def cut_of_terms(stream: EdgeStream, case: Case) -> EdgeStream:
     """What a case solves of a stream: the edges as they are, or the cut that its terms stand for."""
     if is_quadratic(case):
-        return as_cut(stream)
+        return as_cut(stream, case.problem.name)
     if stream.format == "qubo" and case.run.task != "classify":
         raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
     return stream
@@ -116,7 +116,7 @@ def load_graphs(
         loaded += recut_all(group, [item], model)
     if generated:
         limit = int(case.memory.max_decompressed_gb * 1e9)
-        terms = is_quadratic(case)
+        terms = case.problem.name if is_quadratic(case) else ""
         made = generate_set(group, table, case.seed, purpose, limit, generated, terms)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model, case.parallel.partition)
@@ -192,7 +192,7 @@ def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> 
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
-    read_as += ("terms",) if is_quadratic(case) else ()
+    read_as += ("terms", case.problem.name) if is_quadratic(case) else ()
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
@@ -268,13 +268,13 @@ def generate_set(
     purpose: str,
     limit: int = Limits.decompressed,
     numbers: list[int] | None = None,
-    terms: bool = False,
+    terms: str = "",
 ) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
 
     limit     bytes of a packed file that degrees are taken from
     numbers   of the graphs to make, the same as in the whole set; None: all
-    terms     their edges are those of quadratic functions, which become cuts
+    terms     the problem whose quadratic functions their edges are the terms of, which become cuts; "": none
 
     Ranks     all call
     """
@@ -291,10 +291,11 @@ def generate_set(
 
     def make(number: int) -> Any:
         drawn = generated(case, number, int(sizes[number]), int(seeds[number]), found)
-        return as_cut(drawn) if terms else drawn
+        return as_cut(drawn, terms) if terms else drawn
 
     makers = [partial(make, i) for i in numbers]
-    made = share_blocks(group, int(sizes.max()) + terms, makers, case.generator in BY_PARTS and not terms)
+    largest = int(sizes.max()) + bool(terms)
+    made = share_blocks(group, largest, makers, case.generator in BY_PARTS and not terms)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 

@@ -3,6 +3,7 @@
 from app.errors import CaseError
 from app.graphs.quadratic import QUADRATIC
 from app.problems.clique import MaximumClique
+from app.problems.ising import Ising
 from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
@@ -19,6 +20,7 @@ PROBLEMS = {
     "maxcut": MaxCut,
     "maxcut_once": MaxCutOnce,
     "qubo": Qubo,
+    "ising": Ising,
     "tsp": TravellingSalesman,
 }
 # The weights that objectives count; terms: of edges and of loops.

@@ -14,7 +14,7 @@ ARCHITECTURE = (
     "model", "features", "layers", "dimension", "head", "hidden", "shared_layers", "self_weight",
     "mean_degree", "hub_degree", "edge_weights",
 )  # fmt: skip
-ALIKE = {"qubo": "maxcut"}
+ALIKE = {"qubo": "maxcut", "ising": "maxcut"}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,12 @@ def sides_text(sides: np.ndarray, ids: np.ndarray) -> str:
     return "".join(f"{i}{blank}{int(side)}\n" for i, side in zip(plain_ids(ids), sides.tolist()))
 
 
+def spins_text(up: np.ndarray, ids: np.ndarray) -> str:
+    """Lines `id spin`, 1 where up [n] bool is true, else -1."""
+    blank = blank_between(ids)
+    return "".join(f"{i}{blank}{2 * int(one) - 1}\n" for i, one in zip(plain_ids(ids), up.tolist()))
+
+
 def order_text(order: np.ndarray, ids: np.ndarray) -> str:
     """The ids in the order of the tour; order [n] node numbers."""
     return "".join(f"{i}\n" for i in plain_ids(ids[order]))
@@ -48,17 +54,27 @@ def read_nodes(path: str, ids: np.ndarray) -> np.ndarray:
 
 def read_sides(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] bool: the side of every node, from lines `id side`. Raises GraphError."""
+    return _read_either(path, ids, ("0", "1"), "side 0 or 1")
+
+
+def read_spins(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] bool: which nodes are up, from lines `id spin`. Raises GraphError."""
+    return _read_either(path, ids, ("-1", "1"), "spin -1 or 1")
+
+
+def _read_either(path: str, ids: np.ndarray, values: tuple[str, str], right: str) -> np.ndarray:
+    """[n] bool: which nodes have the second of two values, from lines `id value`; right: what they are."""
     numbers = _Numbers(path, ids)
-    sides = np.full(len(ids), -1, dtype=np.int8)
+    found = np.full(len(ids), -1, dtype=np.int8)
     for line, words in _lines(path, numbers.split(2)):
         node = numbers.of(line, words, 2)
-        if words[1] not in ("0", "1") or sides[node] >= 0:
+        if words[1] not in values or found[node] >= 0:
             raise GraphError(
-                f"{path}:{line}: found {' '.join(words)!r}; right is each node once, with side 0 or 1"
+                f"{path}:{line}: found {' '.join(words)!r}; right is each node once, with {right}"
             )
-        sides[node] = int(words[1])
-    _complete(path, ids, sides >= 0)
-    return sides.astype(bool)
+        found[node] = values.index(words[1])
+    _complete(path, ids, found >= 0)
+    return found.astype(bool)
 
 
 def read_order(path: str, ids: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from app.errors import CaseError, LockstepError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
+from app.graphs.quadratic import SPINS
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, is_quadratic, with_shared_blocks
 from app.problems.problem import Problem
@@ -119,8 +120,10 @@ def introduce(context: Context, loaded: Loaded) -> None:
     dropped["of the other direction"] = counts.reversed
     of = ", ".join(f"{count} {what}" for what, count in dropped.items() if count)
     if is_quadratic(context.case):
-        sizes = graph.n - 1, graph.n, graph.edges
-        log.info("%s: %d variables, as a cut of %d nodes, %d edges", graph.name, *sizes)
+        what = "spins" if context.case.problem.name == SPINS else "variables"
+        log.info(
+            "%s: %d %s, as a cut of %d nodes, %d edges", graph.name, graph.n - 1, what, graph.n, graph.edges
+        )
         return
     log.info(
         "%s: %d nodes, %d edges (%d edge lines%s)%s", graph.name, graph.n, graph.edges, counts.lines,

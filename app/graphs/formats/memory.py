@@ -58,7 +58,9 @@ def stream_of_object(
     if is_frame(graph):
         return _frame(graph, name, counts)
     if counts == "terms" and isinstance(graph, Mapping):
-        return _mapping(graph, name)
+        return _mapping(list(graph.items()), name)
+    if counts == "terms" and _is_halves(graph):
+        return _mapping([*_linear(graph[0]), *graph[1].items()], name)
     if _is_edges(graph):
         return _array(_edges(graph), name, counts, edges=True), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame, a list of tuples (u, v) "
@@ -151,17 +153,30 @@ def _listed(
     return stream
 
 
-def _mapping(terms: Mapping[Any, Any], name: str) -> tuple[EdgeStream, list[Any]]:
-    """The terms {(i, j): c} of a function, and its variables in the order in which they occur."""
-    for pair in terms:
+def _is_halves(graph: Any) -> bool:
+    """Whether this is a pair (h, J): linear terms and a mapping of products."""
+    return isinstance(graph, tuple) and len(graph) == 2 and isinstance(graph[1], Mapping)
+
+
+def _linear(h: Any) -> list[tuple[Any, Any]]:
+    """The terms ((i, i), h_i) of a mapping {i: h_i}, or of numbers in the order of the variables 0, 1, ..."""
+    if isinstance(h, Mapping):
+        return [((i, i), value) for i, value in h.items()]
+    return [((i, i), value) for i, value in enumerate(_in_order(h, "graph: linear terms", "variable"))]
+
+
+def _mapping(terms: list[tuple[Any, Any]], name: str) -> tuple[EdgeStream, list[Any]]:
+    """The terms ((i, j), c) of a function, and its variables in the order in which they occur."""
+    for pair, _ in terms:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise GraphError(
                 f"graph: found the key {shown(repr(pair))}; (i, j), two variables, would be right"
             )
-    labels = list(dict.fromkeys(label for pair in terms for label in pair))
+    labels = list(dict.fromkeys(label for pair, _ in terms for label in pair))
     number = {label: i for i, label in enumerate(labels)}
-    ends = np.array([(number[i], number[j]) for i, j in terms], dtype=np.int64).reshape(-1, 2)
-    stream = _listed(name, len(labels), ends, list(terms.values()), lambda i: labels[i], "terms")
+    ends = np.array([(number[i], number[j]) for (i, j), _ in terms], dtype=np.int64).reshape(-1, 2)
+    values = [value for _, value in terms]
+    stream = _listed(name, len(labels), ends, values, lambda i: labels[i], "terms")
     return stream, labels
 
 
@@ -258,12 +273,12 @@ def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[st
     return as_weights(given, lambda i: f"node {labels[i]}", said)
 
 
-def _in_order(given: Any) -> Any:
+def _in_order(given: Any, called: str = "node_weights", each: str = "node") -> Any:
     """Numbers in an order, as an array or a list. Raises GraphError."""
     ordered = isinstance(given, Iterable) and not isinstance(given, str | bytes | set | frozenset)
     if not ordered or hasattr(given, "tocoo") or getattr(given, "ndim", 1) != 1:
-        right = "a number for each node, or a mapping by node, would be right"
-        raise GraphError(f"node_weights: found {_kind(given)}; {right}")
+        right = f"a number for each {each}, or a mapping by {each}, would be right"
+        raise GraphError(f"{called}: found {_kind(given)}; {right}")
     return given if hasattr(given, "__len__") else list(given)
 
 

@@ -1,4 +1,4 @@
-"""The toolbox of quadratic functions of 0-1 variables: that of the cut which stands for one."""
+"""The toolboxes of quadratic functions, of 0-1 variables or spins: those of the cuts that stand for them."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,8 +28,20 @@ class QuadraticTools(CutTools):
                 raise FixedNodesError("node {} is no variable; others would be right", reference)
         self.given = instance
         super().__init__(replace(instance, outside=np.append(instance.outside, reference)), problem)
+        self._count()
+
+    def _count(self) -> None:
+        """Set what values are counted in."""
         self.weights = self._with_decimals()
         self.unit /= 2
+
+    def _of_cut(self, weight: int) -> int:
+        """The value of a cut that weighs so much."""
+        return -weight
+
+    def _to_cut(self, value: int) -> int:
+        """The inverse of _of_cut."""
+        return -value
 
     def _with_decimals(self) -> np.ndarray:
         """Whole numbers in halves of the unit that have the decimals of the function's values.
@@ -45,19 +57,19 @@ class QuadraticTools(CutTools):
 
     def value(self, solution: np.ndarray) -> int:
         """The value of the function."""
-        return -super().value(solution)
+        return self._of_cut(super().value(solution))
 
     def value_of_core(self, value: int) -> int:
         """The function's value for that of a cut of the core."""
-        return -super().value_of_core(value)
+        return self._of_cut(super().value_of_core(value))
 
     def core_value(self, value: int) -> int:
         """The inverse of value_of_core."""
-        return super().core_value(-value)
+        return super().core_value(self._to_cut(value))
 
     def prove(self, proof: CutProof) -> int:
         """As of the cut."""
-        return -super().prove(proof)
+        return self._of_cut(super().prove(proof))
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of the cut; none where variables are fixed."""
@@ -71,3 +83,19 @@ class QuadraticTools(CutTools):
         """A cut with the reference on side 0."""
         sides, label = rule()
         return sides ^ sides[-1], label
+
+
+class IsingTools(QuadraticTools):
+    """Energies E = W - 2 cut of spins, in units of the weights, whose sum is W."""
+
+    words = "spin configuration"
+
+    def _count(self) -> None:
+        """Energies are sums of weights, each with one sign or the other."""
+        self.whole = int(self.cut_weights.sum()) // 2
+
+    def _of_cut(self, weight: int) -> int:
+        return self.whole - 2 * weight
+
+    def _to_cut(self, value: int) -> int:
+        return (self.whole - value) // 2
