@@ -1,13 +1,14 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, train, TrainingRun, classify`, and of knowledge graphs
+From Python: `from app import solve, check, train, TrainingRun, classify`, and of knowledge graphs
 `classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
 """
 
 from typing import Any
 
 __all__ = [
-    "TrainingRun", "classify", "classify_relational", "gym_environment", "predict_links", "solve", "train",
+    "TrainingRun", "check", "classify", "classify_relational", "gym_environment", "predict_links", "solve",
+    "train",
 ]  # fmt: skip
 
 

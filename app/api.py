@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,49 +11,35 @@ from mpi4py import MPI
 
 from app.api_given import (
     check_given,
-    digest_of_arrays,
     digest_of_names,
-    digests_of_stream,
     digests_of_table,
     refuse_data_keys,
 )
+from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
 from app.api_loop import GraphAgent
 from app.case.file import merged
-from app.case.search import STARTS
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.gnn.training import ended_early
-from app.graphs.formats.memory import stream_of_object, weights_of_nodes
-from app.graphs.formats.source import shown
-from app.graphs.ids import ids_of_names, named, plain_ids
+from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.memory import (
     ClassNames,
-    numbers_of,
     rows_of_nodes,
     splits_of,
     table_of_arrays,
     values_of_nodes,
 )
-from app.graphs.tour_tables import stream_of_tour
 from app.partition.ids import ids_everywhere
-from app.partition.load import (
-    Loaded,
-    cut_of_terms,
-    is_quadratic,
-    load_stream,
-    ordered,
-    read_paths,
-    weighted,
-    with_shared_blocks,
-)  # fmt: skip
+from app.partition.load import Loaded, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits
-from app.problems.table import WEIGHED, counted_by, make_problem
-from app.results import Classification, Solution, TrainedPolicy
+from app.problems.table import WEIGHED, make_problem
+from app.results import Checked, Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
+from app.tasks.check import value_given
 from app.tasks.classify import (
     classify_nodes,
     gather_embeddings,
@@ -66,7 +52,7 @@ from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn, load_set, shared_blocks
-from app.text import is_whole, show
+from app.text import show
 from app.threads import with_few_threads
 
 
@@ -145,7 +131,7 @@ class TrainingRun:
 
     def _given(self, context: Context) -> list[Loaded]:
         """The graphs in memory. Ranks: all call."""
-        return [_loaded(context, graph)[0] for graph in self.graphs]
+        return [loaded_graph(context, graph)[0] for graph in self.graphs]
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
@@ -156,7 +142,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
-    given = [_loaded(context, graph)[0] for graph in _listed(graphs)]
+    given = [loaded_graph(context, graph)[0] for graph in _listed(graphs)]
     loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)
     blocks = [context.state_rows(item, made) for item in loaded]
@@ -222,21 +208,66 @@ def solve(
     refuse_data_keys(context.case, "solve")
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
-    if node_weights is not None and counts != "nodes":
-        name = context.case.problem.name
-        right = "mvc, mis, mds or clique would be right"
-        raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
-    loaded, labels = _loaded(context, graph, node_weights, counts)
-    loaded = _with_fixed(context, loaded, labels, inside, outside)
-    loaded = _with_start(context, loaded, labels, start)
+    refuse_node_weights(context.case.problem.name, node_weights)
+    loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded = with_fixed(context, loaded, labels, inside, outside)
+    loaded = with_start(context, loaded, labels, start)
     problem = make_problem(context.case.problem.name)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
-    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text"}
+    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
-    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace, text=solved.text)
+    entries = {name: solved.entry[name] for name in names}
+    return Solution(nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate)
+
+
+@with_few_threads
+def check(
+    graph: Any,
+    answer: Any,
+    problem: str | None = None,
+    *,
+    certificate: str | bytes | None = None,
+    node_weights: Any = None,
+    inside: Any = None,
+    outside: Any = None,
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> Checked:
+    """Whether an answer, of `solve` or from elsewhere, is feasible, what it is worth, how far from optimal.
+
+    Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
+
+    graph, problem, node_weights, inside, outside, settings, comm, verbose   as of `solve`
+    answer       a Solution, or nodes as its `nodes` are: those chosen, a cut's nodes of side 1, variables
+                 that are 1, or all cities in the order of a tour
+    certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
+                 the answer if it has some, else a bound is looked for within search.bound_seconds
+    """
+    asked = {} if problem is None else {"problem.name": problem}
+    context = context_of_settings(merged(settings, asked), comm, verbose)
+    refuse_data_keys(context.case, "solve")
+    refuse_node_weights(context.case.problem.name, node_weights)
+    if certificate is None:
+        certificate = answer.certificate if isinstance(answer, Solution) else b""
+    certificate = os.fspath(certificate) if isinstance(certificate, os.PathLike) else certificate
+    with raise_together(context.group, "reading the certificate"):
+        if not isinstance(certificate, str | bytes):
+            raise CaseError(
+                f"certificate: found {show(certificate)}; bytes or the path of a file would be right"
+            )
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded = with_fixed(context, loaded, labels, inside, outside)
+    if answer is None:
+        raise GraphError("answer: found None; a Solution or a list of nodes would be right")
+    refuse_unfit(context, make_problem(context.case.problem.name), loaded)
+    loaded = with_start(context, loaded, labels, answer, "answer")
+    found = value_given(context, loaded, certificate)
+    return Checked(**asdict(found), optimal=found.gap == 0)
 
 
 @with_few_threads
@@ -273,7 +304,7 @@ def classify(
     if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
-    loaded, names = _loaded(context, graph)
+    loaded, names = loaded_graph(context, graph)
     names = names or _names_of_file(context, loaded)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
@@ -350,104 +381,6 @@ def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None =
     return TrainedPolicy(
         training.weights, case.policy, case.problem.name, training.records, digest(training.weights)
     )
-
-
-def _loaded(
-    context: Context, graph: Any, node_weights: Any = None, counts: str = ""
-) -> tuple[Loaded, list[Any] | None]:
-    """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
-    nodes by their own numbers; what is lost of it is a Python warning.
-
-    counts   the weights that count: see stream_of_object
-    Ranks    all call
-    """
-    group, case = context.group, context.case
-    source, labels, found = None, None, {}
-    counts = WEIGHED[case.problem.name] if is_quadratic(case) else counts
-    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
-    graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
-    with raise_together(group, "reading the graph"):
-        if isinstance(graph, str):
-            found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
-        elif case.problem.name == "tsp":
-            source, labels = stream_of_tour(graph)
-        else:
-            source, labels = stream_of_object(graph, counts=counts)
-        if node_weights is not None:
-            if source is None or source.nodes is None or isinstance(graph, str):
-                right = "of a file graph.node_weights of the settings would be right"
-                raise GraphError(f"node_weights: only of graphs in memory; {right}")
-            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
-        if case.graph.node_weights and not isinstance(graph, str):
-            raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
-        if group.size > 1 and not isinstance(graph, str):
-            found = {"graph": "in memory", **digests_of_stream(source, labels)}
-        source = None if source is None else cut_of_terms(source, case)
-    check_given(group, found)
-    if isinstance(graph, str):
-        item = read_paths(group, case.graph, [graph], case)
-    else:
-        item = load_stream(group, source, case.graph, case)
-    item = weighted(group, item, case.graph, case)
-    for text in item.warnings:
-        warnings.warn(text, stacklevel=4)
-    return ordered(group, item, case.graph.order, case), labels
-
-
-def _with_fixed(
-    context: Context, loaded: Loaded, labels: list[Any] | None, inside: Any, outside: Any
-) -> Loaded:
-    """The graph with the nodes that a caller fixes. Ranks: all call."""
-    search, found = context.case.search, []
-    with raise_together(context.group, "reading the fixed nodes"):
-        for name, nodes in (("inside", inside), ("outside", outside)):
-            if nodes is not None and getattr(search, name):
-                raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
-            texts = named(loaded.graph.ids)
-            found.append(None if nodes is None else _ids_of(nodes, labels, name, texts))
-        both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
-        for node in both[:1]:
-            shown_node = labels[node] if labels is not None else node.decode() if texts else node
-            raise GraphError(
-                f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
-            )
-    sets = [None if each is None else np.unique(each) for each in found]  # in any order
-    check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
-    return replace(loaded, inside=found[0], outside=found[1], labels=labels)
-
-
-def _with_start(context: Context, loaded: Loaded, labels: list[Any] | None, start: Any) -> Loaded:
-    """The graph with a solution that a caller begins with. Ranks: all call."""
-    found, ordered_too = None, make_problem(context.case.problem.name).dynamics == "tour"
-    with raise_together(context.group, "reading the solution to start from"):
-        if start is not None and context.case.search.start not in STARTS:
-            raise CaseError("start: given here and in search.start; one of them would be right")
-        if start is not None:
-            nodes = start.nodes if isinstance(start, Solution) else start
-            if ordered_too and isinstance(nodes, set | frozenset):
-                raise GraphError("start: found a set, which has no order; a list of cities would be right")
-            found = _ids_of(nodes, labels, "start", named(loaded.graph.ids))
-    same = found if found is None or ordered_too else np.unique(found)  # in any order
-    check_given(context.group, {"start": digest_of_arrays(same)})
-    return replace(loaded, start=found)
-
-
-def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
-    """[k] the ids of nodes that a caller names: int64, or those of names. Raises GraphError."""
-    right = "a list of nodes would be right"
-    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
-        raise GraphError(f"{name}: found {nodes!r}; {right}")
-    nodes = list(nodes)
-    if labels is not None:
-        flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
-        if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1
-            raise GraphError(f"{name}: found {flags[0]}; {right}")
-        return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
-    if texts:
-        return ids_of_names(nodes, name)
-    if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
-        raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
-    return np.array(nodes, dtype=np.int64)
 
 
 def _listed(graphs: Any) -> list[Any]:

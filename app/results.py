@@ -37,6 +37,8 @@ class Solution:
             DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
     text    what `save` writes: nodes by the ids or names of a file, else by row numbers
+    certificate   what proves the bound, for `check`, here or elsewhere (a run's certificates/NAME.npz); empty
+            without output.certificates in the settings
     """
 
     nodes: list[Any]
@@ -55,6 +57,7 @@ class Solution:
     digest: str
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     text: str = ""
+    certificate: bytes = b""
 
     def save(self, path: str) -> None:
         """Write the file that a run has as solution/NAME.txt: for `search.start=PATH` on the same graph, or
@@ -63,9 +66,7 @@ class Solution:
             file.write(self.text.encode())
 
     def __repr__(self) -> str:
-        bound = "no bound" if self.bound is None else f"bound {shown(self.bound, 10)} ({self.bound_method})"
-        gap = "" if self.gap is None else ", optimal" if self.optimal else f", gap {percent(self.gap)} %"
-        return f"Solution(objective {shown(self.objective, 10)}, {bound}{gap}, {len(self.nodes)} nodes)"
+        return f"Solution({_worth(self)}, {len(self.nodes)} nodes)"
 
     def _repr_html_(self) -> str:
         gap = "-" if self.gap is None else percent(self.gap)
@@ -98,6 +99,33 @@ class Solution:
         for i, (label, value) in enumerate(self.baselines.items()):
             axes.axhline(value, ls=":", lw=1, label=label, color=f"C{i + 2}")
         return _finish(figure, axes, "seconds", "objective")
+
+
+@dataclass(frozen=True, repr=False)
+class Checked:
+    """What a feasible answer is worth, and how far from optimal it can be.
+
+    bound_verified   the bound was proved from a certificate, or from the witness of the search for it
+    """
+
+    objective: float
+    bound: float | None
+    bound_method: str | None
+    bound_verified: bool
+    gap: float | None
+    optimal: bool
+
+    def __repr__(self) -> str:
+        return f"Checked({_worth(self)})"
+
+
+def _worth(answer: Solution | Checked) -> str:
+    """Objective, bound and gap in words."""
+    objective = f"objective {shown(answer.objective, 10)}"
+    if answer.bound is None:
+        return f"{objective}, no bound"
+    gap = "optimal" if answer.optimal else f"gap {percent(answer.gap)} %"
+    return f"{objective}, bound {shown(answer.bound, 10)} ({answer.bound_method}), {gap}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -35,6 +35,7 @@ LAYERS = (
     ("tasks",),
     ("results", "summary"),
     ("api_given", "api_loop"),
+    ("api_graph",),
     ("commands", "main", "api", "api_triples"),
     ("__main__",),
 )

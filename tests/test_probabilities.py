@@ -10,7 +10,7 @@ from conftest import WORLD
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
-from app import classify, classify_relational, solve
+from app import classify, classify_relational
 from app.errors import CaseError
 from app.gnn.goals import SeveralClasses, softmax
 
@@ -70,9 +70,9 @@ def test_embeddings_are_by_node_on_any_ranks_and_in_any_order():
     assert classify(graph, X, sides, settings={**asked, "output.embeddings": False}).embeddings is None
 
 
-def test_certificates_are_of_runs_alone():
-    with pytest.raises(CaseError, match=r"output\.certificates: of a run, whose folder --check reads"):
-        solve(nx.path_graph(3), settings={"output.certificates": True})
+def test_certificates_are_of_solve():
+    with pytest.raises(CaseError, match=r"output\.certificates: they prove what solve finds"):
+        classify(nx.path_graph(3), labels=[0, 1, 0], settings={"output.certificates": True})
 
 
 @pytest.mark.mpi_skip

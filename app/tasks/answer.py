@@ -116,14 +116,23 @@ def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.
     """
     if loaded.start is None:
         return None if case.search.start in STARTS else problem.read(case.search.start, ids)
+    return given_solution(case, problem, loaded, ids)
+
+
+def given_solution(
+    case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray, called: str = "start"
+) -> np.ndarray:
+    """`loaded.start`, what a caller names by nodes, as the problem has it. Raises GraphError."""
     named = ids[:-1] if is_quadratic(case) else ids  # the reference is no variable
     rows = NodeIndex(named).find(loaded.start)
     if (rows < 0).any():
-        raise GraphError(f"start: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph")
+        raise GraphError(
+            f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph"
+        )
     if problem.dynamics != "tour":
         return np.isin(np.arange(len(ids)), rows)
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
-        raise GraphError(f"start: found {len(rows)} cities; each of {len(ids)} once would be right")
+        raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
     return rows
 
 

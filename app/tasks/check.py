@@ -1,19 +1,37 @@
 """--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written.
 
-Of a folder: the answers of a run (check_run.py).
+Of a folder: the answers of a run (check_run.py). From Python: `check` of app/api.py.
 """
 
 import os
+from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
+from app.graphs.ids import name_array
+from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
-from app.tasks.check_run import check_run
+from app.tasks.answer import bound_and_gap, given_solution, in_unit, make_toolbox
+from app.tasks.check_run import check_run, proved_by
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
 from app.toolbox import Toolbox
+
+BY_CERTIFICATE = "certificate"  # how a bound was found
+
+
+@dataclass(frozen=True)
+class Valued:
+    """What a solution is worth, and how far from optimal it can be at most: as Checked of app/results.py."""
+
+    objective: float
+    bound: float | None
+    bound_method: str | None
+    bound_verified: bool
+    gap: float | None
 
 
 def run_check(context: Context, path: str) -> None:
@@ -32,30 +50,76 @@ def check_solution(context: Context, path: str) -> None:
     graphs = context.load(context.case.graph, "instances")
     if len(graphs) != 1:
         raise CaseError(f"--check: needs one graph, the case names {len(graphs)}; set graph.path=FILE")
-    whole = whole_graph(context, graphs[0])
+    _valued(context, graphs[0], path, "--check")
+
+
+def value_given(context: Context, loaded: Loaded, certificate: str | bytes) -> Valued:
+    """What a caller's solution, `loaded.start`, is worth.
+
+    certificate   what proves a bound, a file or its content; empty: one is looked for
+    Raises GraphError where the solution is infeasible, or the certificate proves nothing. Ranks: all call
+    """
+    return _valued(context, loaded, "answer", "check", certificate)
+
+
+def _valued(
+    context: Context, loaded: Loaded, path: str, caller: str, certificate: str | bytes = b""
+) -> Valued:
+    """Check and value the solution of a file, or that of `loaded.start`, and bound it. Ranks: all call."""
+    whole = whole_graph(context, loaded)
     if whole is None:
-        raise CaseError("--check: the graph is too large for one rank; raise memory.whole_graph_mb")
+        raise CaseError(f"{caller}: the graph is too large for one rank; raise memory.whole_graph_mb")
     problem = make_problem(context.case.problem.name)
-    toolbox = make_toolbox(context, problem, graphs[0], whole)
+    toolbox = make_toolbox(context, problem, loaded, whole)
     with raise_together(context.group, "checking the solution"):
-        solution = problem.read(path, whole.held_ids())
-        if (fault := toolbox.fault(solution)) is not None:
+        ids = whole.held_ids()
+        if loaded.start is None:
+            solution = problem.read(path, ids)
+        else:
+            solution = given_solution(context.case, problem, loaded, ids, path)
+        if (fault := _fault(toolbox, loaded, ids, solution)) is not None:
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)
     context.log.info(
         "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value)
     )
-    if context.case.search.bounds:
-        toolbox.reduce(partial(context.keeper.at, 0))
-        found = bound_of(context, toolbox, value, context.case.search.bound_seconds)
-        if found.value is not None:
-            method = found.method + (", verified" if found.verified else "")
-            _say_bound(context, toolbox, value, found.value, method)
-
-
-def _say_bound(context: Context, toolbox: Toolbox, value: int, bound: int, method: str) -> None:
-    """How far from optimal the solution can be."""
+    bound, method, verified = _bound(context, toolbox, value, certificate)
     shown, gap = bound_and_gap(toolbox, value, bound)
+    if bound is not None:
+        _say_bound(context, toolbox, shown, gap, method + (", verified" if verified else ""))
+    return Valued(in_unit(toolbox, value), shown, method or None, verified, gap)
+
+
+def _fault(toolbox: Toolbox, loaded: Loaded, ids: np.ndarray, solution: np.ndarray) -> str | None:
+    """What is wrong with a solution, its nodes called as their owner does; None: nothing."""
+    fault, labels = toolbox.fault(solution), loaded.labels
+    if fault is None or labels is None:
+        return fault
+    called = [str(labels[i] if i < len(labels) else i).encode() for i in ids.tolist()]
+    toolbox.graph = replace(toolbox.graph, ids=name_array(called))
+    return toolbox.fault(solution)
+
+
+def _bound(
+    context: Context, toolbox: Toolbox, value: int, certificate: str | bytes
+) -> tuple[int | None, str, bool]:
+    """A bound (None: there is none), how it was found, and whether it was proved again. Ranks: all call."""
+    group, search = context.group, context.case.search
+    if certificate:
+        found = np.zeros(1, dtype=np.int64)
+        with raise_together(group, "proving the bound"):
+            if group.rank == 0:
+                found[0] = proved_by(certificate, toolbox)
+        return int(group.broadcast(found)[0]), BY_CERTIFICATE, True
+    if not search.bounds:
+        return None, "", False
+    toolbox.reduce(partial(context.keeper.at, 0))
+    bounds = bound_of(context, toolbox, value, search.bound_seconds)
+    return bounds.value, bounds.method, bounds.verified
+
+
+def _say_bound(context: Context, toolbox: Toolbox, shown: float, gap: float, method: str) -> None:
+    """How far from optimal the solution can be."""
     word = "optimal: " if not gap else f"at most {100 * gap:.2f} % from optimal: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
     context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, shown, method)

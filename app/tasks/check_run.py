@@ -110,7 +110,7 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     side = "at least" if least else "at most"
     if not certificate.is_file():
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
-    shown, gap = bound_and_gap(toolbox, value, _proved(str(certificate), toolbox))
+    shown, gap = bound_and_gap(toolbox, value, proved_by(str(certificate), toolbox))
     line += f"; {side} {shown} is proved, " + ("optimal" if not gap else f"gap {100 * gap:.2f} %")
     if shown >= entry["bound"] if least else shown <= entry["bound"]:
         return _Checked(line, True)
@@ -131,16 +131,25 @@ def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: 
     return value
 
 
-def _proved(path: str, toolbox: Toolbox) -> int:
-    """The bound that a certificate proves. Raises GraphError."""
+def proved_by(certificate: str | bytes, toolbox: Toolbox) -> int:
+    """The bound that a certificate proves, of the instance; a file or its content. Raises GraphError."""
+    name = certificate if isinstance(certificate, str) else "certificate"
     try:
-        if os.path.getsize(path) > LARGEST:
-            raise BadCertificate(f"more than {LARGEST >> 30} GB")
-        bound = toolbox.prove(from_bytes(Path(path).read_bytes()))
+        bound = toolbox.prove(from_bytes(_content(certificate)))
         if abs(bound) > FARTHEST:
             raise BadCertificate("a bound beyond 63 bits")
         return bound
     except LockstepError as error:
-        raise GraphError(f"{path}: {shorten(printable(str(error)), LONGEST)}") from None
+        raise GraphError(f"{name}: {shorten(printable(str(error)), LONGEST)}") from None
+    except OSError as error:
+        raise GraphError(f"{name}: cannot be read: {error.strerror or error}") from None
     except Exception as error:  # arrays that fit neither each other nor the graph, or memory
-        raise GraphError(f"{path}: not about this graph, or damaged ({type(error).__name__})") from None
+        raise GraphError(f"{name}: not about this graph, or damaged ({type(error).__name__})") from None
+
+
+def _content(certificate: str | bytes) -> bytes:
+    """The bytes of a file, or those given. Raises BadCertificate, OSError."""
+    size = os.path.getsize(certificate) if isinstance(certificate, str) else len(certificate)
+    if size > LARGEST:
+        raise BadCertificate(f"more than {LARGEST >> 30} GB")
+    return Path(certificate).read_bytes() if isinstance(certificate, str) else certificate

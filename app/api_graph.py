@@ -1,0 +1,140 @@
+"""A graph that a caller of the Python interface hands in, on row partitions, and nodes of it by their ids."""
+
+import os
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.api_given import check_given, digest_of_arrays, digests_of_stream
+from app.case.search import STARTS
+from app.comm.guard import raise_together
+from app.errors import CaseError, GraphError
+from app.graphs.formats.memory import stream_of_object, weights_of_nodes
+from app.graphs.formats.source import shown
+from app.graphs.ids import ids_of_names, named
+from app.graphs.nodes.memory import numbers_of
+from app.graphs.tour_tables import stream_of_tour
+from app.partition.load import (
+    Loaded,
+    cut_of_terms,
+    is_quadratic,
+    load_stream,
+    ordered,
+    read_paths,
+    weighted,
+)
+from app.problems.table import WEIGHED, counted_by, make_problem
+from app.results import Solution
+from app.tasks.context import Context
+from app.text import is_whole
+
+
+def loaded_graph(
+    context: Context, graph: Any, node_weights: Any = None, counts: str = ""
+) -> tuple[Loaded, list[Any] | None]:
+    """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
+    nodes by their own numbers; what is lost of it is a Python warning.
+
+    counts   the weights that count: see stream_of_object
+    Ranks    all call
+    """
+    group, case = context.group, context.case
+    source, labels, found = None, None, {}
+    counts = WEIGHED[case.problem.name] if is_quadratic(case) else counts
+    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
+    graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
+    with raise_together(group, "reading the graph"):
+        if isinstance(graph, str):
+            found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
+        elif case.problem.name == "tsp":
+            source, labels = stream_of_tour(graph)
+        else:
+            source, labels = stream_of_object(graph, counts=counts)
+        if node_weights is not None:
+            if source is None or source.nodes is None or isinstance(graph, str):
+                right = "of a file graph.node_weights of the settings would be right"
+                raise GraphError(f"node_weights: only of graphs in memory; {right}")
+            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
+        if case.graph.node_weights and not isinstance(graph, str):
+            raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+        if group.size > 1 and not isinstance(graph, str):
+            found = {"graph": "in memory", **digests_of_stream(source, labels)}
+        source = None if source is None else cut_of_terms(source, case)
+    check_given(group, found)
+    if isinstance(graph, str):
+        item = read_paths(group, case.graph, [graph], case)
+    else:
+        item = load_stream(group, source, case.graph, case)
+    item = weighted(group, item, case.graph, case)
+    for text in item.warnings:
+        warnings.warn(text, stacklevel=4)
+    return ordered(group, item, case.graph.order, case), labels
+
+
+def refuse_node_weights(name: str, node_weights: Any) -> None:
+    """Refuse weights of nodes where the problem of that name counts others. Raises CaseError."""
+    if node_weights is not None and WEIGHED.get(name, "") != "nodes":
+        right = "mvc, mis, mds or clique would be right"
+        raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
+
+
+def with_fixed(
+    context: Context, loaded: Loaded, labels: list[Any] | None, inside: Any, outside: Any
+) -> Loaded:
+    """The graph with the nodes that a caller fixes. Ranks: all call."""
+    search, found = context.case.search, []
+    with raise_together(context.group, "reading the fixed nodes"):
+        for name, nodes in (("inside", inside), ("outside", outside)):
+            if nodes is not None and getattr(search, name):
+                raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
+            texts = named(loaded.graph.ids)
+            found.append(None if nodes is None else _ids_of(nodes, labels, name, texts))
+        both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
+        for node in both[:1]:
+            shown_node = labels[node] if labels is not None else node.decode() if texts else node
+            raise GraphError(
+                f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
+            )
+    sets = [None if each is None else np.unique(each) for each in found]  # in any order
+    check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
+    return replace(loaded, inside=found[0], outside=found[1], labels=labels)
+
+
+def with_start(
+    context: Context, loaded: Loaded, labels: list[Any] | None, start: Any, called: str = "start"
+) -> Loaded:
+    """The graph with a solution that a caller begins with, or wants checked. Ranks: all call."""
+    found, ordered_too = None, make_problem(context.case.problem.name).dynamics == "tour"
+    with raise_together(context.group, "reading the solution to start from"):
+        if start is not None and context.case.search.start not in STARTS:
+            raise CaseError(f"{called}: given here and in search.start; one of them would be right")
+        if start is not None:
+            nodes = start.nodes if isinstance(start, Solution) else start
+            if ordered_too and isinstance(nodes, set | frozenset):
+                raise GraphError(
+                    f"{called}: found a set, which has no order; a list of cities would be right"
+                )
+            found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
+    same = found if found is None or ordered_too else np.unique(found)  # in any order
+    check_given(context.group, {called: digest_of_arrays(same)})
+    return replace(loaded, start=found)
+
+
+def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
+    """[k] the ids of nodes that a caller names: int64, or those of names. Raises GraphError."""
+    right = "a list of nodes would be right"
+    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
+        raise GraphError(f"{name}: found {nodes!r}; {right}")
+    nodes = list(nodes)
+    if labels is not None:
+        flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
+        if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1
+            raise GraphError(f"{name}: found {flags[0]}; {right}")
+        return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+    if texts:
+        return ids_of_names(nodes, name)
+    if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
+        raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
+    return np.array(nodes, dtype=np.int64)
