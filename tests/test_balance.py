@@ -21,7 +21,7 @@ from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn import work_clock
-from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
+from app.gnn.balanced import Balanced, cut_by, layer_kinds, layer_widths, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.training import fit
 from app.gnn.work_clock import WorkClock
@@ -387,11 +387,11 @@ def node_data(graph, rows, group, kind):
     )  # fmt: skip
 
 
-def trained(group, kind, moves, epochs=5, model="gcn", budget=None):
+def trained(group, kind, moves, epochs=5, model="gcn", budget=None, **keys):
     """Digest of weights and losses after some epochs, the classifier, its hook. Ranks: all call."""
     graph, rows = skewed(group, 520, 4, 6)
     data = node_data(graph, rows, group, kind)
-    case = GnnCase(model=model, hidden=8, epochs=epochs, evaluate_every=2)
+    case = GnnCase(**{"model": model, "hidden": 8, "epochs": epochs, "evaluate_every": 2, **keys})
     block = RowBlock(group, graph, rows, width=8)
     classifier = Classifier(group, case, block, data, 5, budget=budget)
     hook = moves(classifier)
@@ -448,27 +448,50 @@ def test_training_that_follows_its_measurements_keeps_its_bits(group, solo, monk
     assert np.array_equal(balance.rows.cuts, classifier.block.rows.cuts)
 
 
-@pytest.mark.parametrize(("model", "kind", "kinds"), [
-    ("gcn", "dense", ("gcn product", "gcn weights")), ("gin", "sparse", ("gin weights", "gin weights")),
-    ("gat", "dense", ("gat", "gat")),
+@pytest.mark.parametrize(("model", "kind", "kinds", "widths"), [
+    ("gcn", "dense", ("gcn product", "gcn weights"), (6, 4)),
+    ("gin", "sparse", ("gin weights", "gin weights"), (8, 4)), ("gat", "dense", ("gat", "gat"), (8, 4)),
 ])  # fmt: skip
-def test_a_classifier_is_cut_by_a_model_of_its_layers(group, solo, model, kind, kinds):
+def test_a_classifier_is_cut_by_a_model_of_its_layers(group, solo, model, kind, kinds, widths):
     def cut(classifier):
         block, line = classifier.block, features_module.line_of(classifier.device)
-        assert layer_kinds(classifier) == kinds
-        features = block_features(group, graph_of(block), block.rows, [6, 4], line)
-        learned = CostModel((6, 4), line, kinds=kinds)
+        assert (layer_kinds(classifier), layer_widths(classifier)) == (kinds, widths)
+        features = block_features(group, graph_of(block), block.rows, list(widths), line)
+        learned = CostModel(widths, line, kinds=kinds)
         learned.update(features.blocks, 1e-6 * features.blocks[:, :, :2].sum(axis=2))
         assert unlike(classifier, learned) == ""
         cut_by(classifier, learned)
         wanted = best_cuts(learned.block_seconds(features), group.size)
         assert np.array_equal(classifier.block.rows.cuts, wanted)
         learned.kinds = ("sage weights", kinds[1])
-        assert "learned for layers sage weights 6" in unlike(classifier, learned)
+        assert f"learned for layers sage weights {widths[0]}" in unlike(classifier, learned)
         return stay(classifier)
 
     found = trained(group, kind, cut, 3, model)[0]
     assert found == trained(solo, kind, stay, 3, model)[0]
+
+
+def test_the_widths_of_a_product_are_those_that_it_reads(group):
+    """Dense features that are multiplied first, though the result is narrower."""
+    wide = trained(group, "dense", stay, 1, first_product="live", hidden=4)[1]
+    assert (layer_kinds(wide)[0], layer_widths(wide)) == ("gcn product", (6, 4))
+
+
+def test_a_resumed_training_learns_from_its_own_epochs_alone(group, monkeypatch):
+    """The clock of a new process begins where it goes on, not at the last look of the process before."""
+    first = trained(group, "dense", lambda each: Balanced(each).after_epoch, 13)[2].__self__
+    seen = []
+
+    def resumed(classifier):
+        balanced = Balanced(classifier)
+        balanced.restore(first.state())
+        clock = iter(np.ones(20))
+        monkeypatch.setattr(classifier.engine.clock, "take", lambda: next(clock) * np.ones(2))
+        monkeypatch.setattr(balanced.balance, "observe", lambda seconds, left: seen.append(seconds[0]))
+        return lambda epoch: balanced.after_epoch(13 + epoch)
+
+    trained(group, "dense", resumed, 17)
+    assert seen == [pytest.approx(1 / 7), pytest.approx(1 / 10)]  # looks after epochs 20 and 30
 
 
 def test_rows_move_under_a_limit_of_memory(group, solo, monkeypatch):

@@ -17,8 +17,9 @@ FIRST_EPOCHS = 10  # all of which are looked at; afterwards one look sums up as 
 
 
 def layer_widths(classifier: Classifier) -> tuple[int, ...]:
-    """By layer the numbers of a neighbour that its sparse product reads: the narrower of its sides."""
-    return tuple(min(each.f_in, each.f_out) for each in classifier.model.blocks)
+    """By layer the numbers of a neighbour that its sparse product reads."""
+    first, *others = classifier.model.blocks
+    return (first.reads(classifier.features), *(each.reads(None) for each in others))
 
 
 def layer_kinds(classifier: Classifier) -> tuple[str, ...]:
@@ -60,11 +61,12 @@ class Balanced:
         self.classifier = classifier
         self.balance = Balance(group, block.rows, features, row_bytes, model=model)
         self.moves: list[int] = []
-        self._since = 0
+        self._since = self._epoch = 0  # of the last look, and the last one
         classifier.engine.clock = WorkClock(group, len(widths))
 
     def after_epoch(self, epoch: int) -> None:
         """Learn from the epochs since the last look; perhaps move rows. Ranks: all call."""
+        self._epoch = epoch
         if epoch > FIRST_EPOCHS and epoch % FIRST_EPOCHS:
             return
         seconds = self.classifier.engine.clock.take() / (epoch - self._since)
@@ -77,7 +79,7 @@ class Balanced:
     def state(self) -> State:
         """What was learned of the time that rows take; only rank 0's counts. Ranks: all call."""
         state = self.balance.state()
-        state.values |= {"moves": self.moves, "since": self._since}
+        state.values |= {"moves": self.moves, "since": self._epoch}  # where a resumed run's clock begins
         return state
 
     def restore(self, state: State) -> None:

@@ -53,6 +53,16 @@ class Block:
         order = getattr(self.convolution, "order", None)
         return f"{self.spec.kind} {order(features)}" if order else self.spec.kind
 
+    def reads(self, features: Features | None) -> int:
+        """Numbers of a neighbour that the sparse product of an epoch reads.
+
+        features   as of `work`; a product of theirs that is kept counts by the narrower side
+        """
+        order = getattr(self.convolution, "order", None)
+        first = order(features) if order else "weights"
+        made = getattr(self.convolution, "makes", self.f_out)
+        return {"product": self.f_in, "weights": made}.get(first, min(self.f_in, made))
+
     def shapes(self) -> Shapes:
         """Parameters by name; those that meet the features first."""
         shapes = self.convolution.shapes()

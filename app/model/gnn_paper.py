@@ -76,7 +76,7 @@ def paper_rows(
     for each in sets:
         for count in ranks:
             live, kept = (
-                training_of(device, case, each, count, exchange, first) for first in ("live", "cached")
+                training_of(device, case, each, count, exchange, first) for first in ("mg_gcn", "cached")
             )
             yield _row(each, live, kept, {name: rates(count) for name, rates in machines.items()})
 

@@ -142,14 +142,30 @@ def fit_turns(
     """
     need = _bytes_by_relation(graph, hidden)
     for turns in range(1, graph.relations + 1):
-        part_of = GROUPINGS[grouping](graph.edge_counts(), groups * turns)
-        largest = int(np.bincount(part_of, weights=need).max())
-        if resident + largest <= limit:
+        if resident + _largest_part(graph, grouping, groups * turns, need) <= limit:
             return turns
     least = -(-(resident + int(need.max())) // 1_000_000)
     raise CaseError(
         f"memory.fast_mb: {limit / 1e6:g} is too small for one relation at a time; {least} would do"
     )
+
+
+def refuse_turns(
+    graph: RelationalGraph, grouping: str, groups: int, turns: int, limit: int, hidden: int, resident: int
+) -> None:
+    """Raise CaseError where one of so many parts is too large; limit and resident: see fit_turns."""
+    needed = resident + _largest_part(graph, grouping, groups * turns, _bytes_by_relation(graph, hidden))
+    if needed > limit:
+        raise CaseError(
+            f"memory.fast_mb: {limit / 1e6:g} is too small for rgcn.parts = {turns};"
+            f" {-(-needed // 1_000_000)} would do, or rgcn.parts = 0, as many as it takes"
+        )
+
+
+def _largest_part(graph: RelationalGraph, grouping: str, parts: int, need: np.ndarray) -> int:
+    """Bytes of the largest of so many parts; need: [relations] of each relation."""
+    part_of = GROUPINGS[grouping](graph.edge_counts(), parts)
+    return int(np.bincount(part_of, weights=need).max(initial=0))
 
 
 def _bytes_by_relation(graph: RelationalGraph, hidden: int) -> np.ndarray:

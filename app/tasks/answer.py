@@ -23,6 +23,8 @@ from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
 from app.toolbox import Instance, Toolbox
 
+WEAK = 0.1  # gap from which on a bound is called weak
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -158,6 +160,7 @@ def answer_whole(
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(case))
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
+    entry["bound_is_weak"] = is_weak(entry)
     return Solved(
         entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric,
         answer.certificate,
@@ -203,6 +206,15 @@ def bound_and_gap(toolbox: Toolbox, best: int, bound: int | None) -> tuple[float
     return round(whole * step, decimals or None), relative_gap(best, bound)
 
 
+def is_weak(entry: dict[str, Any]) -> bool:
+    """Whether the bound of an entry of result.json is far from all values that are known, not from the answer
+    alone."""
+    if entry["bound"] is None:
+        return False
+    best = (min if entry["sense"] == "minimise" else max)(entry["objective"], *entry["baselines"].values())
+    return relative_gap(best, entry["bound"]) > WEAK
+
+
 def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
     """The instance's entry of result.json, without baselines."""
     bound, gap = bound_and_gap(toolbox, answer.value, answer.bound)
@@ -210,7 +222,7 @@ def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
         "name": graph.name, "nodes": graph.n, "edges": graph.edges,
         "objective": in_unit(toolbox, answer.value), "sense": toolbox.sense,
         "bound": bound, "bound_method": answer.method or None,
-        "gap": None if gap is None else round(gap, 6), "bound_is_weak": gap is not None and gap > 0.1,
+        "gap": None if gap is None else round(gap, 6), "bound_is_weak": False,
         "bound_verified": answer.verified, "optimal": gap == 0, "feasible": True,
         "source": answer.source, "learned": in_unit(toolbox, answer.learned),
         "greedy": in_unit(toolbox, answer.quick), "policy_evaluations": answer.evaluations,

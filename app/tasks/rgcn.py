@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from app.comm.guard import digest, raise_together
+from app.errors import CaseError
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
@@ -64,6 +65,9 @@ def classify_relations(
 ) -> Relational:
     """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
+    if inputs is not None and (case.rgcn.parts > 1 or case.memory.fast_mb):
+        key = "rgcn.parts" if case.rgcn.parts > 1 else "memory.fast_mb"
+        raise CaseError(f"{key}: is of weights for each node, and there are features; leave it out")
     with log.phase("set up"), raise_together(group, "reading weights"):
         saved, unknown = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None, 0
         rgcn, least = case.rgcn, case.rgcn.min_edges

@@ -24,7 +24,7 @@ from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_t
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.sparse.rowblock import RowBlock
-from app.tasks.answer import Solved, bound_and_gap, in_unit, make_toolbox
+from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
@@ -330,10 +330,11 @@ def _compare(
             shown, gap = bound_and_gap(toolbox, value, found.value)
             entry.update(
                 bound=shown, bound_method=found.method, gap=round(gap, 6), optimal=gap == 0,
-                bound_is_weak=gap > 0.1, bound_verified=found.verified,
+                bound_verified=found.verified,
             )  # fmt: skip
     if context.case.search.baselines:
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
+    entry["bound_is_weak"] = is_weak(entry)
     return certificate

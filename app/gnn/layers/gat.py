@@ -49,7 +49,7 @@ class GAT:
             raise CaseError(f"gnn: {name}: {spec.heads} heads; at most {MOST_HEADS} would be right")
         if f_out % spec.heads and not self.averages:
             raise CaseError(f"gnn: {name}: {spec.heads} heads do not share {f_out} columns equally")
-        self.width = f_out * (spec.heads if self.averages else 1)
+        self.width = self.makes = f_out * (spec.heads if self.averages else 1)
         self.W, self.a1, self.a2 = (f"{name}.{part}" for part in ("W", "a1", "a2"))
         self.meets_input = (self.W,)
         self._kept: tuple[Rows, ...] = ()

@@ -36,7 +36,7 @@ class GIN:
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
-        self.hidden = settings.hidden or f_out
+        self.hidden = self.makes = settings.hidden or f_out
         self.W1, self.W2, self.b1, self.eps = (f"{name}.{n}" for n in ("W1", "W2", "hidden_bias", "eps"))
         self.meets_input = (self.W1,)
         self._kept: tuple[Rows, ...] = ()

@@ -107,7 +107,9 @@ class Convolution(Protocol):
     leaves        keys of [gnn] that the layer does not read, of heads, normalisation, own_loops,
                   first_product and edge_weights; a case that sets one that no layer reads is refused. ()
                   where it is missing
-    order         what `product_order` says for an input, of which a cost model takes note; may be missing
+    order         what `product_order` says for an input, of which a cost model takes note; where it is
+                  missing, weights come first
+    makes         columns of what weights that come first make; where it is missing, those of Z
     Where the input is `Features`, no gradient by it is made.
     """
 

@@ -27,7 +27,7 @@ from app.graphs.triples.data import NodeLabels
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
-from app.partition.relations import Placement, fit_turns, place
+from app.partition.relations import Placement, fit_turns, place, refuse_turns
 from app.watchdog import beat
 
 Array = Any
@@ -262,9 +262,12 @@ def choose_placement(
     groups = grid_groups(ranks, case)
     turns = case.parts or 1
     used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
-    if fast_bytes and not case.parts and inputs is None:
+    if fast_bytes and inputs is None:
         resident = _resident_bytes(graph, labels, case)
-        turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
+        if case.parts:
+            refuse_turns(used, case.grouping, groups, turns, fast_bytes, case.hidden, resident)
+        else:
+            turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
     return place(used, ranks, groups, case.grouping, turns)
 
 

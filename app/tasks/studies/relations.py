@@ -108,20 +108,16 @@ def _measured(
 def _epochs(
     group: Group, graph: RelationalGraph, labels: NodeLabels, case: Any, seed: int
 ) -> tuple[dict[str, float], str]:
-    """Seconds of the fastest epoch, and the digest of what was learned. Ranks: all call."""
-    clock, marks = WorkClock(group, 1), []
+    """The least seconds of an epoch and of each direction, the digest of the weights. Ranks: all call."""
+    clock, nets, marks = WorkClock(group, 1), [], []
 
     def record(_: dict[str, float]) -> None:
-        marks.append((clock.now(), time.perf_counter()))
+        kinds = nets[0].clock.seconds
+        ways = [sum(s for kind, s in kinds.items() if kind.endswith(way)) for way in ("forward", "backward")]
+        marks.append((clock.now(), *ways, time.perf_counter()))
 
-    found = train_rgcn(group, graph, labels, case, seed, record=record)
-    work, wall = np.diff(np.array(marks), axis=0).min(axis=0)
-    kinds = found.net.clock.seconds
-    forward, backward = (
-        sum(s for kind, s in kinds.items() if kind.endswith(way)) / case.epochs
-        for way in ("forward", "backward")
-    )
-    microseconds = np.array([round(1e6 * each) for each in (work, forward, backward, wall)])
+    found = train_rgcn(group, graph, labels, case, seed, record=record, begin=nets.append)
+    microseconds = np.rint(1e6 * np.diff(np.array(marks), axis=0).min(axis=0)).astype(np.int64)
     slowest = group.gather_integers(microseconds).max(axis=0) / 1e6
     names = ("work_s", "forward_s", "backward_s", "wall_s")
     bits = digest({"predictions": found.predictions, **found.net.whole_weights(group)})
