@@ -14,8 +14,9 @@ from typing import Any
 
 from msgspec import convert, structs, to_builtins
 
-from app.case.check import conflicts, mistakes, where
+from app.case.check import mistakes, where
 from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
+from app.case.conflicts import conflicts
 from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, GraphCase
 from app.case.places import DEEPEST, Places, dotted, key_places
 from app.case.search import STARTS
