@@ -29,6 +29,7 @@ from app.gnn.stopwatch import Took
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples
 from app.graphs.triples.relational import RelationalGraph, relational_graph
 from app.partition.relations import Placement, place
+from app.partition.rows import RowPartition
 from app.rng import stream
 from app.watchdog import beat
 
@@ -50,21 +51,22 @@ class Split:
 class LinkFit:
     """What training leaves: networks, and how held-out triples rank, beside two baselines.
 
-    best_epoch   whose weights these are
-    seconds      of training and ranking, of all parts of the run
     relations    [R, d] of the relations, and embeddings [n, d] of the nodes: what scores are made of
     test         [k, 3] the held-out triples     ranks [k, 2] the learned ranks of their objects and subjects
+    best_epoch   whose weights these are
+    scores       of the learned ranks and of both baselines
+    seconds      of training and ranking, of all parts of the run
     """
 
     net: RGCN
     relations: np.ndarray
-    embeddings: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
-    test: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
-    ranks: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
-    best_epoch: int = 0
-    records: list[dict[str, float]] = field(default_factory=list)
-    scores: dict[str, dict[str, float]] = field(default_factory=dict)
-    seconds: float = 0.0
+    embeddings: np.ndarray
+    test: np.ndarray
+    ranks: np.ndarray
+    best_epoch: int
+    records: list[dict[str, float]]
+    scores: dict[str, dict[str, float]]
+    seconds: float
 
 
 def split_triples(triples: Triples, share: float, seed: int, validation: float = 0.0) -> Split:
@@ -216,70 +218,115 @@ def train_links(
     net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
     decoder = DistMult(group, split, triples.relations, case.dimension, seed)
     begin(net, decoder.D, graph)
-    steps = Steps(group, case, net)
-    device = group.device
-    relation_step = make_optimiser(case, decoder.D.size, device.xp, kernel=device.adam)
-    counts = placement.rows.row_counts()
-    lo, hi = placement.rows.range_of(group.rank)
-    found, best = LinkFit(net, np.zeros(0)), Best()
-    run = _Run(group, net, decoder, steps, relation_step, best, found.records, took)
+    relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
+    run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
         made = run.restore(earlier)
     for epoch in range(made + 1, case.epochs + 1):
         beat()
         keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
-        E_own = net.forward()
-        E = group.gather_rows(E_own[: hi - lo], counts)
-        wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
-        loss, dD, dE = decoder.gradients(E, wrong, split.train, lo, hi)
-        dE_own = group.device.zeros(E_own.shape)
-        dE_own[: hi - lo] = dE
-        for gradient in net.gradients(dE_own):
-            steps.take(gradient)
-        relation_step.update(decoder.D.reshape(-1), dD.reshape(-1))
+        loss = run.step(split.train, draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives))
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            replicas = {**net.replicated(), "links/D": group.device.get(decoder.D)}
-            check_replicas(group, replicas, f"the weights after epoch {epoch}")
+            check_replicas(group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
-            row = {"epoch": epoch, "loss": loss}
-            if len(split.valid):
-                E = group.gather_rows(net.forward()[: hi - lo], counts)
-                row["val_score"] = summary(rank_learned(group, E, decoder.D, split, split.valid))["mrr"]
-            best.observe(epoch, row.get("val_score", float(epoch)), {**net.arrays(), "links/D": decoder.D})
-            found.records.append(row)
-            record(row)
-    best.restore({**net.arrays(), "links/D": decoder.D})
-    found.best_epoch = best.epoch
-    E = group.gather_rows(net.forward()[: hi - lo], counts)
-    found.relations = np.array(group.device.get(decoder.D))
-    found.embeddings = np.array(group.device.get(E))
-    largest = float(abs(found.embeddings).max(initial=0) + abs(found.relations).max(initial=0))
+            record(run.evaluate(split, epoch, loss))
+    run.best.restore(run.arrays())
+    return _rank_held_out(run, triples, split, case)
+
+
+def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase) -> LinkFit:
+    """What training leaves, with the held-out triples ranked by the weights at hand. Ranks: all call."""
+    group, D, E = run.group, run.decoder.D, run.embeddings()
+    relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
+    largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))
     refuse_infinite(largest, case.epochs, case.learning_rate, "the largest embedding")
-    ranks = rank_learned(group, E, decoder.D, split, split.test)
-    found.test, found.ranks = split.test, ranks.reshape(2, -1).T
-    found.scores = {
+    ranks = rank_learned(group, E, D, split, split.test)
+    scores = {
         "learned": summary(ranks),
         "most_frequent": summary(rank_frequent(group, triples, split, split.test)),
         "random": random_summary(triples.nodes),
     }
-    found.seconds = run.took()
-    return found
+    by_triple = ranks.reshape(2, -1).T
+    return LinkFit(
+        run.net, relations, embeddings, split.test, by_triple, run.best.epoch, run.records, scores, run.took()
+    )
+
+
+class Best:
+    """Copies of arrays at the evaluation with the largest score, the first of equal ones."""
+
+    def __init__(self) -> None:
+        self.epoch, self.score, self.kept = 0, -np.inf, {}
+
+    def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
+        """Keep the arrays if they are the best so far."""
+        if score > self.score:
+            self.epoch, self.score = epoch, score
+            self.kept = {name: array.copy() for name, array in arrays.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Make the arrays what the best ones were."""
+        for name, kept in self.kept.items():
+            arrays[name][...] = kept
 
 
 @dataclass
 class _Run:
-    """What a checkpoint of a training holds: networks, optimisers, the best so far, records, seconds."""
+    """A training under way: networks, optimisers, the best so far, records, seconds; a checkpoint holds them.
+
+    rows   who owns which nodes
+    """
 
     group: Group
     net: RGCN
     decoder: DistMult
+    rows: RowPartition
     steps: Steps
     relation_step: Any
-    best: "Best"
-    records: list[dict[str, float]]
     took: Took
+    best: Best = field(default_factory=Best)
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    def embeddings(self) -> Array:
+        """[n, d] of all nodes. Ranks: all call."""
+        return self._everywhere(self.net.forward())
+
+    def _everywhere(self, E_own: Array) -> Array:
+        """Own rows of the embeddings, without padding, to all ranks. Ranks: all call."""
+        lo, hi = self.rows.range_of(self.group.rank)
+        return self.group.gather_rows(E_own[: hi - lo], self.rows.row_counts())
+
+    def step(self, train: np.ndarray, wrong: np.ndarray) -> float:
+        """The loss on right triples and wrong ones, and a step of all weights. Ranks: all call."""
+        lo, hi = self.rows.range_of(self.group.rank)
+        E_own = self.net.forward()
+        loss, dD, dE = self.decoder.gradients(self._everywhere(E_own), wrong, train, lo, hi)
+        dE_own = self.group.device.zeros(E_own.shape)
+        dE_own[: hi - lo] = dE
+        for gradient in self.net.gradients(dE_own):
+            self.steps.take(gradient)
+        self.relation_step.update(self.decoder.D.reshape(-1), dD.reshape(-1))
+        return loss
+
+    def evaluate(self, split: Split, epoch: int, loss: float) -> dict[str, float]:
+        """The record of an epoch; keeps the weights where they are the best so far. Ranks: all call."""
+        row = {"epoch": epoch, "loss": loss}
+        if len(split.valid):
+            ranks = rank_learned(self.group, self.embeddings(), self.decoder.D, split, split.valid)
+            row["val_score"] = summary(ranks)["mrr"]
+        self.best.observe(epoch, row.get("val_score", float(epoch)), self.arrays())
+        self.records.append(row)
+        return row
+
+    def arrays(self) -> dict[str, Array]:
+        """Weights of this rank by name, those of the relations too."""
+        return {**self.net.arrays(), "links/D": self.decoder.D}
+
+    def replicated(self) -> dict[str, np.ndarray]:
+        """Of these, on the host, what all ranks hold alike."""
+        return {**self.net.replicated(), "links/D": self.group.device.get(self.decoder.D)}
 
     def state(self, epochs: int) -> State:
         """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
@@ -307,24 +354,6 @@ class _Run:
             own["links/D"] = arrays["best_links/D"]
             self.best.kept = {name: device.put(each) for name, each in own.items()}
         return made
-
-
-class Best:
-    """Copies of arrays at the evaluation with the largest score, the first of equal ones."""
-
-    def __init__(self) -> None:
-        self.epoch, self.score, self.kept = 0, -np.inf, {}
-
-    def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
-        """Keep the arrays if they are the best so far."""
-        if score > self.score:
-            self.epoch, self.score = epoch, score
-            self.kept = {name: array.copy() for name, array in arrays.items()}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Make the arrays what the best ones were."""
-        for name, kept in self.kept.items():
-            arrays[name][...] = kept
 
 
 # ---- ranks ----------------------------------------------------------------------------------------------
