@@ -49,7 +49,7 @@ class QNetwork:
               value but never in a choice, so `local_scores` leaves it out and selecting needs no sum over
               nodes.
     Differs   the default pools the mean over alive nodes and gives the head the node features as well; the
-              case inputs/paper_*.toml restore the paper's form.
+              cases inputs/paper_*.toml restore the paper's form.
     """
 
     def __init__(self, policy: PolicyCase, problem: Problem) -> None:

@@ -112,7 +112,7 @@ class Rollout:
     """A finished rollout on one graph.
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, negative: not
-    solution_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
+    solution_own     [n_real] bool   the solution (a cover, an independent set) on this rank's rows
     evaluations      of the policy, one for each of its choices
     objective        of the whole graph; before_dropping: with redundant nodes
     counted          True: the objective is the number of nodes in the solution
@@ -166,8 +166,8 @@ def roll_out(
     stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
                when true the solution is what it is so far
     most       selections after which it stops likewise; 0: any number
-    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
+    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
