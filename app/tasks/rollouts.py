@@ -90,12 +90,12 @@ def policy_alone(
     """
     search = context.case.search
     small = [g for g in graphs if is_small(g)]
-    others = search.seconds or search.inside or search.outside or not search.baselines
-    if not small or others or problem.dynamics in ROLLOUTS:
+    compared = search.baselines and not (search.seconds or search.inside or search.outside)
+    if not small or not compared or problem.dynamics in ROLLOUTS:
         return {}
     with context.log.phase("policy"):
-        alike = with_shared_blocks(context.group, small, largest=largest)
-        blocks = [context.state_rows(loaded, problem) for loaded in alike]
+        mixable = with_shared_blocks(context.group, small, largest=largest)
+        blocks = [context.state_rows(loaded, problem) for loaded in mixable]
         envs = _solve_side_by_side(context, policy, blocks)
     rollouts = [
         _finish(context, finished_rollout(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
