@@ -23,6 +23,7 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.gnn.training import ended_early
 from app.graphs.ids import named, plain_ids
+from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.memory import (
     ClassNames,
     rows_of_nodes,
@@ -41,6 +42,7 @@ from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.tasks.check import value_given
 from app.tasks.classify import (
+    Classified,
     classify_nodes,
     gather_embeddings,
     gather_predictions,
@@ -306,44 +308,69 @@ def classify(
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
     loaded, names = loaded_graph(context, graph)
     names = names or _names_of_file(context, loaded)
-    n = loaded.graph.n
-    with raise_together(context.group, "reading the node data"):
-        values = context.case.gnn.goal == "values"
-        classes = ClassNames(None if values else labels, names, n)
-        sets = splits_of({"train": train, "val": val, "test": test}, names)
-        numbers = values_of_nodes(labels, names, n) if values else classes.numbers
-        table = table_of_arrays(
-            rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values, names=classes.names
-        )
-        found = {} if context.group.size == 1 else digests_of_table(table)
-    check_given(context.group, found | {"names of classes": digest_of_names(classes.names)})
-    data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
-    if context.case.graph.splits == "random" and not any(each is not None for each in (train, val, test)):
-        data = with_random_splits(context.group, data, loaded, context.case.seed)
+    data = _node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=3)
-    predicted = _by_node(loaded, gather_predictions(context, loaded, done.classifier))
-    if predicted.dtype.kind == "f":
-        predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
-    elif predicted.ndim == 1:
-        predicted = done.classifier.data.called(predicted)
+    predicted = _predicted(context, loaded, done)
+    if predicted.ndim == 1 and done.classifier.goal.kind != "values":
         _warn_of_one_class(predicted, done.classifier.data.classes)
-    asked, more = context.case.output, {}
+    losses = [row["loss"] for row in done.fit.records]
+    return Classification(
+        predicted, list(range(loaded.graph.n)) if names is None else names, done.scores, done.fit.epochs,
+        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
+        **_asked(context, loaded, done),
+    )  # fmt: skip
+
+
+def _node_data(
+    context: Context,
+    loaded: Loaded,
+    names: list[Any] | None,
+    features: Any,
+    labels: Any,
+    sets: dict[str, Any],
+) -> NodeData:
+    """What a caller's arrays say of the nodes, those of a rank. Ranks: all call.
+
+    names   of the nodes by their numbers, or None     sets   as `classify` takes them, by their names
+    """
+    group, n, values = context.group, loaded.graph.n, context.case.gnn.goal == "values"
+    with raise_together(group, "reading the node data"):
+        classes = ClassNames(None if values else labels, names, n)
+        splits = splits_of(sets, names)
+        numbers = values_of_nodes(labels, names, n) if values else classes.numbers
+        table = table_of_arrays(
+            rows_of_nodes(features, names, n), numbers, **splits, n=n, values=values, names=classes.names
+        )
+        found = {} if group.size == 1 else digests_of_table(table)
+    check_given(group, found | {"names of classes": digest_of_names(classes.names)})
+    data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    if context.case.graph.splits == "random" and not any(each is not None for each in sets.values()):
+        data = with_random_splits(group, data, loaded, context.case.seed)
+    return data
+
+
+def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
+    """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
+    rows = _by_node(loaded, gather_predictions(context, loaded, done.classifier))
+    if rows.dtype.kind == "f":
+        return rows[:, 0] if rows.shape[1] == 1 else rows
+    return done.classifier.data.called(rows) if rows.ndim == 1 else rows
+
+
+def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.ndarray]:
+    """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
+    asked, found = context.case.output, {}
     if asked.probabilities:
         each = _by_node(loaded, gather_probabilities(context, done.classifier))
         named = done.classifier.data.called(np.arange(each.shape[1]))
-        more |= {"probabilities": each, "classes": named}
+        found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
-        more["embeddings"] = _by_node(loaded, gather_embeddings(context, done.classifier))
-    losses = [row["loss"] for row in done.fit.records]
-    return Classification(
-        predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
-        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
-        **more,
-    )  # fmt: skip
+        found["embeddings"] = _by_node(loaded, gather_embeddings(context, done.classifier))
+    return found
 
 
 def _by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:

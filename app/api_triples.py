@@ -8,12 +8,15 @@ import numpy as np
 from mpi4py import MPI
 
 from app.api_given import check_given, digest_of_arrays, digest_of_names, digests_of_table
+from app.case.config import Case
 from app.case.file import merged
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
-from app.gnn.metrics import scores_among
+from app.gnn.metrics import Scores, scores_among
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.training import RelationalFit
+from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
@@ -69,39 +72,52 @@ def classify_relational(
     group, case = context.group, context.case
     with raise_together(group, "reading the triples"):
         named, own = _read(context, triples, nodes, relations, relation, labels is None)
-        sets = dict(zip(SETS, (train, val, test)))
-        if own is None:
-            classes = labels_of_arrays(labels, sets, named.nodes, named.triples.nodes)
-        elif any(each is not None for each in sets.values()):
-            raise CaseError("train, val, test: with the labels of a file its own sets count; leave them out")
-        else:
-            classes = Classes(own, np.array(own.class_names or np.arange(own.classes)))
-        inputs = open_features(case, named.triples)
-        if features is not None and inputs is not None:
-            raise CaseError("features: given here and in graph.features; one of them would be right")
-        if features is not None:
-            table = table_of_arrays(features)
-            table.check(named.triples.nodes, named.triples.name)
-            inputs = Features(table.features)
-            inputs.check()  # here, where an error of one rank reaches all
-        given = {} if features is None or group.size == 1 else digests_of_table(table)
+        classes = _classes_of(own, labels, dict(zip(SETS, (train, val, test))), named)
+        inputs, table = _inputs_of(features, case, named.triples)
+        given = {} if table is None or group.size == 1 else digests_of_table(table)
     check_same(group, _shape_of(inputs), "features", GraphError)
     check_given(group, given)
     named, classes = _shared(context, named, classes)
     done = classify_relations(context, named.triples, classes.labels, inputs)
     fit, known = done.fit, done.labels
     chosen, called = known.nodes, classes.called_as(known.class_names)
-    wanted = {name: np.searchsorted(chosen, rows) for name, (rows, _) in known.sets().items()}
-    scores = {
-        name: scores_among(fit.predictions[wanted[name]], right, known.classes)
-        for name, (_, right) in known.sets().items()
-    }
     likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
     return RelationalClassification(
-        called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], scores,
+        called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
         fit.case.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
         fit.records, saved_of(context, done), *likely,
     )  # fmt: skip
+
+
+def _classes_of(own: NodeLabels | None, labels: Any, sets: dict[str, Any], named: NamedTriples) -> Classes:
+    """The classes of nodes: those of the file, `own`, or the labels and sets of a caller."""
+    if own is None:
+        return labels_of_arrays(labels, sets, named.nodes, named.triples.nodes)
+    if any(each is not None for each in sets.values()):
+        raise CaseError("train, val, test: with the labels of a file its own sets count; leave them out")
+    return Classes(own, np.array(own.class_names or np.arange(own.classes)))
+
+
+def _inputs_of(features: Any, case: Case, triples: Triples) -> tuple[Features | None, NodeTable | None]:
+    """Features of the nodes, those of a caller or of graph.features; and the caller's as a table."""
+    inputs = open_features(case, triples)
+    if features is None:
+        return inputs, None
+    if inputs is not None:
+        raise CaseError("features: given here and in graph.features; one of them would be right")
+    table = table_of_arrays(features)
+    table.check(triples.nodes, triples.name)
+    inputs = Features(table.features)
+    inputs.check()  # here, where an error of one rank reaches all
+    return inputs, table
+
+
+def _scores(fit: RelationalFit, labels: NodeLabels) -> dict[str, Scores]:
+    """How good the predictions are, by set."""
+    return {
+        name: scores_among(fit.predictions[np.searchsorted(labels.nodes, rows)], right, labels.classes)
+        for name, (rows, right) in labels.sets().items()
+    }
 
 
 @with_few_threads

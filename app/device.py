@@ -414,9 +414,11 @@ def open_device(
 ) -> Any:  # fmt: skip
     """The device of this rank.
 
-    replays  a GPU may record repeated launches as a CUDA graph
-    wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
-    rank     of the ranks of this machine: they are dealt round-robin to its GPUs
+    wanted                  "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where
+                            there is none)
+    rank                    of the ranks of this machine: they are dealt round-robin to its GPUs
+    portable, reproducible, compiled   as run.portable, run.reproducible and run.kernels = "auto"
+    replays                 a GPU may record repeated launches as a CUDA graph
     """
     if wanted != "cpu":
         found = open_gpu(rank, reproducible)

@@ -16,6 +16,7 @@ Array = Any
 # A name, the same work on any device, its host operands, and where there is one the result in float64.
 Case = tuple[str, Callable[..., Any], list[np.ndarray], Callable[..., np.ndarray] | None]
 WIDTHS = (1, 16, 20, 64, 100, 256, 300)
+DROP = Dropout(key=0xABCDEF0123456789, share=0.4, first_row=1 << 33)
 DENSE = (16, 1), (40, 16), (24, 32), (33, 30), (40, 47), (128, 64), (70, 130), (256, 256), (602, 16)
 
 
@@ -212,18 +213,26 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
 
 def row_cases(rows: int) -> Iterator[Case]:
-    """Activations, losses, layer normalisation, Adam, choices."""
-    drop = Dropout(key=0xABCDEF0123456789, share=0.4, first_row=1 << 33)
-    labels = (np.arange(rows) % 9 - 1).astype(np.int32)
-    weight = np.where(np.arange(rows) % 5 == 0, 0, 0.01).astype(np.float32)
+    """Activations, losses, layer normalisation, Adam, attention, choices."""
+    for cases in (activation_cases, loss_cases, layer_cases, attention_cases, state_cases):
+        yield from cases(rows)
+
+
+def row_weights(rows: int) -> np.ndarray:
+    """[rows] float32, zero on a fifth of them."""
+    return np.where(np.arange(rows) % 5 == 0, 0, 0.01).astype(np.float32)
+
+
+def activation_cases(rows: int) -> Iterator[Case]:
+    """Activations with dropout, and copied columns."""
 
     def activate(device: Any, Z: Array, add: Array, bias: Array, scale: Array) -> Array:
-        device.activate(Z, scale, bias, add, True, drop)
-        device.deactivate(add, Z, scale, drop, True)
+        device.activate(Z, scale, bias, add, True, DROP)
+        device.deactivate(add, Z, scale, DROP, True)
         return add
 
     for m in (36, 37):
-        operands = [normal("Z", rows, m), normal("A", rows, m), normal("b", m), weight]
+        operands = [normal("Z", rows, m), normal("A", rows, m), normal("b", m), row_weights(rows)]
         yield f"activation and back, {m} columns", activate, operands, None
 
     def copy(device: Any, X: Array) -> Array:
@@ -233,6 +242,11 @@ def row_cases(rows: int) -> Iterator[Case]:
 
     yield "copied columns", copy, [normal("X", rows, 24)], None
 
+
+def loss_cases(rows: int) -> Iterator[Case]:
+    """The losses of all goals, each with its gradient."""
+    labels = (np.arange(rows) % 9 - 1).astype(np.int32)
+
     def losses(device: Any, Z: Array, labels: Array, weight: Array) -> tuple[Array, ...]:
         Y, best = Z.copy(), device.argmax_rows(Z)
         targets, X = (Z > 0.5).astype(np.float32), Z.copy()
@@ -240,7 +254,11 @@ def row_cases(rows: int) -> Iterator[Case]:
         return device.softmax_loss(Z, labels, weight), *each, Z, Y, X, best
 
     for c in (8, 60):
-        yield f"losses, {c} columns", losses, [normal("Z", rows, c), labels, weight], None
+        yield f"losses, {c} columns", losses, [normal("Z", rows, c), labels, row_weights(rows)], None
+
+
+def layer_cases(rows: int, m: int = 37) -> Iterator[Case]:
+    """Layer normalisation, Adam, dropped entries of sparse features; m columns."""
 
     def normalise(device: Any, Z: Array, D: Array, gamma: Array) -> tuple[Array, ...]:
         out, mean, inverse = device.normalise_rows(Z, gamma, gamma, 1e-5)
@@ -261,6 +279,21 @@ def row_cases(rows: int) -> Iterator[Case]:
         return flat
 
     yield "Adam", adam, [normal("w", rows), normal("g", rows)], None
+
+    def entries(device: Any, values: Array, X: Array, D: Array) -> tuple[Array, Array]:
+        places = (device.put(np.arange(rows) * step % (1 << 33)) for step in (7, 3))
+        return device.drop_entries(values, *places, DROP, values), device.row_dots(X, D)
+
+    yield (
+        "dropped entries, products of rows",
+        entries,
+        [normal("v", rows), normal("X", rows, m), normal("D", rows, m)],
+        None,
+    )
+
+
+def attention_cases(rows: int) -> Iterator[Case]:
+    """Attention of three heads, forward and backward."""
 
     def attention(device: Any, E: Array, L: Array, D: Array) -> tuple[Array, ...]:
         n, h, width = L.shape[0], L.shape[1], D.shape[1]
@@ -284,16 +317,9 @@ def row_cases(rows: int) -> Iterator[Case]:
         None,
     )
 
-    def entries(device: Any, values: Array, X: Array, D: Array) -> tuple[Array, Array]:
-        places = (device.put(np.arange(rows) * step % (1 << 33)) for step in (7, 3))
-        return device.drop_entries(values, *places, drop, values), device.row_dots(X, D)
 
-    yield (
-        "dropped entries, products of rows",
-        entries,
-        [normal("v", rows), normal("X", rows, m), normal("D", rows, m)],
-        None,
-    )
+def state_cases(rows: int, m: int = 37) -> Iterator[Case]:
+    """Sums over the nodes of states, of m columns, and choices."""
 
     def pooled(device: Any, X: Array, values: Array) -> tuple[Array, Array]:
         nodes, half = np.array([[0, 8, rows // 4], [0, 0, rows // 4]]), rows // 2

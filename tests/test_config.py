@@ -18,7 +18,7 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.file import build, load, named_files, study_data
+from app.case.file import build, load, named_files
 from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
@@ -558,16 +558,16 @@ def test_study_data_comes_from_the_environment(case_file, monkeypatch, tmp_path)
     path = case_file('run.task = "study"')
     monkeypatch.setenv("LOCKSTEP_DATA", "")
     generated = load(path, [])
-    assert study_data(generated) == ""
+    assert generated.study.data == ""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOCKSTEP_DATA", "data")
     relative = load(path, [])
-    assert study_data(relative) == str(tmp_path / "data" / "covers")
+    assert relative.study.data == str(tmp_path / "data" / "covers")
     monkeypatch.setenv("LOCKSTEP_DATA", "/data")
     case = load(path, [])
-    assert study_data(case) == "/data/covers"
+    assert case.study.data == "/data/covers"
     assert case_digest(case) == case_digest(relative) != case_digest(generated)
-    assert study_data(load(path, ["study.data=/x"])) == "/x"
+    assert load(path, ["study.data=/x"]).study.data == "/x"
     assert load(case_file(SOLVABLE, "solve.toml"), []).study.data == ""
     # The written case names the folder.
     monkeypatch.delenv("LOCKSTEP_DATA")

@@ -20,7 +20,8 @@ from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.balanced import Balanced
 from app.gnn.classifier import Classifier
-from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.links import train_links
+from app.gnn.rgcn.split import split_triples
 from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
 from app.memory.tiers import TierBudget

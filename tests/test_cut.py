@@ -17,7 +17,7 @@ from app.search.cut import search as cut
 from app.search.cut.baselines import CUT_BASELINES
 from app.search.cut.plain import LEVELS, LOG_BITS, logs
 from app.search.cut.pool import Pool, Recombiner
-from app.search.cut.search import CutSearch, cut_value, cut_weights, perfect_sides
+from app.search.cut.search import CutSearch, cut_weights, perfect_sides
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not cut_search.available(), reason="the kernels were not built")
@@ -50,6 +50,13 @@ def sparse_graph(n, m, seed, signed=True):
 def all_sides(n):
     """[2^n, n] bool."""
     return np.array(list(itertools.product((False, True), repeat=n)), dtype=bool).reshape(2**n, n)
+
+
+def cut_value(graph, sides):
+    """The weight of the edges between the two sides [n] bool, exact: an int where all weights are whole."""
+    weights, unit = cut_weights(graph)
+    value = int(weights[sides[graph.row_of()] != sides[graph.indices]].sum()) // 2
+    return value * int(unit) if unit >= 1 else value * unit
 
 
 def brute_values(graph, sides):

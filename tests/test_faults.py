@@ -23,7 +23,8 @@ from app.device import HostDevice
 from app.errors import CaseError, NumericsError
 from app.gnn.classifier import Classifier
 from app.gnn.rgcn import training as rgcn_training
-from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.links import train_links
+from app.gnn.rgcn.split import split_triples
 from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
 from app.graphs.generators.random_triples import random_labels, random_triples

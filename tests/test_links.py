@@ -13,16 +13,10 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.links import (
-    DistMult,
-    Split,
-    draw_wrong,
-    filtered_ranks,
-    random_summary,
-    split_triples,
-    summary,
-    train_links,
-)
+from app.gnn.rgcn.decoder import DistMult, draw_wrong
+from app.gnn.rgcn.links import train_links
+from app.gnn.rgcn.ranks import filtered_ranks, random_summary, summary
+from app.gnn.rgcn.split import Split, split_triples
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
 

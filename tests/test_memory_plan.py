@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.errors import CaseError
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, make_plan
-from app.memory.transfers import epochs_compared, transfers_table
+from bench.transfers import epochs_compared, transfers_table
 
 pytestmark = pytest.mark.mpi_skip
 

@@ -8,7 +8,8 @@ from test_rgcn import make_graph, make_labels
 from app.case.gnn import RgcnCase
 from app.errors import GraphError
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.links import train_links
+from app.gnn.rgcn.split import split_triples
 from app.gnn.rgcn.training import train_rgcn
 from app.graphs.nodes.data import DenseFeatures
 from app.model.defaults import DEFAULTS

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,11 +107,6 @@ class Certificate(Bound):
             raise BadCertificate(
                 f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
             )
-
-
-def best(certificates: Iterable[Bound]) -> Bound:
-    """The certificate with the largest bound; of equal ones the first."""
-    return max(certificates, key=lambda certificate: certificate.lower)
 
 
 def has_edges(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -8,18 +8,19 @@ import glob
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from msgspec import convert, structs, to_builtins
 
-from app.case.check import conflicts, mistakes, where
+from app.case.check import mistakes, where
 from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
+from app.case.conflicts import conflicts
 from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, GraphCase
 from app.case.places import DEEPEST, Places, dotted, key_places
 from app.case.search import STARTS
-from app.case.study import split_settings
+from app.case.study import StudyCase, split_settings
 from app.case.table import expected, takes_text
 from app.errors import CaseError
 from app.text import is_plain, printable, shorten, show
@@ -324,20 +325,28 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
             if not os.path.isfile(path):
                 errors.append(f"{where((table, key), places)}: no such file: {show(name)}")
     root = os.environ.get("LOCKSTEP_DATA", "") if case.run.task == "study" else ""
-    if study.data:
-        study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
-    elif root and not is_plain(root):
-        errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
-    elif root:
-        study = structs.replace(study, data=_absolute(os.path.join(root, "covers"), os.getcwd()))
-    if study.catalogue:
-        study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
-    elif root and is_plain(root):
-        study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
-    files = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
-    study = structs.replace(study, datasets=files)
+    study, mistakes_of_study = _locate_study(study, root, base)
+    errors += mistakes_of_study
     changed = {"train": train, "policy": policy, "study": study, **tables}
     return structs.replace(case, graph=graph, **changed), errors
+
+
+def _locate_study(study: StudyCase, root: str, base: Callable[[Keys], str]) -> tuple[StudyCase, list[str]]:
+    """The study with absolute paths, and what is wrong with them.
+
+    root   LOCKSTEP_DATA, the folder of what no key names     base   the folder that the path of a key is in
+    """
+    found, errors = {}, []
+    if root and is_plain(root):
+        below = {"data": "covers", "catalogue": "catalogue.toml"}
+        found = {key: _absolute(os.path.join(root, name), os.getcwd()) for key, name in below.items()}
+    elif root and not study.data:
+        errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
+    for key in ("data", "catalogue"):
+        if name := getattr(study, key):
+            found[key] = _absolute(name, base(("study", key)))
+    datasets = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
+    return structs.replace(study, datasets=datasets, **found), errors
 
 
 def _absolute(name: str, base: str) -> str:
@@ -373,8 +382,3 @@ def _is_graph(format: str, path: str) -> bool:
         return os.path.isfile(path)
     part = format in GRAPH_BESIDE and path.endswith(GRAPH_BESIDE[format][0])
     return os.path.isdir(path) or (part and os.path.isfile(path))
-
-
-def study_data(case: Case) -> str:
-    """The folder with the study's graphs; "" where they are to be generated."""
-    return case.study.data

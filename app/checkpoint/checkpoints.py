@@ -267,10 +267,8 @@ class Checkpoints:
                 except OSError as error:
                     place = error.filename or self.path
                     raise CaseError(f"{place}: cannot be read: {error.strerror or error}") from None
-        said = (
-            "" if found is None else json.dumps({"manifest": found.manifest, "parts": _shapes(found.parts)})
-        )
-        said = self.group.broadcast_text(said)
+        about = None if found is None else {"manifest": found.manifest, "parts": _shapes(found.parts)}
+        said = self.group.broadcast_text("" if about is None else json.dumps(about))
         if not said:
             return None, lines
         manifest, shapes = (json.loads(said)[key] for key in ("manifest", "parts"))

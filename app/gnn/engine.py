@@ -300,7 +300,6 @@ class Engine(ByPieces):
         """The gradient of parameter `name` is X^T D, a sum over nodes; rows of X are multiplied by scale.
 
         pick    which entries of X^T D, row-major, are the parameter's; None: all
-
         Ranks   all call (features whose gradient arrives whole exchange D)
         """
         into = self.params.slices[name]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.gnn.parameters import Parameters
+from app.gnn.small import small_product
 from app.memory.shelf import Kept, Shelf
 from app.numerics.products import Finish, Operand
 from app.sparse.batch import StateBatch
@@ -272,9 +273,9 @@ class Structure2Vec:
         R, dR = self.relu_pair(xp, params), None
         for layer in reversed(range(self.layers)):
             E = gradient.pop(f"edges {layer}").reshape(2, self.K)
-            term = _small_product(params.device, E, self.weight(params, layer)[self.F : self.first_rows].T)
+            term = small_product(params.device, E, self.weight(params, layer)[self.F : self.first_rows].T)
             dR = term if dR is None else dR + term
-            dT_rows = _small_product(params.device, R.T, E).reshape(-1)
+            dT_rows = small_product(params.device, R.T, E).reshape(-1)
             self._insert(xp, gradient, layer, dT_rows)
         theta2 = params["embed.theta2"][0]
         gradient["embed.theta2"] = dR[0] * (theta2 > 0) - dR[1] * (theta2 < 0)
@@ -320,11 +321,3 @@ def _drop(*parts: Any) -> None:
     for part in parts:
         if isinstance(part, _KeptPart):
             part.rows.drop()
-
-
-def _small_product(device: Any, X: Array, W: Array) -> Array:
-    """row_product of a replicated array with any number of rows."""
-    rows = X.shape[0]
-    padded = device.xp.zeros((-(-rows // 8) * 8, X.shape[1]), dtype=X.dtype)
-    padded[:rows] = X
-    return device.row_product(padded, device.xp.ascontiguousarray(W))[:rows]

@@ -95,6 +95,17 @@ def fit(
             result.best_epoch = epoch - by_loss
             if case.keep == "best":
                 result.weights = params.host() if held is None else held
+    _leave(classifier, result, run, by_loss)
+    result.seconds = took()
+    return result
+
+
+def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -> None:
+    """Make the best weights, or the last ones, those of the classifier and the result. Ranks: all call.
+
+    by_loss   training losses decide which are the best: that of the last weights is still to be made
+    """
+    case, params = classifier.case, classifier.params
     if by_loss and result.epochs and run.rises(-classifier.epoch(result.epochs + 1)):
         result.best_epoch, result.weights = result.epochs, params.host()
     if case.keep == "best" and run.best > -math.inf:
@@ -102,8 +113,6 @@ def fit(
     result.weights = params.host()
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
-    result.seconds = took()
-    return result
 
 
 @dataclass

@@ -13,7 +13,6 @@ from app.memory.plan import METHODS, Plan, Step
 from app.memory.slow import DeviceCopies, FileTier, HostCopies, HostTier
 
 Array = Any
-TIERS = ("file", "host")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from app.case.check import graph_conflicts
 from app.case.config import Case
+from app.case.conflicts import graph_conflicts
 from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
 from app.device import HostDevice

@@ -34,14 +34,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.case.gnn import RgcnCase
-from app.gnn.rgcn.links import RANKED_AT_ONCE
+from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.keys import sorted_set
 from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import Placement
 
 SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product
-KNOWN = 96  # bytes for each triple while the sorted ends of all are made (gnn/rgcn/links.py: Known)
+KNOWN = 96  # bytes for each triple while the sorted ends of all are made (gnn/rgcn/ranks.py: Known)
 Counts = np.ndarray  # [ranks] int64
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.case.gnn import RgcnCase
-from app.gnn.rgcn.links import deal_relations
+from app.gnn.rgcn.decoder import deal_relations
 from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates

@@ -76,56 +76,66 @@ class IncrementalState:
         full_share: float,
     ) -> None:
         block = env.block
+        self.key = np.zeros(block.n_own, dtype=np.uint64)
+        self.width = 1 + sizes[0]
+        self._held: list[Any] = [env, X]  # what the structures, which hold addresses only, refer to
+        self._net = self._make_net(weights, head, sizes)
+        s = self._state = _State(DYNAMICS[env.compiled], block.n_own, block.n_ext, block.own_at, block.lo)
+        s.net, s.full_share = ctypes.pointer(self._net), full_share
+        self._point_at_rows(block, boundary)
+        self._point_at_environment(env)
+        self._point_at_scores(block, X)
+        self._change = np.zeros(4, dtype=np.int64)
+
+    def _at(self, array: np.ndarray | None) -> int:
+        """The address of an array that lives as long as this object."""
+        self._held.append(array)
+        return address(array)
+
+    def _make_net(
+        self, weights: list[np.ndarray], head: tuple[np.ndarray, np.ndarray], sizes: tuple[int, ...]
+    ) -> _Net:
+        """The weights, with columns as the kernels want them."""
         K, F, hidden, self_weight, head_F = sizes
-        n, padded = block.n_own, -(-K // LANES) * LANES
-        indptr, indices = block.host_rows()
-        ghost_ptr, ghost_rows = block.ghost_index()
-        self.key = np.zeros(n, dtype=np.uint64)
-        top = np.zeros(-(-n // BLOCK), dtype=np.uint64)
-        lists = [np.zeros(max(n, 1), dtype=np.int32) for _ in range(5)]
-        ghosts = np.empty(max(block.n_ext, 1), dtype=np.int32)
-        scratch = np.empty(CHUNK * (2 * padded + 2), dtype=np.float32)
-        weights = [_padded(W) for W in weights]
-        theta6, theta7 = _padded(head[0]), np.ascontiguousarray(head[1])
-        self.width = 1 + K
-        self._net = _Net(len(weights), K, F, hidden, int(self_weight), head_F)
-        self._net.theta6, self._net.theta7 = address(theta6), address(theta7)
+        net = _Net(len(weights), K, F, hidden, int(self_weight), head_F)
+        net.theta6, net.theta7 = self._at(_padded(head[0])), self._at(np.ascontiguousarray(head[1]))
         for layer, W in enumerate(weights):
-            self._net.W[layer] = address(W)
-        s = self._state = _State(DYNAMICS[env.compiled], n, block.n_ext, block.own_at, block.lo)
-        s.net = ctypes.pointer(self._net)
-        s.indptr, s.indices = address(indptr), address(indices)
-        s.ghost_ptr, s.ghost_rows = address(ghost_ptr), address(ghost_rows)
-        s.columns, s.boundary, s.full_share = address(block.columns), address(boundary), full_share
-        reached = np.empty(1 + block.max_degree, dtype=np.int64)
+            net.W[layer] = self._at(_padded(W))
+        return net
+
+    def _point_at_rows(self, block: Any, boundary: np.ndarray | None) -> None:
+        """The own rows of the graph, and who touches its ghost columns."""
+        s = self._state
+        s.indptr, s.indices = map(self._at, block.host_rows())
+        s.ghost_ptr, s.ghost_rows = map(self._at, block.ghost_index())
+        s.columns, s.boundary = self._at(block.columns), self._at(boundary)
+
+    def _point_at_environment(self, env: Any) -> None:
+        """What a selection reads and changes of the state."""
+        s, most = self._state, env.block.max_degree
         worth = np.empty(0, dtype=np.int64)
         if env.compiled:
-            worth = env.problem.worth(np.arange(2 + block.max_degree)).astype(np.int64)
-        s.closed, s.worth, s.reached = int(env.problem.closed), address(worth), address(reached)
-        live = env.degree_own if env.compiled == "residual" else env.codes_own()
-        s.live, s.chosen_at = address(live), address(env.chosen_at)
-        s.first = 1 if env.compiled == "residual" else env.problem.first_candidate
+            worth = env.problem.worth(np.arange(2 + most)).astype(np.int64)
+        s.closed, s.worth = int(env.problem.closed), self._at(worth)
+        s.reached = self._at(np.empty(1 + most, dtype=np.int64))
+        residual = env.compiled == "residual"
+        s.live = self._at(env.degree_own if residual else env.codes_own())
+        s.first = 1 if residual else env.problem.first_candidate
+        s.chosen_at = self._at(env.chosen_at)
         if env.compiled == "domination":
-            s.mark, s.field = address(env.mark_own), address(env.field_own)
-        s.key, s.top, s.ghosts, s.scratch = address(self.key), address(top), address(ghosts), address(scratch)
-        s.listed, s.touched, s.dead, s.changed, s.affected = (address(a) for a in lists)
+            s.mark, s.field = self._at(env.mark_own), self._at(env.field_own)
+
+    def _point_at_scores(self, block: Any, X: np.ndarray) -> None:
+        """Embeddings, keys and their maxima, lists of rows, room to work in."""
+        s, n, K = self._state, block.n_own, self.width - 1
         for layer in range(len(X)):
             s.X[layer] = address(X[layer])
-        # The structure holds addresses only.
-        self._held = (
-            indptr,
-            indices,
-            ghost_ptr,
-            ghost_rows,
-            block.columns,
-            boundary,
-            env,
-            X,
-            weights,
-            theta6,
-        )
-        self._held += (theta7, top, lists, ghosts, scratch, reached, worth, live)
-        self._change = np.zeros(4, dtype=np.int64)
+        s.key, s.top = address(self.key), self._at(np.zeros(-(-n // BLOCK), dtype=np.uint64))
+        lists = [np.zeros(max(n, 1), dtype=np.int32) for _ in range(5)]
+        s.listed, s.touched, s.dead, s.changed, s.affected = map(self._at, lists)
+        s.ghosts = self._at(np.empty(max(block.n_ext, 1), dtype=np.int32))
+        padded = -(-K // LANES) * LANES
+        s.scratch = self._at(np.empty(CHUNK * (2 * padded + 2), dtype=np.float32))
 
     def set_state(self, table: np.ndarray, factor: np.ndarray) -> None:
         """Features [entries, F] and factors of neighbour sums [entries], by codes (residual: by degrees)."""

@@ -265,37 +265,25 @@ class NativeProducts:
         pool: Any = None,
         through: tuple[int, int, float] = (0, 0, 0.0),
     ) -> None:
+        """Every form of `dense`, in one call; what is None is left out.
+
+        Z         the result     w, out   Z w goes to `out`, and Z is never written
+        pool      what `dense_pooled` adds up     through   the address of H, its row length, the factor
+        """
         rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
         if columns != k:
             raise NumericsError(f"dense product: {columns} columns times {k} rows")
-        padded = -(-m // LANES) * LANES
-        if padded != m or not W.flags.c_contiguous:
-            wide = np.zeros((k, padded), dtype=np.float32)
-            wide[:, :m] = W
-            W = wide
-        start, index = None, None
+        W, start, index = _padded(W), None, None
         if parts and parts[0].index is not None and parts[0].scale is None and 2 * len(parts[0].X) < rows:
             # The first columns are those of a small table: their part of the chain is made once per entry.
-            index, first = parts[0].index, parts[0].X.shape[1]
-            start = aligned((len(parts[0].X), padded))
-            DENSE(
-                _Dense(
-                    len(start),
-                    1,
-                    padded,
-                    padded,
-                    _parts([Operand(parts[0].X)]),
-                    address(W),
-                    address(start),
-                    padded,
-                )
-            )
-            parts, W = parts[1:], W[first:]
+            table, index = parts[0].X, parts[0].index
+            start = _table_product(table, W)
+            parts, W = parts[1:], W[table.shape[1] :]
         base, gate = then.base, then.gate
         DENSE(
             _Dense(
-                rows, len(parts), m, padded, _parts(parts), address(W), address(Z), m, address(base),
+                rows, len(parts), m, W.shape[1], _parts(parts), address(W), address(Z), m, address(base),
                 _row_length(base), _vector(then.base_scale, np.float32), int(then.relu),
                 _vector(then.scale, np.float32),
                 address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
@@ -365,6 +353,24 @@ def _check_rows(*operands: np.ndarray) -> None:
     for X in operands:
         if not (X.flags.c_contiguous and X.dtype == np.float32):
             raise NumericsError("product: operands must be float32 and row-major")
+
+
+def _padded(W: np.ndarray) -> np.ndarray:
+    """W [k, m], row-major, its columns padded by zeros to a multiple of LANES."""
+    k, m = W.shape
+    padded = -(-m // LANES) * LANES
+    if padded == m and W.flags.c_contiguous:
+        return W
+    wide = np.zeros((k, padded), dtype=np.float32)
+    wide[:, :m] = W
+    return wide
+
+
+def _table_product(table: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """table [t, f] times the first f rows of W [k, a multiple of LANES]."""
+    Z, m = aligned((len(table), W.shape[1])), W.shape[1]
+    DENSE(_Dense(len(Z), 1, m, m, _parts([Operand(table)]), address(W), address(Z), m))
+    return Z
 
 
 def _extent(parts: list[Operand]) -> tuple[int, int]:

@@ -52,8 +52,8 @@ def line_chart(
 ) -> Markup:
     """A figure of lines with a legend; nothing where no line has a point.
 
-    log_y     a logarithmic axis; what is not positive is left out      zero   it begins at zero
     ticks_x   the places of the x axis that have a label, on a logarithmic axis; none: a linear axis
+    log_y     a logarithmic axis; what is not positive is left out      zero   it begins at zero
     """
     kept = [_positive(line, bool(ticks_x), log_y) for line in lines]
     kept = [line for line in kept if line.x]

@@ -222,7 +222,6 @@ def _open(
     paths     several: the stream of their union, which has no parts
     limit     bytes of packed text
     case      what is solved of it; None: the graph itself
-
     returns   stream or None; True: all ranks have it
     Ranks     all call
     """
@@ -263,7 +262,7 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
 
 def generate_set(
     group: Group,
-    case: GraphCase,
+    table: GraphCase,
     seed: int,
     purpose: str,
     limit: int = Limits.decompressed,
@@ -278,24 +277,24 @@ def generate_set(
 
     Ranks     all call
     """
-    numbers = list(range(case.count)) if numbers is None else numbers
-    base = seed if case.generator_seed < 0 else case.generator_seed
+    numbers = list(range(table.count)) if numbers is None else numbers
+    base = seed if table.generator_seed < 0 else table.generator_seed
     draws = stream(base, f"graphs/{purpose}")
-    low, high = (case.nodes, case.nodes) if isinstance(case.nodes, int) else case.nodes
-    sizes = draws.integers(low, high + 1, case.count)
-    seeds = draws.integers(0, 2**31, case.count).tolist()
-    if case.count == 1 and purpose == "instances":
+    low, high = (table.nodes, table.nodes) if isinstance(table.nodes, int) else table.nodes
+    sizes = draws.integers(low, high + 1, table.count)
+    seeds = draws.integers(0, 2**31, table.count).tolist()
+    if table.count == 1 and purpose == "instances":
         seeds = [base]  # one graph to solve is the generator's own graph of this seed
-    takes_file = case.generator == "bter" and case.degrees_of
-    found = degrees_of_file(group, case.degrees_of, limit) if takes_file else None
+    takes_file = table.generator == "bter" and table.degrees_of
+    found = degrees_of_file(group, table.degrees_of, limit) if takes_file else None
 
     def make(number: int) -> Any:
-        drawn = generated(case, number, int(sizes[number]), int(seeds[number]), found)
+        drawn = generated(table, number, int(sizes[number]), int(seeds[number]), found)
         return as_cut(drawn, terms) if terms else drawn
 
     makers = [partial(make, i) for i in numbers]
     largest = int(sizes.max()) + bool(terms)
-    made = share_blocks(group, largest, makers, case.generator in BY_PARTS and not terms)
+    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not terms)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.gnn.parameters import Parameters
+from app.gnn.small import small_gram, small_product
 from app.numerics.products import Finish, Operand
 from app.rl.qnet import Evaluation, Gradient, QNetwork
 
@@ -26,7 +27,7 @@ def node_scores(net: QNetwork, params: Parameters, e: Evaluation) -> tuple[Array
     """
     device, base = e.batch.device, None
     if net.policy.head == "mixing":
-        base = e.batch.spread(net.small(device, e.pooled, params["head.theta5"]))
+        base = e.batch.spread(small_product(device, e.pooled, params["head.theta5"]))
         base = device.xp.broadcast_to(base, (e.batch.rows, net.hidden))
     then = Finish(base=base, relu=True, scale=e.inputs.candidate_own)
     R_own = device.dense(net.head_parts(e.H_own, e.inputs.x_own), params["head.theta6"], then)
@@ -57,8 +58,8 @@ def node_gradient(
     head = {}
     if net.policy.head == "mixing":
         D = batch.pool(dZ6_own)
-        head["head.theta5"] = net.small_gram(device, e.pooled, D)
-        through = net.small(device, D, params["head.theta5"].T)
+        head["head.theta5"] = small_gram(device, e.pooled, D)
+        through = small_product(device, D, params["head.theta5"].T)
         dpooled = through if dpooled is None else dpooled + through
     else:  # the pooled half is in no choice
         head |= {name: xp.zeros_like(params[name]) for name in ("head.theta5", "head.theta7a")}
@@ -86,13 +87,12 @@ class ValueHead:
 
     def values(self, e: Evaluation) -> np.ndarray:
         """[states] float32 on the host."""
-        found = QNetwork.small(self.device, e.pooled, self.params["value.w"]) + self.params["value.b"]
+        found = small_product(self.device, e.pooled, self.params["value.w"]) + self.params["value.b"]
         return self.device.get(found[:, 0])
 
     def backward(self, e: Evaluation, dv: np.ndarray) -> tuple[Array, Array]:
         """The gradient [K + 1], and dp [states, K], of a loss with derivative dv [states]."""
-        xp, small_gram = self.device.xp, QNetwork.small_gram
         err = self.device.put(dv.astype(np.float32)[:, None])
         dw = small_gram(self.device, e.pooled, err)
-        db = small_gram(self.device, xp.ones_like(err), err)
-        return xp.concatenate([dw, db]), err * self.params["value.w"][:, 0]
+        db = small_gram(self.device, self.device.xp.ones_like(err), err)
+        return self.device.xp.concatenate([dw, db]), err * self.params["value.w"][:, 0]

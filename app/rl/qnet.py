@@ -9,6 +9,7 @@ from app.case.policy import PolicyCase
 from app.errors import CaseError
 from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
+from app.gnn.small import small_gram, small_product
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
 from app.memory.shelf import Shelf
 from app.memory.tiers import TierBudget
@@ -49,7 +50,7 @@ class QNetwork:
               value but never in a choice, so `local_scores` leaves it out and selecting needs no sum over
               nodes.
     Differs   the default pools the mean over alive nodes and gives the head the node features as well; the
-              case inputs/paper_*.toml restore the paper's form.
+              cases inputs/paper_*.toml restore the paper's form.
     """
 
     def __init__(self, policy: PolicyCase, problem: Problem) -> None:
@@ -224,7 +225,7 @@ class QNetwork:
         """[rows] scores of candidates up to one constant per state, enough to choose by; 0 on other rows."""
         base = None
         if self.policy.head == "mixing":
-            base = e.batch.spread(self.small(e.batch.device, e.pooled, params["head.theta5"]))
+            base = e.batch.spread(small_product(e.batch.device, e.pooled, params["head.theta5"]))
             base = e.batch.device.xp.broadcast_to(base, (e.batch.rows, self.hidden))
         then = Finish(base=base, relu=True, scale=e.inputs.candidate_own)
         return e.batch.device.score(
@@ -236,8 +237,8 @@ class QNetwork:
         xp, device = e.batch.device.xp, e.batch.device
         if self.policy.head == "mixing":
             return xp.zeros(e.batch.states, dtype=np.float32)
-        hidden = xp.maximum(self.small(device, e.pooled, params["head.theta5"]), 0)
-        return self.small(device, hidden, params["head.theta7a"])[:, 0]
+        hidden = xp.maximum(small_product(device, e.pooled, params["head.theta5"]), 0)
+        return small_product(device, hidden, params["head.theta7a"])[:, 0]
 
     def head_parts(self, H: Array, x: Operand) -> list[Operand]:
         """The columns of the head's input."""
@@ -247,16 +248,6 @@ class QNetwork:
         """The head's input at some rows, written out."""
         H = e.H_own[rows]
         return H if self.paper else xp.concatenate([H, e.inputs.x_own.X[e.inputs.x_own.index[rows]]], axis=1)
-
-    @staticmethod
-    def small(device: Any, X: Array, W: Array) -> Array:
-        """row_product of a replicated array with any number of rows."""
-        rows = X.shape[0]
-        if rows % 8 == 0 and X.flags.c_contiguous:
-            return device.row_product(X, device.xp.ascontiguousarray(W))
-        padded = device.xp.zeros((-(-rows // 8) * 8, X.shape[1]), dtype=X.dtype)
-        padded[:rows] = X
-        return device.row_product(padded, device.xp.ascontiguousarray(W))[:rows]
 
     # ---- the chosen actions -----------------------------------------------------------------------------
 
@@ -274,13 +265,13 @@ class QNetwork:
         V = xp.zeros((batch.states, params["head.theta6"].shape[0]), dtype=np.float32)
         V[device.put(held)] = self._head_rows(xp, e, rows_held)
         V = batch.group.merge_rows(V)
-        Z6 = self.small(device, V, params["head.theta6"])
-        Z5 = self.small(device, e.pooled, params["head.theta5"])
+        Z6 = small_product(device, V, params["head.theta6"])
+        Z5 = small_product(device, e.pooled, params["head.theta5"])
         if self.policy.head == "mixing":
             Z6 = Z6 + Z5
-        q = self.small(device, xp.maximum(Z6, 0), params["head.theta7b"])
+        q = small_product(device, xp.maximum(Z6, 0), params["head.theta7b"])
         if self.policy.head == "separate":
-            q = q + self.small(device, xp.maximum(Z5, 0), params["head.theta7a"])
+            q = q + small_product(device, xp.maximum(Z5, 0), params["head.theta7a"])
         return device.get(q[:, 0]), (V, Z6, Z5, held, rows_held)
 
     def chosen_backward(self, params: Parameters, e: Evaluation, kept: Any, dq: np.ndarray) -> "Gradient":
@@ -291,31 +282,22 @@ class QNetwork:
         V, Z6, Z5, held, rows_held = kept
         device, xp = e.batch.device, e.batch.device.xp
         err = device.put(dq.astype(np.float32)[:, None])
-        head = {"head.theta7b": self.small_gram(device, xp.maximum(Z6, 0), err)}
+        head = {"head.theta7b": small_gram(device, xp.maximum(Z6, 0), err)}
         dZ6 = (err * params["head.theta7b"][:, 0]) * (Z6 > 0)
-        head["head.theta6"] = self.small_gram(device, V, dZ6)
+        head["head.theta6"] = small_gram(device, V, dZ6)
         if self.policy.head == "separate":
-            head["head.theta7a"] = self.small_gram(device, xp.maximum(Z5, 0), err)
+            head["head.theta7a"] = small_gram(device, xp.maximum(Z5, 0), err)
             dZ5 = (err * params["head.theta7a"][:, 0]) * (Z5 > 0)
         else:
             dZ5 = dZ6
-        head["head.theta5"] = self.small_gram(device, e.pooled, dZ5)
-        dV = self.small(device, dZ6, params["head.theta6"].T)
-        dpool = self.small(device, dZ5, params["head.theta5"].T) * e.mean_factor
+        head["head.theta5"] = small_gram(device, e.pooled, dZ5)
+        dV = small_product(device, dZ6, params["head.theta6"].T)
+        dpool = small_product(device, dZ5, params["head.theta5"].T) * e.mean_factor
         # dH = dpool everywhere, dV more at the chosen rows; dZ = dH * [H > 0].
         dZ_own = device.gated_spread(dpool, e.batch.state_of_row(), e.H_own)
         chosen = device.put(held)
         dZ_own[rows_held] = (dpool[chosen] + dV[chosen, : self.K]) * (e.H_own[rows_held] > 0)
         return Gradient(head, self.embedding.backward(params, e.batch, e.inputs, e.saved, dZ_own))
-
-    @staticmethod
-    def small_gram(device: Any, X: Array, D: Array) -> Array:
-        """X^T D of replicated arrays [S, k], [S, m], as one block."""
-        rows = -(-X.shape[0] // 8) * 8
-        xp = device.xp
-        Xp, Dp = (xp.zeros((rows, a.shape[1]), dtype=np.float32) for a in (X, D))
-        Xp[: X.shape[0]], Dp[: D.shape[0]] = X, D
-        return device.block_gram(Xp, Dp, np.array([[0, rows]]))[0]
 
     def flatten(self, params: Parameters, batch: StateBatch, gradient: "Gradient") -> Array:
         """The gradient [parameters]: the embedding's addends summed in one message, the head's as they are.

@@ -16,7 +16,7 @@ from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.plain_rest import play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
-from app.rl.select import Share, best_nodes, find_rule
+from app.rl.select import Rule, Share, best_nodes, find_rule, single
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 from app.watchdog import beat
@@ -112,7 +112,7 @@ class Rollout:
     """A finished rollout on one graph.
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, negative: not
-    solution_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
+    solution_own     [n_real] bool   the solution (a cover, an independent set) on this rank's rows
     evaluations      of the policy, one for each of its choices
     objective        of the whole graph; before_dropping: with redundant nodes
     counted          True: the objective is the number of nodes in the solution
@@ -166,8 +166,8 @@ def roll_out(
     stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
                when true the solution is what it is so far
     most       selections after which it stops likewise; 0: any number
-    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
+    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
@@ -178,17 +178,12 @@ def roll_out(
     while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
         beat()
         env = residual.env
-        if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
-            left = most - residual.first_step - env.steps
-            scores.run(min(piece, left) if scores.compiled else 1, compact.least_alive(residual))
-        elif rule == "single":
-            scores.remove(np.array([scores.best()]))
-        else:
-            scores.remove(choose(group, group.device, scores.keys_own(), env, Share(block.n, fraction)))
+        left = most - residual.first_step - env.steps
+        _select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         # At the same selections on any number of ranks.
-        if rule != "single" or smaller or not env.steps % piece or env.done:
+        if choose is not single or smaller or not env.steps % piece or env.done:
             progress(residual.first_step + env.steps, env)
         if smaller:
             residual.write_back(chosen_at_own)
@@ -203,6 +198,21 @@ def roll_out(
     rollout = finished_rollout(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= evaluations) if rollout.counted else 0
     return replace(rollout, rest=rest, done=done)
+
+
+def _select(
+    group: Group, residual: compact.Residual, scores: Scores, choose: Rule, share: Share, steps: int
+) -> None:
+    """One selection by a rule; of one node at a time, as many as one compiled call makes of `steps`.
+
+    Ranks   all call; identical choices on all
+    """
+    if choose is not single:
+        scores.remove(choose(group, group.device, scores.keys_own(), residual.env, share))
+    elif group.size == 1 and isinstance(scores, LiveScores):
+        scores.run(steps if scores.compiled else 1, compact.least_alive(residual))
+    else:
+        scores.remove(np.array([scores.best()]))
 
 
 def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:

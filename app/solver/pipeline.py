@@ -87,10 +87,7 @@ class Pipeline:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
-        late = toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()
-        late = late or toolbox.reduce_seconds > REDUCE_SHARE * budget.left()
-        hopeless = np.array([late], dtype=np.int64)
-        if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
+        if search.reductions and self._reductions_fit(toolbox, budget):
             self._reduce(toolbox, progress, budget)
         elif search.reductions:
             self.log.info("%s: reductions are left out: they would take too much of the time limit", name)
@@ -115,6 +112,14 @@ class Pipeline:
             self._replay(outcome.steps, earlier is not None or progress.source == EXACT or self.by_clock),
             certificate,
         )  # fmt: skip
+
+    def _reductions_fit(self, toolbox: Toolbox, budget: Budget) -> bool:
+        """Whether a time limit has room for what reductions promise, by rank 0's clock. Ranks: all call."""
+        left = budget.left()
+        late = (
+            toolbox.hopeless_seconds > HOPELESS_SHARE * left or toolbox.reduce_seconds > REDUCE_SHARE * left
+        )
+        return not self.group.broadcast(np.array([late], dtype=np.int64))[0]
 
     def _reduce(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
         """Exact reductions, for GIVE_UP_SHARE of a time limit at most. Ranks: all call."""

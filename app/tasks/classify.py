@@ -84,16 +84,10 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         gnn, saved = _architecture(case.gnn, loaded, data)
         _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
-    if gnn.epochs and not data.counts["val"] and (gnn.patience or gnn.keep == "best"):
-        log.info("warning: no validation nodes: gnn.patience and gnn.keep go by the training loss")
     if not gnn.epochs and data.labels is not None and not any(data.counts.values()):
         data = all_in_test(group, data)  # nothing is trained on, so all of them can tell how good weights are
-    if said := replaced("gnn", case.gnn, gnn):
-        log.info("warning: the weights bring their layers: %s", said)
     heard = case.graph.neighbours if loaded.graph.arcs is not None else "both"
-    if saved is not None and saved.neighbours != heard:
-        learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
-        log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
+    _warn(context, gnn, saved, data, heard)
     block = context.rows(loaded, gnn.hidden)
     if gnn.edge_weights and not block.adjacency.weighted:
         log.info(
@@ -203,6 +197,21 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 
 
 # ---- what is said -----------------------------------------------------------------------------------------
+
+
+def _warn(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeData, heard: str) -> None:
+    """Of settings that come to something else than they say.
+
+    gnn     with the layers of saved weights     heard   the neighbours that a node hears
+    """
+    log = context.log
+    if gnn.epochs and not data.counts["val"] and (gnn.patience or gnn.keep == "best"):
+        log.info("warning: no validation nodes: gnn.patience and gnn.keep go by the training loss")
+    if said := replaced("gnn", context.case.gnn, gnn):
+        log.info("warning: the weights bring their layers: %s", said)
+    if saved is not None and saved.neighbours != heard:
+        learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
+        log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
 
 
 def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:

@@ -9,9 +9,10 @@ from app.case.gnn import RgcnCase
 from app.comm.guard import digest, raise_together
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
-from app.gnn.rgcn.links import LinkFit, Split, train_links
+from app.gnn.rgcn.links import LinkFit, train_links
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
+from app.gnn.rgcn.split import Split
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo

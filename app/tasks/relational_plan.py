@@ -12,8 +12,9 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.comm.guard import raise_together
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.links import Split, links_graph, links_placement, split_triples
+from app.gnn.rgcn.links import links_graph, links_placement
 from app.gnn.rgcn.saved import load_rgcn
+from app.gnn.rgcn.split import Split, split_triples
 from app.gnn.rgcn.training import choose_placement, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph

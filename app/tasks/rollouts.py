@@ -30,9 +30,7 @@ from app.tasks.context import Context
 from app.tasks.policy import Policy
 
 COMPARED_NODES = 1024  # larger graphs have no rollout beside the pipeline
-TIME_SHARE = (
-    0.75  # of a time limit, for the policy and the greedy that decides the rest: then come the bounds
-)
+TIME_SHARE = 0.75  # of a time limit, for the policy and the greedy after it: then come the bounds
 REST_SECONDS = 1.5e-7  # of that greedy, for each node and entry
 SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
@@ -87,17 +85,18 @@ def policy_alone(
     """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
 
     largest   nodes of the largest small graph of a set of which these are a part
-    None under a time limit, with fixed or weighted nodes, and where the learned start is the policy's own
-    rollout. Ranks: all call
+    returns   nothing under a time limit, with fixed or weighted nodes, and where the learned start is the
+              policy's own rollout
+    Ranks     all call
     """
     search = context.case.search
     small = [g for g in graphs if is_small(g)]
-    others = search.seconds or search.inside or search.outside or not search.baselines
-    if not small or others or problem.dynamics in ROLLOUTS:
+    compared = search.baselines and not (search.seconds or search.inside or search.outside)
+    if not small or not compared or problem.dynamics in ROLLOUTS:
         return {}
     with context.log.phase("policy"):
-        alike = with_shared_blocks(context.group, small, largest=largest)
-        blocks = [context.state_rows(loaded, problem) for loaded in alike]
+        mixable = with_shared_blocks(context.group, small, largest=largest)
+        blocks = [context.state_rows(loaded, problem) for loaded in mixable]
         envs = _solve_side_by_side(context, policy, blocks)
     rollouts = [
         _finish(context, finished_rollout(context.group, problem, e.block, e.chosen_at, e.steps, e.value))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,13 +12,13 @@ from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
-from app.log import ToGo
+from app.log import Log, ToGo
 from app.partition.load import Loaded, with_shared_blocks
 from app.plots.runs import plot_learning
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
-from app.rl.training import Training, train_policy
+from app.rl.training import Recorder, Training, train_policy
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
@@ -74,7 +75,24 @@ def learn(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
     )
 
-    to_go = ToGo(case.train.steps)
+    training = _trained_before(context, problem)
+    if training is None:
+        with log.phase("train"):
+            training = train_policy(
+                inner.group, case, problem, blocks, held, _recorder(context), keeper=context.keeper,
+                grid=grid, tell=partial(_tell, log),
+            )  # fmt: skip
+        _keep(context, training)
+    log.info(
+        "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
+        case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
+    )  # fmt: skip
+    return training, held_back
+
+
+def _recorder(context: Context) -> Recorder:
+    """What training calls with each evaluation: a row of metrics.csv and, now and then, a line."""
+    log, to_go = context.log, ToGo(context.case.train.steps)
 
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
@@ -85,21 +103,12 @@ def learn(
             row["step"], row["episodes"], noted, loss, row["held_back_nodes"], to_go(int(row["step"])),
         )  # fmt: skip
 
-    def tell(graphs: int, all_graphs: int, chosen: int) -> None:
-        log.progress("evaluating: %d of %d held-back graphs, %d nodes chosen", graphs, all_graphs, chosen)
+    return record
 
-    training = _trained_before(context, problem)
-    if training is None:
-        with log.phase("train"):
-            training = train_policy(
-                inner.group, case, problem, blocks, held, record, keeper=context.keeper, grid=grid, tell=tell
-            )
-        _keep(context, training)
-    log.info(
-        "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
-        case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
-    )  # fmt: skip
-    return training, held_back
+
+def _tell(log: Log, graphs: int, all_graphs: int, chosen: int) -> None:
+    """How far an evaluation is."""
+    log.progress("evaluating: %d of %d held-back graphs, %d nodes chosen", graphs, all_graphs, chosen)
 
 
 def _keep(context: Context, training: Training) -> None:

@@ -8,7 +8,6 @@ from app.bounds.cover.kernels import Rows, cliques, odd_cycles
 from app.bounds.cover.packing import (
     ONE,
     Columns,
-    Packing,
     columns_of,
     denominator,
     edge_columns,
@@ -186,11 +185,3 @@ def _obey(left: np.ndarray, columns: Columns) -> None:
 def _whole(left: np.ndarray) -> np.ndarray:
     """[n] int64, the prices 1 - left in units of 1/ONE."""
     return np.rint((1.0 - left) * ONE).astype(np.int64)
-
-
-def cycle_packing(graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> Packing:
-    """The packing bound, worked out to the end: seconds for thousands of nodes."""
-    search = CyclePacking(graph, weights, compiled)
-    for _ in search.slices():
-        pass
-    return search.best

@@ -232,6 +232,14 @@ def train_rgcn(
             row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}
             found.records.append(row)
             record(row)
+    _apply(group, labels, targets, found)
+    found.seconds = took()
+    return found
+
+
+def _apply(group: Group, labels: NodeLabels, targets: Targets, found: RelationalFit) -> None:
+    """Enter predictions and accuracies of the last weights. Ranks: all call."""
+    net, case = found.net, found.case
     Z_own = net.forward()
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
     predicted, likely = _classes(group, Z_own), softmax(group.device.get(Z_own[: len(wanted)])[wanted])
@@ -241,8 +249,6 @@ def train_rgcn(
     counts = _counts(group, len(own))
     found.predictions = group.gather_host(own, counts)
     found.probabilities = group.gather_host(likely, counts)
-    found.seconds = took()
-    return found
 
 
 def _classes(group: Group, Z_own: Array) -> np.ndarray:

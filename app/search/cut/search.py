@@ -31,16 +31,6 @@ LEAST_PLAN, PLAN_SHARE = 20, 0.9  # sweeps that are planned at least; of the tri
 cut_weights = integer_weights
 
 
-def cut_value(graph: Graph, sides: np.ndarray) -> int | float:
-    """The weight of the edges between the two sides [n] bool, exact: an int where all weights are whole.
-
-    Other weights are those of `cut_weights`; their sum is below 2^52 units, hence exact as a float.
-    """
-    weights, unit = cut_weights(graph)
-    value = int(weights[sides[graph.row_of()] != sides[graph.indices]].sum()) // 2
-    return value * int(unit) if unit >= 1 else value * unit
-
-
 def perfect_sides(
     graph: Graph, weights: np.ndarray, fixed: np.ndarray, compiled: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:

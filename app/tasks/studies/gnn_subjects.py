@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from app.case.check import conflicts, mistakes
+from app.case.check import mistakes
 from app.case.config import Case
+from app.case.conflicts import conflicts
 from app.case.gnn import GnnCase
 from app.case.study import split_settings
 from app.errors import CaseError

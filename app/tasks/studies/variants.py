@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from app.case.check import conflicts, mistakes
+from app.case.check import mistakes
 from app.case.config import Case
+from app.case.conflicts import conflicts
 from app.comm.grid import fit_groups
 from app.errors import CaseError
 from app.problems.table import make_problem

@@ -1,0 +1,257 @@
+"""Rules between keys: those of a case that are right one by one and wrong together, a line for each."""
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from app.case.check import where
+from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
+from app.case.graph import GraphCase
+from app.case.places import Places
+from app.case.policy import PolicyCase
+from app.case.search import STARTS
+from app.text import show
+
+Mistake = tuple[Keys, str]  # a key, and what is wrong with it
+LIKE_CLASSIFY = ("models", "depth")  # studies that train on a graph as the task classify does
+READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
+MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
+LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
+
+
+def conflicts(
+    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False
+) -> Iterator[str]:
+    """Keys that are right one by one and wrong together.
+
+    has_graphs, has_training   the graphs to solve, or to train on, are not in the case
+    """
+    yield from _located(_tables_of_graphs(case, has_graphs), places)
+    yield from _missing_graphs(case, has_graphs, has_training)
+    yield from _located(_training_and_hubs(case), places)
+    yield from _policy_conflicts(case, places)
+    for rules in (_policy_alone, _nothing_to_apply, _agent, _name_of_run, _networks, _studies, _empty):
+        yield from _located(rules(case), places)
+
+
+def _located(found: Iterator[Mistake], places: Places) -> Iterator[str]:
+    return (f"{where(keys, places)}: {mistake}" for keys, mistake in found)
+
+
+# ---- graphs -----------------------------------------------------------------------------------------------
+
+
+def _tables_of_graphs(case: Case, has_graphs: bool) -> Iterator[Mistake]:
+    """Within each table of graphs, and between it and the task."""
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        if graphs is None:
+            continue
+        given = has_graphs and case.run.task == "solve" and graphs is case.graph
+        for key, mistake in (*graph_conflicts(graphs), *(() if given else _file_keys(graphs))):
+            yield (*keys, key), mistake
+        if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
+            right = '"both" would be right but for node classification on layers of sums over neighbours'
+            yield (*keys, "neighbours"), f"{right}, got {show(graphs.neighbours)}"
+        if graphs.node_weights and (case.run.task != "solve" or graphs is not case.graph):
+            right = 'only run.task = "solve" reads those of [graph]: leave it out'
+            yield (*keys, "node_weights"), f"policies and networks see none; {right}"
+
+
+def _missing_graphs(case: Case, has_graphs: bool, has_training: bool) -> Iterator[str]:
+    """What a task works on and nobody names."""
+    task, table = case.run.task, case.graph
+    given = has_graphs or table.path or table.generator
+    if task == "solve" and not given:
+        yield 'run.task = "solve" needs graphs: set graph.path or graph.generator'
+    if task == "classify" and not given:
+        yield 'run.task = "classify" needs a graph: set graph.path or graph.generator'
+    trained = case.train.graphs or table
+    named = has_training or trained.path or trained.generator
+    if _trains(case) and not (named or (trained is table and task == "solve")):
+        yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
+
+
+def _trains(case: Case) -> bool:
+    """Whether the case trains a policy."""
+    return case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+
+
+def _hears_arcs(case: Case) -> bool:
+    """Whether what a case runs tells the directions of edges apart."""
+    task, study = case.run.task, case.study.kind
+    networks = task == "classify" or (task == "study" and study in LIKE_CLASSIFY)
+    return networks and case.gnn.model != "rgcn"
+
+
+def graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) within one table of graphs."""
+    yield from _table_conflicts(graphs)
+    yield from _size_conflicts(graphs)
+
+
+def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """Those of keys with each other."""
+    if graphs.neighbours != "both" and graphs.complement:
+        yield "complement", f'must be false where graph.neighbours = "{graphs.neighbours}", got true'
+    lo, hi = (graphs.nodes, graphs.nodes) if isinstance(graphs.nodes, int) else graphs.nodes
+    if lo < 0 or hi < 0:
+        yield "nodes", f"must be at least 1, got {min(lo, hi)}"
+    elif lo > hi:
+        yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
+    elif graphs.generator and lo == 0:
+        yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
+    elif graphs.generator == "diverse" and lo < 2:
+        yield "nodes", f'must be at least 2 for generator = "diverse", got {lo}'
+    elif graphs.generator in ("ba", "small_world", "mixed", "varied") and graphs.d >= lo:
+        yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
+    elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
+        found = f"got {graphs.random_classes}"
+        yield "random_classes", f'must be from 2 to the number of nodes for generator = "sbm", {found}'
+    if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
+        found = f'got "{graphs.edge_weights}"'
+        yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
+    for key in ("features", "labels", "splits"):
+        if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", "random"):
+            yield key, "is for graphs from files; generated ones have random_features, random_classes"
+    if graphs.order != "natural" and graphs.generator == "uniform_points":
+        yield "order", f'must be "natural" for graphs with distances between all nodes, got "{graphs.order}"'
+
+
+def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) where a generator is asked for more than it makes."""
+    if not graphs.generator:
+        return
+    n = graphs.nodes if isinstance(graphs.nodes, int) else graphs.nodes[1]
+    key, edges = ("edges", float(graphs.edges)) if graphs.edges else ("d", float(n) * graphs.d)
+    if graphs.generator == "sbm":
+        key, edges = "degree_in", n * (graphs.degree_in + graphs.degree_out) / 2
+    elif graphs.generator == "bter" and edges <= MOST_EDGES:
+        key, edges = "degree_scale", edges * graphs.degree_scale
+    for wrong, at, mistake in (
+        (n > MOST_NODES, "nodes", f"must be at most {MOST_NODES}, got {n}"),
+        (graphs.count > MOST_GRAPHS, "count", f"must be at most {MOST_GRAPHS}, got {graphs.count}"),
+        (edges > MOST_EDGES, key, f"asks for {edges:.3g} edges; at most {MOST_EDGES} would be right"),
+    ):
+        if wrong:
+            yield at, mistake
+
+
+def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) for each key about files that is set in a table without files."""
+    for key in ("complement", *READING, "neighbours", "node_weights"):
+        if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
+            yield key, "is for graphs from files; generated ones are used as they are: leave it out"
+
+
+# ---- policies and their training --------------------------------------------------------------------------
+
+
+def _training_and_hubs(case: Case) -> Iterator[Mistake]:
+    """Graphs held back from a training, and policy.hub_degree."""
+    held_back, hub = case.train.held_back, case.policy.hub_degree
+    if held_back is not None and not _trains(case):
+        right = 'run.task = "train", or policy.weights = "train", reads it: leave it out'
+        yield ("train", "held_back"), right
+    elif held_back is not None and not (held_back.path or held_back.generator):
+        yield ("train", "held_back"), "needs graphs: set its path or generator"
+    if 0 < hub < LEAST_HUB:
+        yield ("policy", "hub_degree"), f"must be 0 or at least {LEAST_HUB}, got {hub}"
+
+
+def _policy_conflicts(case: Case, places: Places) -> Iterator[str]:
+    """Keys of [policy] that the task would not use."""
+    policy, task = case.policy, case.run.task
+    if task == "train" and policy.weights not in ("", "default", "train"):
+        found = f"leave it out, got {show(policy.weights)}"
+        yield f'{where(("policy", "weights"), places)}: is not read by run.task = "train": {found}'
+    if task == "solve" and policy.weights not in ("", "train"):
+        names = [each.name for each in structs.fields(PolicyCase) if each.name != "weights"]
+        # A written case has every key: at its default a key asks for nothing.
+        unused = [each for each in names if getattr(policy, each) != getattr(PolicyCase(), each)]
+        if unused:
+            keys = ", ".join(where(("policy", each), places) for each in unused)
+            right = 'leave out, or set policy.weights = "train"'
+            yield f"{keys}: the architecture comes from the weights {show(policy.weights)}: {right}"
+
+
+def _policy_alone(case: Case) -> Iterator[Mistake]:
+    """What a policy without the solver cannot do."""
+    if case.run.task != "solve" or case.search.solver != "policy":
+        return
+    right = 'search.solver = "full" would be right'
+    for key in ("inside", "outside"):
+        if getattr(case.search, key):
+            more = f"the policy alone holds to no fixed nodes; {right}, with search.steps = 0 for no search"
+            yield ("search", key), more
+    if case.search.start not in STARTS:
+        yield ("search", "start"), f"the policy alone begins with no solution; {right}"
+
+
+def _agent(case: Case) -> Iterator[Mistake]:
+    """Bounds of one key of [agent] by another."""
+    agent = case.agent
+    if agent.epsilon_end > agent.epsilon_start:
+        right = f"must be at most agent.epsilon_start = {agent.epsilon_start}"
+        yield ("agent", "epsilon_end"), f"{right}, got {agent.epsilon_end}"
+    if agent.warmup > agent.replay_capacity:
+        right = f"must be at most agent.replay_capacity = {agent.replay_capacity}"
+        yield ("agent", "warmup"), f"{right}, got {agent.warmup}"
+
+
+# ---- networks, studies, names -----------------------------------------------------------------------------
+
+
+def _nothing_to_apply(case: Case) -> Iterator[Mistake]:
+    """No epochs of training, and no weights to apply instead."""
+    if case.run.task != "classify":
+        return
+    relational = case.gnn.model == "rgcn"
+    if not relational and not (case.gnn.epochs or case.gnn.weights):
+        yield ("gnn", "epochs"), "must be at least 1 without gnn.weights, got 0"
+    if relational and not (case.rgcn.epochs or case.rgcn.weights):
+        yield ("rgcn", "epochs"), "must be at least 1 without rgcn.weights, got 0"
+
+
+def _name_of_run(case: Case) -> Iterator[Mistake]:
+    """run.name, which names a folder."""
+    name = case.run.name
+    if "/" in name or "\\" in name or name in (".", ".."):
+        yield ("run", "name"), f"must be the name of a folder, without slashes, got {show(name)}"
+
+
+def _networks(case: Case) -> Iterator[Mistake]:
+    """[gnn] with itself and with the study."""
+    gnn, kind = case.gnn, case.study.kind
+    if gnn.first_product == "cached" and gnn.input_dropout > 0:
+        yield (
+            ("gnn", "first_product"),
+            "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
+            "gnn.input_dropout = 0 or first_product = auto would be right",
+        )
+    if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
+        yield (
+            ("gnn", "goal"),
+            f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
+            '"models" or "depth", would be right',
+        )
+
+
+def _studies(case: Case) -> Iterator[Mistake]:
+    """Numbers of samples by layer."""
+    study = case.study
+    if study.kind == "sampling" and not (study.fanouts or study.layer_samples):
+        yield (
+            ("study", "fanouts"),
+            "must have a number for each layer where study.layer_samples has none, got []",
+        )
+    if 0 in study.layer_samples[1:]:
+        right = "must be at least 1 but in the first place"
+        yield ("study", "layer_samples"), f"{right}, got {show(study.layer_samples)}"
+
+
+def _empty(case: Case) -> Iterator[Mistake]:
+    """Keys that must name something."""
+    if not case.policy.weights:
+        yield ("policy", "weights"), 'must be "default", "train" or a file, got ""'
+    if not case.search.start:
+        yield ("search", "start"), 'must be "learned", "greedy" or a file, got ""'

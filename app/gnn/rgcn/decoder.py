@@ -1,0 +1,97 @@
+"""The decoder of link prediction: scores of triples, and the wrong triples that it learns to tell apart."""
+
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.gnn.rgcn.shards import glorot_limit
+from app.gnn.rgcn.split import Split
+from app.rng import stream
+
+Array = Any
+
+
+class DistMult:
+    """Scores of triples from rows of nodes (Yang et al. 2015), and their gradients.
+
+    Forward   f(s, r, o) = sum_k E_sk D_rk E_ok
+    Loss      mean over right and wrong triples of log(1 + exp(-+f))     (Schlichtkrull et al. 2018, eq. 7)
+    Shapes    E [n, d]   D [R, d]   g = dloss / df [triples]
+    Backward  dD_r = sum_t g_t E_s E_o         over the triples of r in their order
+              dE_i = sum_t g_t D_r E_other     over the triples that i is in, by (i, place: first as subject)
+    Ranks     E and D are whole on every rank; a rank scores the triples of its relations, and makes the rows
+              of dD of these and of dE of the nodes that it owns; g is gathered, 4 bytes for each triple.
+    """
+
+    def __init__(self, group: Group, split: Split, relations: int, dimension: int, seed: int) -> None:
+        self.group, self.device, self.R = group, group.device, relations
+        limit = glorot_limit(relations, dimension)
+        drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, dimension))
+        self.D = group.device.put(drawn.astype(np.float32))
+        counts = np.bincount(split.train[:, 1], minlength=relations)
+        owner = deal_relations(counts, group.size)
+        self._relations = np.bincount(owner, minlength=group.size)
+        first, last = np.searchsorted(owner, [group.rank, group.rank + 1])
+        self._own, self._starts = slice(first, last), np.concatenate([[0], np.cumsum(counts)])
+
+    def gradients(
+        self, E: Array, wrong: np.ndarray, train: np.ndarray, lo: int, hi: int
+    ) -> tuple[float, Array, Array]:
+        """The loss, dD [R, d], and dE of the nodes lo..hi-1.
+
+        E       [n, d] rows of all nodes
+        wrong   [m, w, 2] subjects and objects of w wrong triples for each of the m right ones
+        train   [m, 3] the right ones, by relation
+        Ranks   all call
+        """
+        m, w = wrong.shape[:2]
+        group, device, R = self.group, self.device, self.R
+        starts = self._starts * (w + 1)
+        first, last = int(starts[self._own.start]), int(starts[self._own.stop])
+        triples = _columns_of(train, wrong)
+        own = triples[:, first:last]
+        Z = device.triple_scores(own, E, self.D)[:, None]
+        right = device.put((np.arange(first, last) % (w + 1) == 0).astype(np.float32)[:, None])
+        weight = device.put(np.full(last - first, 1 / (m * (w + 1)), dtype=np.float32))
+        losses = device.sigmoid_loss(Z, right, weight)
+        own_starts = starts[self._own.start : self._own.stop + 1] - first
+        dD = device.triple_relation_sums(own_starts, own, Z[:, 0], E)
+        both = device.xp.concatenate([dD, device.fold(own_starts, losses[:, None])], axis=1)
+        sums = group.gather_rows(both, self._relations.tolist())
+        loss = device.fold(np.array([0, R]), device.xp.ascontiguousarray(sums[:, -1:]))
+        counts = [int(starts[k] - starts[j]) for j, k in _spans(self._relations)]
+        g = group.gather_rows(Z, counts)[:, 0]
+        dE = device.triple_node_sums(triples, g, E, self.D, lo, hi)
+        return float(device.get(loss)[0, 0]), device.xp.ascontiguousarray(sums[:, :-1]), dE
+
+
+def deal_relations(counts: np.ndarray, ranks: int) -> np.ndarray:
+    """[R] the rank that scores the triples of each relation, ascending; counts [R]: of its triples."""
+    before = np.cumsum(counts) - counts
+    return np.minimum(before * ranks // max(int(counts.sum()), 1), ranks - 1)
+
+
+def _columns_of(train: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """[3, t] int32: each right triple and then its wrong ones."""
+    m, w = wrong.shape[:2]
+    columns = np.empty((3, m, w + 1), dtype=np.int32)
+    columns[1] = train[:, 1:2]
+    for row, end in ((0, 0), (2, 1)):
+        columns[row, :, 0], columns[row, :, 1:] = train[:, row], wrong[:, :, end]
+    return columns.reshape(3, -1)
+
+
+def draw_wrong(seed: int, epoch: int, train: np.ndarray, nodes: int, count: int) -> np.ndarray:
+    """[m, count, 2]: subjects and objects of right triples, one of them replaced by a random node."""
+    draws = stream(seed, "links/wrong", epoch)
+    ends = np.repeat(train[:, None, ::2], count, axis=1)
+    side = draws.integers(0, 2, ends.shape[:2])
+    np.put_along_axis(ends, side[:, :, None], draws.integers(0, nodes, (*side.shape, 1)), axis=2)
+    return ends
+
+
+def _spans(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """First and last + 1 of consecutive pieces."""
+    ends = np.cumsum(sizes)
+    return list(zip((ends - sizes).tolist(), ends.tolist()))
