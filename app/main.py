@@ -29,6 +29,7 @@ from app.graphs.nodes.files import check_node_file
 from app.log import Log
 from app.model.fits import refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines
+from app.native.countdown import countdown
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
 from app.summary import advice, places, remarks, say_end, say_start
@@ -54,7 +55,7 @@ def run(command: cli.Command) -> int:
     """Run a parsed command on all ranks of this job; returns the exit code."""
     abort_on_uncaught()
     rank = MPI.COMM_WORLD.Get_rank()
-    watch(command.case.run.watchdog_seconds, f"[rank {rank}]")
+    watch(command.case.run.watchdog_seconds, f"[rank {rank}]", countdown)
     needs: list[str] = []  # what the case needs by estimate
     try:
         return _run(command, needs)
@@ -130,10 +131,11 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
-    needs += refuse_too_large(group, case)
+    found, warned = refuse_too_large(group, case)
+    needs += found
     folder = RunFolder(group, command.out, command.overwrite, command.resume, command.force_unlock)
     try:
-        return _run_in(folder, command, group)
+        return _run_in(folder, command, group, warned)
     except (CaseError, GraphError):
         folder.withdraw()
         raise
@@ -141,8 +143,12 @@ def _run(command: cli.Command, needs: list[str]) -> int:
         folder.release()
 
 
-def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
-    """Run the task of a case in a folder that is this job's; returns the exit code. Ranks: all call."""
+def _run_in(folder: RunFolder, command: cli.Command, group: Group, warned: list[str]) -> int:
+    """Run the task of a case in a folder that is this job's; returns the exit code.
+
+    warned   what the log has to say before anything else
+    Ranks    all call
+    """
     with ExitStack() as held:
         checkpoints = Checkpoints(group, command.case, command.out, _stops(command, group, held))
         mark, said = checkpoints.resume() if command.resume else (None, [])
@@ -162,6 +168,7 @@ def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
         held.callback(log.close)
         group.device.tell = log.info
         checkpoints.follow(log)
+        said = [*said, *(f"warning: {line}" for line in warned)]
         _work(Context(command.case, group, log, folder, checkpoints), said)
     return 0
 
@@ -288,10 +295,11 @@ def _print_room(group: Group, case: Case, words: str, needed: int) -> None:
     try:
         if group.device.name == "cpu" and not case.memory.fast_mb:
             refuse_without_room(group, case, group.broadcast_text(words), needed)
-        refuse_too_large(group, case)
+        _, warned = refuse_too_large(group, case)
     except CaseError as error:
-        if group.rank == 0:
-            cli.say(f"# on this machine it would be refused: {printable(str(error))}")
+        warned = [f"on this machine it would be refused: {error}"]
+    for line in warned if group.rank == 0 else ():
+        cli.say(f"# {printable(line)}")
 
 
 def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:

@@ -13,6 +13,8 @@ from app.comm.group import Group
 from app.comm.transport import mpi_library
 from app.errors import LockstepError
 from app.log import Log
+from app.memory.room import memory_room
+from app.model import memory
 from app.model.plan import plan_lines
 from app.problems.table import make_problem
 
@@ -68,7 +70,7 @@ def say_start(log: Log, group: Group, case: Case, where: list[Place]) -> None:
     """What runs where, a few lines; `where` is `places` of the group."""
     if not log.speaks:
         return
-    for line in (*_host_lines(where), *_message_lines(group), *_memory_lines(case, group)):
+    for line in (*_host_lines(where), *_message_lines(group), *_memory_lines(case, group), _room_line(where)):
         log.info("%s", line)
 
 
@@ -101,6 +103,13 @@ def _memory_lines(case: Case, group: Group) -> Iterator[str]:
         return
     for line in lines[:NAMED]:
         yield f"estimate: {TERMS.sub('', line)}"
+
+
+def _room_line(where: list[Place]) -> str:
+    """What a rank may take on this host: a job that was ended for its memory has left this in its log."""
+    here = sum(place.host == platform.node() for place in where)
+    room, what = memory_room(here)
+    return f"memory: {what} leaves {memory.size(room)} to {'each rank' if here > 1 else 'it'}"
 
 
 # ---- at the end -------------------------------------------------------------------------------------------

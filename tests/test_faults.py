@@ -31,11 +31,14 @@ from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.triples.relational import relational_graph
 from app.memory import room
 from app.model import fits
+from app.native.library import kernels
 from app.partition.load import load_united
 from app.partition.nodes import load_node_data
 from app.solver.pipeline import Pipeline
 from app.sparse.rowblock import RowBlock
 from app.tasks import context
+from app.tasks.classify import refuse_read
+from app.tasks.context import context_of_settings
 
 WORLD = MPI.COMM_WORLD
 DOCUMENT = ROOT / "docs" / "faults.md"
@@ -174,16 +177,27 @@ def test_a_rank_that_is_stuck_ends_the_job(cases):
 
 
 STUCK = """
-import ctypes, threading, time
+import ctypes, os, signal, subprocess, threading, time
 from app import watchdog
+from app.native.countdown import countdown
 watchdog.PATIENCE_S = 0.3
-watchdog.watch(0.4, "[rank 7]")
+watchdog.watch(0.4, "[rank 7]", {})
 started = time.monotonic()
 {}
+"""
+# Stopped for longer than the timer counts, while the interpreter's lock is held; a shell goes on with it.
+STOPPED = """
+time.sleep(0.1)
+subprocess.Popen(["sh", "-c", f"sleep 3; kill -CONT {os.getpid()}"])
+os.kill(os.getpid(), signal.SIGSTOP)
+for _ in range(8):
+    watchdog.beat()
+    time.sleep(0.05)
 """
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("timer", ["None", "countdown"])
 @pytest.mark.parametrize(
     ("work", "code", "shown"),
     [
@@ -196,14 +210,22 @@ started = time.monotonic()
         ("time.sleep(30)", 1, "[rank 7] watchdog: this rank has not moved for 0 s"),
         ("watchdog.wait_begins()\ntime.sleep(30)", 1, "watchdog: this rank waits for other ranks"),
         # The interpreter's lock is held, so that no Python runs; the first beat starts the timer
-        ("time.sleep(0.1)\nctypes.PyDLL(None).sleep(30)", 1, "Timeout"),
+        ("time.sleep(0.1)\nctypes.PyDLL(None).sleep(30)", 1, "most recent call first"),
     ],
 )
-def test_the_watchdog(work, code, shown):
-    command = [sys.executable, "-c", STUCK.format(work)]
+def test_the_watchdog(work, code, shown, timer):
+    command = [sys.executable, "-c", STUCK.format(timer, work)]
     found, printed = run_job(command, limit_s=20, PYTHONPATH=str(ROOT))
     assert (found, shown in printed) == (code, True), printed
     assert bool(printed) == bool(shown)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.skipif(not hasattr(kernels(), "lk_count_down"), reason="no compiled library")
+def test_a_process_that_was_stopped_goes_on():
+    """For longer than a timer that needs no interpreter waits, as batch systems suspend jobs."""
+    command = [sys.executable, "-c", STUCK.format("countdown", STOPPED)]
+    assert run_job(command, limit_s=30, PYTHONPATH=str(ROOT)) == (0, "")
 
 
 @pytest.mark.mpi_skip
@@ -343,13 +365,54 @@ def test_a_graph_that_does_not_fit_is_refused_before_it_is_made(cases):
     keys = ["graph.nodes=80000000"]
     code, printed, out = job(cases, "solve", *keys, program=cases / "limited.py")
     assert (code, printed.count("\n")) == (2, 1), printed
-    assert re.search(
-        r"memory: ba: about [\d.]+ GB a rank \(base .*address space .* leaves [\d.]+ GB", printed
-    )
+    said = r"memory: ba: (about )?[\d.]+ GB a rank (\(base|for the graph).*address space .* leaves [\d.]+ GB"
+    assert re.search(said, printed)
     assert not out.exists()
     code, printed, _ = job(cases, "solve", *keys, "--dry-run", program=cases / "limited.py", ranks=0)
     assert code == 0
-    assert "# on this machine it would be refused: memory: ba: about" in printed
+    assert "# on this machine it would be refused: memory: ba: " in printed
+
+
+@pytest.mark.mpi_skip
+def test_what_may_not_fit_is_a_warning(cases):
+    """The whole graph, for what works on it."""
+    (cases / "limited.py").write_text(LIMITED.format(root=str(ROOT), mega=2500))
+    keys = ["graph.nodes=3000000", "--dry-run"]
+    code, printed, _ = job(cases, "solve", *keys, program=cases / "limited.py", ranks=0)
+    said = r"# memory: a rank may take up to [\d.]+ GB, and the limit of its address space"
+    assert code == 0 and re.search(said, printed), printed
+
+
+@pytest.mark.mpi_skip
+def test_text_lists_are_looked_at_once_they_are_read(cases, monkeypatch, capsys):
+    """Their headers have no counts. Nothing is said where there is room."""
+    path = cases / "long.txt"
+    path.write_text("".join(f"{i} {i + 1}\n" for i in range(100_000)))
+
+    def loaded(room, **keys):
+        monkeypatch.setattr(fits, "memory_room", lambda ranks: (room << 20, "the test"))
+        context = context_of_settings(
+            {"run.task": "solve", "graph.path": str(path), **keys}, MPI.COMM_SELF, True
+        )
+        if keys.get("run.task") == "classify":
+            refuse_read(context, load_united(context.group, context.case.graph, context.case))
+        else:
+            context.load(context.case.graph, "instances")
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "warning: memory: a rank may take up to 1" in loaded(130) and "memory" not in loaded(1 << 20)
+    with pytest.raises(
+        CaseError, match=r"memory: long: \S+ MB a rank for the graph alone, but the test leaves"
+    ):
+        loaded(60)
+    with pytest.raises(CaseError, match=r"memory: long: about \S+ MB a rank \(base"):
+        loaded(60, **{"search.solver": "policy"})
+    labels = cases / "labels.txt"
+    labels.write_text("0\n1\n" * 50_000 + "0\n")
+    net = {"run.task": "classify", "graph.labels": str(labels), "graph.splits": "random"}
+    assert "warning: memory" in loaded(170, **net) and "memory" not in loaded(1 << 20, **net)
+    with pytest.raises(CaseError, match="memory: .*: about"):
+        loaded(60, **net)
 
 
 @pytest.mark.mpi_skip
@@ -409,9 +472,10 @@ def test_all_tasks_are_estimated():
     ):
         table = settings.pop("graph")
         case = replace(build(settings, True), graph=table)
-        found = list(fits.memory_tables(case, 2, HostDevice()))
+        found = list(fits.needs_of(case, 2, HostDevice()))
         assert len(found) == tables
-        assert all(min(held.values()) >= 0 and sum(held.values()) > 1 << 20 for _, held in found)
+        assert all(min(need.held.values()) >= 0 and need.most >= need.certain > 1 << 20 for need in found)
+        assert all((need.beside > 0) == (case.run.task == "solve") for need in found)
 
 
 # ---- surroundings -----------------------------------------------------------------------------------------

@@ -17,12 +17,15 @@ from test_main import metrics, result_of
 from test_resume import CLASSIFY, TRAIN, digest, fault, job
 
 from app.case.config import Case
+from app.case.file import build
+from app.case.graph import GraphCase
 from app.checkpoint import store
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, DiskFull
 from app.log import Log
 from app.output import RunFolder
+from app.partition.load import read_paths
 
 pytestmark = pytest.mark.mpi_skip
 MEGABYTES = 8
@@ -129,6 +132,22 @@ def test_a_folder_on_a_full_disk_is_refused_and_stays_unlocked(disk):
         folder.begin(Case(), group.device)
     folder.release()
     assert os.listdir(out) == []
+
+
+def test_a_cache_on_a_full_disk_is_a_warning_and_leaves_nothing(disk, tmp_path):
+    group, path, folder = Group(MPI.COMM_SELF, HostDevice()), tmp_path / "g.txt", disk.path / "kept"
+    path.write_text("".join(f"{i} {7 * i % 5000}\n" for i in range(5000)))
+    folder.mkdir()
+    disk.fill(left=4)
+    item = read_paths(group, GraphCase(), [str(path)], build({"memory.cache": str(folder)}))
+    assert item.source == "file" and item.graph.n == 5000
+    assert len(item.warnings) == 1 and NO_ROOM in item.warnings[0] and not list(folder.iterdir())
+    disk.empty()
+    sources = [
+        read_paths(group, GraphCase(), [str(path)], build({"memory.cache": str(folder)})).source
+        for _ in range(2)
+    ]
+    assert sources == ["file", "cache"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Whether a case fits the memory that is there: told before anything is allocated, from counts alone."""
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,29 +14,83 @@ from app.memory.room import memory_room
 from app.model import gnn_memory, memory
 from app.model.defaults import DEFAULTS
 from app.model.node_plan import training_of
-from app.model.plan import classified_counts, counts_of, held_solving, held_training, network_of, tasks_of
+from app.model.plan import (
+    Counts,
+    classified_counts,
+    counts_of,
+    held_solving,
+    held_training,
+    least_solving,
+    network_of,
+    tasks_of,
+    whole_bytes,
+)
 
-MARGIN = 1.15  # an estimate may be so much too high
+MARGIN, OF_LAYERS = 1.15, 1.05  # an estimate may be so much too high; of classify, which is known better
+NEAR = 0.9  # of the room: from there on a rank may take more than there is
 
 
-def refuse_too_large(group: Group, case: Case) -> list[str]:
-    """Refuse a case that by estimate needs more memory than a rank may take; the estimate, as a line.
+@dataclass(frozen=True)
+class Need:
+    """What the rank that holds most takes of one graph.
+
+    held     bytes by term, at its fullest
+    beside   bytes that reductions, search and bounds, on the whole graph, take beside that at most
+    least    bytes that it takes in any case; None: all of `held`
+    """
+
+    name: str
+    held: dict[str, int]
+    beside: int = 0
+    least: int | None = None
+
+    @property
+    def certain(self) -> int:
+        """Bytes beyond which there is no use in trying."""
+        return memory.total(self.held) if self.least is None else self.least
+
+    @property
+    def most(self) -> int:
+        """Bytes that may be taken."""
+        return memory.total(self.held) + self.beside
+
+    @property
+    def words(self) -> str:
+        """What is certain, in words."""
+        if self.least is not None:
+            return f"{self.name}: {memory.size(self.least)} a rank for the graph alone"
+        return f"{self.name}: about {memory.size(self.certain)} a rank ({memory.words(self.held)})"
+
+
+def refuse_too_large(group: Group, case: Case) -> tuple[list[str], list[str]]:
+    """Refuse a case that by estimate needs more memory than a rank may take.
 
     No line where counts are not known before reading, or arrays lie on a GPU.
-    Ranks   all call
+    Returns   the estimate, as a line; a warning where it comes near what there is
+    Ranks     all call
     """
+    return refuse_needs(group, case, lambda: needs_of(case, group.size, group.device))
+
+
+def refuse_read(group: Group, case: Case, counts: list[Counts], learns: bool) -> list[str]:
+    """The same for graphs that were read, to learn on or to solve; the warning. Ranks: all call."""
+    return refuse_needs(group, case, lambda: [_need(case, each, group.size, learns) for each in counts])[1]
+
+
+def refuse_needs(group: Group, case: Case, make: Callable[[], Iterable[Need]]) -> tuple[list[str], list[str]]:
+    """As refuse_too_large, of needs that rank 0 makes. Ranks: all call. Raises CaseError."""
     if group.device.name != "cpu":
-        return []
-    words, needed = "", 0
+        return [], []
+    words, certain, most = "", 0, 0
     with raise_together(group, "estimating the memory"):
-        if group.rank == 0:
-            for name, held in memory_tables(case, group.size, group.device):
-                if memory.total(held) > needed:
-                    needed = memory.total(held)
-                    words = f"{name}: about {memory.size(needed)} a rank ({memory.words(held)})"
+        for need in make() if group.rank == 0 else ():
+            if need.certain > certain:
+                words, certain = need.words, need.certain
+            most = max(most, need.most)
     words = group.broadcast_text(words)
-    refuse_without_room(group, case, words, needed)
-    return [words] if words else []
+    refuse_without_room(group, case, words, certain)
+    near = group.broadcast_text(_warning(group, most))
+    return [words] if words else [], [near] if near else []
 
 
 def refuse_without_room(group: Group, case: Case, words: str, needed: int) -> None:
@@ -46,10 +101,11 @@ def refuse_without_room(group: Group, case: Case, words: str, needed: int) -> No
     Ranks    all call. Raises CaseError
     """
     needed = int(group.broadcast(np.array([needed], dtype=np.int64))[0])
-    here = group.gather_texts(platform.node()).count(platform.node())
+    here = ranks_here(group)
+    margin = OF_LAYERS if case.run.task == "classify" else MARGIN
     with raise_together(group, "comparing with the memory there is"):
         room, what = memory_room(here)
-        if case.memory.estimate_first and needed > MARGIN * room:
+        if case.memory.estimate_first and needed > margin * room:
             ranks = f"each of {here} ranks here" if here > 1 else "it"
             raise CaseError(
                 f"memory: {words}, but {what} leaves {memory.size(room)} to {ranks}; more hosts, or a "
@@ -57,17 +113,56 @@ def refuse_without_room(group: Group, case: Case, words: str, needed: int) -> No
             )
 
 
-def memory_tables(case: Case, ranks: int, device: object) -> Iterator[tuple[str, dict[str, int]]]:
-    """Name and bytes by term of what a rank holds at its fullest, of each graph whose counts are known."""
+def ranks_here(group: Group) -> int:
+    """Ranks that share this host. Ranks: all call."""
+    return group.gather_texts(platform.node()).count(platform.node())
+
+
+def _warning(group: Group, most: int) -> str:
+    """That a rank may take more than there is, or nearly, by the host of this one; "": it does not.
+
+    Ranks   all call
+    """
+    here = ranks_here(group)
+    room, what = memory_room(here)
+    if most <= NEAR * room:
+        return ""
+    ranks = f"each of {here} ranks here" if here > 1 else "it"
+    return (
+        f"memory: a rank may take up to {memory.size(most)}, and {what} leaves {memory.size(room)} to"
+        f" {ranks}; the system ends ranks that take more"
+    )
+
+
+def needs_of(case: Case, ranks: int, device: object) -> Iterator[Need]:
+    """What a rank holds of each graph whose counts are known before reading."""
     if case.run.task == "classify":
         nodes, entries = classified_counts(case)
         if nodes and entries and case.gnn.epochs:
-            training = training_of(case, nodes, entries, ranks, device, count_classes=False)
-            layout = training.layout
-            yield case.run.name, gnn_memory.peak(training, layout.heaviest, DEFAULTS.base_bytes)
+            yield need_of_layers(case, nodes, entries, ranks, device)
         return
     for learns, table in tasks_of(case):
-        net, held_of = network_of(case), held_training if learns else held_solving
         for counts in counts_of(case, table):
             if not isinstance(counts, str):
-                yield counts.name, held_of(case, net, DEFAULTS.base_bytes, counts, ranks)
+                yield _need(case, counts, ranks, learns)
+
+
+def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
+    """Of training a network on all nodes of a graph."""
+    training = training_of(case, nodes, entries, ranks, device, count_classes=False)
+    return Need(case.run.name, gnn_memory.peak(training, training.layout.heaviest, DEFAULTS.base_bytes))
+
+
+def _need(case: Case, counts: Counts, ranks: int, learns: bool) -> Need:
+    """Of one graph to learn on or to solve.
+
+    Where the whole graph is worked on, the policy sees what reductions leave of it: only the graph itself is
+    certain then, and the work on it comes beside.
+    """
+    net, base = network_of(case), DEFAULTS.base_bytes
+    if learns:
+        return Need(counts.name, held_training(case, net, base, counts, ranks))
+    held, whole = held_solving(case, net, base, counts, ranks), whole_bytes(case, counts)
+    if not whole:
+        return Need(counts.name, held)
+    return Need(counts.name, held, whole, least_solving(case, base, counts, ranks))

@@ -237,6 +237,20 @@ def _whole_line(case: Case, counts: Counts) -> str:
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 
 
+def whole_bytes(case: Case, counts: Counts) -> int:
+    """What reductions, search and bounds take at most on a rank beside the policy; 0: it answers alone."""
+    needs = memory.whole_graph(counts.n, counts.entries // 2)
+    if case.run.task != "solve" or case.search.solver != "full":
+        return 0
+    return needs if needs <= 1e6 * case.memory.whole_graph_mb else 0
+
+
+def least_solving(case: Case, base: int, counts: Counts, ranks: int) -> int:
+    """Bytes that the rank that holds most has of the graph alone; base: before it holds any."""
+    layout = _layout(case, counts, ranks)
+    return base + memory.total(memory.at_rest(layout, layout.heaviest))
+
+
 def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
     """Bytes by term of the rank that holds most while it solves; base: before it holds any graph."""
     layout = _layout(case, counts, ranks)

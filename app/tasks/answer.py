@@ -211,7 +211,8 @@ def is_weak(entry: dict[str, Any]) -> bool:
     alone."""
     if entry["bound"] is None:
         return False
-    best = (min if entry["sense"] == "minimise" else max)(entry["objective"], *entry["baselines"].values())
+    known = [entry["objective"], *entry["baselines"].values()]
+    best = min(known) if entry["sense"] == "minimise" else max(known)
     return relative_gap(best, entry["bound"]) > WEAK
 
 

@@ -24,6 +24,8 @@ from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
+from app.model.fits import Need, need_of_layers, refuse_needs
+from app.model.plan import classified_counts
 from app.partition.cost import CostModel, from_arrays
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
@@ -49,6 +51,7 @@ class Classified:
 def run_classify(context: Context) -> dict[str, Any]:
     """Train or apply, write the results, and return the task's part of result.json. Ranks: all call."""
     loaded, data = load(context)
+    refuse_read(context, loaded)
     held = resident_bytes()
     done = classify_nodes(context, loaded, data)
     context.say_memory(held)
@@ -69,6 +72,24 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     for warning in data.warnings:
         context.log.info("warning: %s", warning)
     return loaded, data
+
+
+def refuse_read(context: Context, loaded: Loaded) -> None:
+    """Refuse a graph of files that tell no counts before they are read where its training does not fit.
+
+    Ranks   all call
+    """
+    case, group = context.case, context.group
+    if not (case.gnn.epochs and case.graph.path):
+        return
+
+    def needs() -> list[Need]:
+        entries = 2 * loaded.graph.edges
+        known = all(classified_counts(case))  # it was asked before
+        return [] if known else [need_of_layers(case, loaded.graph.n, entries, group.size, group.device)]
+
+    for warning in refuse_needs(group, case, needs)[1]:
+        context.log.info("warning: %s", warning)
 
 
 def _without_cost_model(case: Case) -> Case:

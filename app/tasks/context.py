@@ -26,7 +26,8 @@ from app.gnn.model import check_layers, check_only_model
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
-from app.model.plan import expected_entries, mean_nodes
+from app.model.fits import refuse_read
+from app.model.plan import Counts, expected_entries, mean_nodes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
@@ -41,6 +42,7 @@ from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
 APP = Path(__file__).parent.parent
+LEARNED = "training"  # the purpose of graphs to learn on
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
     ("graph", "labels", "rgcn.train_labels and rgcn.test_labels"),
@@ -244,6 +246,11 @@ class Context:
             loaded = load_graphs(self.group, table, purpose, self.case, share)
         for item in loaded:
             for warning in item.warnings:
+                self.log.info("warning: %s", warning)
+        read = [item.graph for item in loaded if item.source != "generator"]
+        if read and self.case.run.task in ("solve", "train"):
+            counts = [Counts(graph.name, len(read), graph.n, 2 * graph.edges) for graph in read]
+            for warning in refuse_read(self.group, self.case, counts, purpose == LEARNED):
                 self.log.info("warning: %s", warning)
         return loaded
 

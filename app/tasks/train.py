@@ -21,7 +21,7 @@ from app.rl.qnet import QNetwork
 from app.rl.training import Recorder, Training, train_policy
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
-from app.tasks.context import Context
+from app.tasks.context import LEARNED, Context
 
 SAVED = ("best_step", "best_total", "records", "replay_bytes", "paper_replay_bytes")  # of a Training
 RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
@@ -134,11 +134,11 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     """Training graphs, and graphs held back: those of [train.held_back], more generated ones, or the last
     files of the list. Ranks: all call."""
     if not table.generator:
-        return hold_back(context, context.load(table, "training"))
+        return hold_back(context, context.load(table, LEARNED))
     wanted = context.case.train.evaluate_graphs
     more = msgspec.structs.replace(table, count=wanted, path=[])
     judges = context.case.train.held_back or more
-    return load_set(context, table, "training"), load_set(context, judges, "held-back")
+    return load_set(context, table, LEARNED), load_set(context, judges, "held-back")
 
 
 def load_set(context: Context, table: GraphCase, purpose: str) -> list[Loaded]:

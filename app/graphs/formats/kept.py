@@ -9,6 +9,7 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,9 +85,10 @@ class KeptWriter:
         os.replace(self.beside, self.path)
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
-        self.archive.close()
-        if os.path.exists(self.beside):
+        """Leave nothing behind, also where the disk is full, which has no room for an end of the file."""
+        with suppress(OSError, ValueError):
+            self.archive.close()
+        with suppress(OSError):
             os.remove(self.beside)
 
 
