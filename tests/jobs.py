@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def mpirun(ranks):
     return [found, *oversubscribe(found), "-np", str(ranks)]
 
 
+@cache
 def oversubscribe(launcher):
     """What Open MPI wants to hear before it starts more ranks than there are cores, or runs as root."""
     said = subprocess.run([launcher, "--version"], capture_output=True, text=True, timeout=60, check=False)

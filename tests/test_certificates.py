@@ -535,7 +535,9 @@ def checked(out, *more, ranks=1):
 
 
 @alone
-@pytest.mark.parametrize(("problem", "ranks"), [("mvc", 1), ("mds", 2), ("maxcut", 3)])
+@pytest.mark.parametrize(
+    ("problem", "ranks"), [("mvc", 1), ("mds", 2), pytest.param("maxcut", 3, marks=pytest.mark.long)]
+)
 def test_a_run_is_proved_from_its_files(tmp_path, problem, ranks):
     out = solved(tmp_path / "out", problem=problem, ranks=ranks)
     assert len(list((out / "certificates").iterdir())) == 3

@@ -27,7 +27,7 @@ def result_of(out):
     return json.loads((out / "result.json").read_text())
 
 
-@pytest.mark.parametrize("blocks", ["rows", "edges"])
+@pytest.mark.parametrize("blocks", ["rows", pytest.param("edges", marks=pytest.mark.long)])
 def test_the_learned_cuts_beat_equal_rows_and_equal_edges(tmp_path, blocks):
     one, three = tmp_path / "one", tmp_path / "three"
     for out, ranks in ((one, 1), (three, 3)):

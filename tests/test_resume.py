@@ -143,6 +143,7 @@ def test_a_training_that_is_killed_again_and_again(tmp_path, undisturbed):
     assert metrics(out) == metrics(wanted)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_classification_that_is_killed_again_and_again(tmp_path, undisturbed):
     wanted, out = undisturbed["classify"], tmp_path / "out"

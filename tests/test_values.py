@@ -259,7 +259,7 @@ def written(folder, columns=1):
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_runs_on_several_ranks_and_weights_applied(tmp_path, columns):
     results = []
     for ranks in (1, 2, 3):
