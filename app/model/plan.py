@@ -29,6 +29,9 @@ from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.text import printable
 
+TOUR_BYTES = 3000  # of a city: tours of many starts, neighbours, bounds (measured: 50,000 and 100,000 cities)
+    3000  # of a city: tours of many starts, neighbours, bounds (measured on 50,000 and 100,000 cities)
+)
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named
 EPISODE = States(
     1, 0.5, 0.3
@@ -229,20 +232,22 @@ def _solving(
 
 def _whole_line(case: Case, counts: Counts) -> str:
     """What becomes of reductions, search and bounds, which work on the whole graph."""
-    needs, limit = memory.whole_graph(counts.n, counts.entries // 2) / 1e6, case.memory.whole_graph_mb
+    needs, limit = whole_bytes(case, counts) / 1e6, case.memory.whole_graph_mb
     what = f"{counts.name}: reductions, search and bounds"
-    if needs > limit:
+    if not needs and counts.n:
+        wanted = memory.whole_graph(counts.n, counts.entries // 2) / 1e6
         left = f"above memory.whole_graph_mb, {limit:g}: the policy alone would answer"
-        return f"{what} want {needs:.1f} MB on one rank, {left}"
+        return f"{what} want {wanted:.1f} MB on one rank, {left}"
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 
 
 def whole_bytes(case: Case, counts: Counts) -> int:
     """What reductions, search and bounds take at most on a rank beside the policy; 0: it answers alone."""
     needs = memory.whole_graph(counts.n, counts.entries // 2)
-    if case.run.task != "solve" or case.search.solver != "full":
+    if case.run.task != "solve" or case.search.solver != "full" or needs > 1e6 * case.memory.whole_graph_mb:
         return 0
-    return needs if needs <= 1e6 * case.memory.whole_graph_mb else 0
+    tours = make_problem(case.problem.name).dynamics == "tour"
+    return max(needs, TOUR_BYTES * counts.n) if tours else needs
 
 
 def least_solving(case: Case, base: int, counts: Counts, ranks: int) -> int:
