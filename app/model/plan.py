@@ -29,9 +29,7 @@ from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.text import printable
 
-TOUR_BYTES = 3000  # of a city: tours of many starts, neighbours, bounds (measured: 50,000 and 100,000 cities)
-    3000  # of a city: tours of many starts, neighbours, bounds (measured on 50,000 and 100,000 cities)
-)
+TOUR_BYTES = 3000  # of a city: tours of many starts, neighbours, bounds (measured: 50,000, 100,000)
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named
 EPISODE = States(
     1, 0.5, 0.3
