@@ -28,7 +28,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time a quarter of the tests on 2 ranks, an eighth on 3, another on 4, and an eighth of stand-in and GPU.
+    """For time a quarter of the tests on 2 ranks, eighths on 3 and on 4; of stand-in and GPU an eighth on 2.
 
     Where long tests run, the others on 2 too, and a third on 3, on 4, and of stand-in and GPU.
     """
