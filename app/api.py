@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -197,8 +198,9 @@ def solve(
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
                that are 1, and -1
-    start      a Solution of an earlier call, or nodes as its `nodes` are: where searches begin, as with the
-               file search.start. What is infeasible is repaired; of a feasible one the answer is never worse
+    start      a Solution of an earlier call, nodes as its `nodes` are, or a mapping of all nodes to 0 or 1
+               (of spins -1 or 1): where searches begin, as with the file search.start. What is infeasible is
+               repaired; of a feasible one the answer is never worse
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -208,6 +210,9 @@ def solve(
     asked = {key: value for key, value in asked.items() if value is not None}
     context = context_of_settings(merged({"policy.weights": named}, settings, asked), comm, verbose)
     refuse_data_keys(context.case, "solve")
+    if context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)():
+        said = f"solve: {context.case.problem.name} is of edges without directions"
+        warnings.warn(f"{said}: those of a directed graph count both ways", stacklevel=3)
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     refuse_node_weights(context.case.problem.name, node_weights)
@@ -219,10 +224,13 @@ def solve(
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
-    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate"}
+    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate", "problem"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
-    return Solution(nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate)
+    return Solution(
+        nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
+        problem=context.case.problem.name,
+    )  # fmt: skip
 
 
 @with_few_threads
@@ -244,11 +252,14 @@ def check(
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
     graph, problem, node_weights, inside, outside, settings, comm, verbose   as of `solve`
-    answer       a Solution, or nodes as its `nodes` are: those chosen, a cut's nodes of side 1, variables
-                 that are 1, or all cities in the order of a tour
+    answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
+                 nodes of side 1, variables that are 1, or all cities in the order of a tour; a mapping of
+                 all nodes to 0 or 1 (of spins -1 or 1); or the path of a file of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """
+    if problem is None and isinstance(answer, Solution) and "problem.name" not in (settings or {}):
+        problem = answer.problem
     asked = {} if problem is None else {"problem.name": problem}
     context = context_of_settings(merged(settings, asked), comm, verbose)
     refuse_data_keys(context.case, "solve")
@@ -256,19 +267,22 @@ def check(
     if certificate is None:
         certificate = answer.certificate if isinstance(answer, Solution) else b""
     certificate = os.fspath(certificate) if isinstance(certificate, os.PathLike) else certificate
+    path = os.fspath(answer) if isinstance(answer, str | os.PathLike) else ""
     with raise_together(context.group, "reading the certificate"):
         if not isinstance(certificate, str | bytes):
-            raise CaseError(
-                f"certificate: found {show(certificate)}; bytes or the path of a file would be right"
-            )
+            right = "bytes or the path of a file would be right"
+            raise CaseError(f"certificate: found {show(certificate)}; {right}")
+        if answer is None:
+            raise GraphError("answer: found None; a Solution or a list of nodes would be right")
+    content = sha256(certificate).hexdigest() if isinstance(certificate, bytes) else "a file"
+    check_given(context.group, {"certificate": content, "answer": "a file" if path else "nodes"})
     counts = WEIGHED.get(context.case.problem.name, "")
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
-    if answer is None:
-        raise GraphError("answer: found None; a Solution or a list of nodes would be right")
     refuse_unfit(context, make_problem(context.case.problem.name), loaded)
-    loaded = with_start(context, loaded, labels, answer, "answer")
-    found = value_given(context, loaded, certificate)
+    if not path:
+        loaded = with_start(context, loaded, labels, answer, "answer")
+    found = value_given(context, loaded, certificate, path)
     return Checked(**asdict(found), optimal=found.gap == 0)
 
 

@@ -2,12 +2,16 @@
 
 import os
 import warnings
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from app.api_given import check_given, digest_of_arrays, digests_of_stream
+from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
@@ -15,6 +19,7 @@ from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
+from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import (
     Loaded,
@@ -80,6 +85,19 @@ def refuse_node_weights(name: str, node_weights: Any) -> None:
         raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
 
 
+def _refuse_repeats(nodes: list[Any], name: str) -> None:
+    """Refuse a node that is named twice, as where values of all nodes are given. Raises GraphError."""
+    try:
+        counts = Counter(nodes)
+    except TypeError:  # no node can be that, which is said in better words
+        return
+    for node, times in counts.items():
+        if times > 1:
+            vector = all(isinstance(each, Real) and each in (-1, 0, 1) for each in counts)
+            right = "a mapping of nodes to their values" if vector else "each node once"
+            raise GraphError(f"{name}: found {shown(repr(node))} {times} times; {right} would be right")
+
+
 def with_fixed(
     context: Context, loaded: Loaded, labels: list[Any] | None, inside: Any, outside: Any
 ) -> Loaded:
@@ -90,6 +108,8 @@ def with_fixed(
             if nodes is not None and getattr(search, name):
                 raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
             texts = named(loaded.graph.ids)
+            if isinstance(nodes, Mapping):
+                raise GraphError(f"{name}: found a mapping; a list of nodes would be right")
             found.append(None if nodes is None else _ids_of(nodes, labels, name, texts))
         both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
         for node in both[:1]:
@@ -111,15 +131,40 @@ def with_start(
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
         if start is not None:
-            nodes = start.nodes if isinstance(start, Solution) else start
-            if ordered_too and isinstance(nodes, set | frozenset):
-                raise GraphError(
-                    f"{called}: found a set, which has no order; a list of cities would be right"
-                )
+            nodes = _nodes_of(context.case, loaded, start, called)
             found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
     same = found if found is None or ordered_too else np.unique(found)  # in any order
     check_given(context.group, {called: digest_of_arrays(same)})
     return replace(loaded, start=found)
+
+
+def _nodes_of(case: Case, loaded: Loaded, given: Any, called: str) -> Any:
+    """The nodes of an answer to the problem of a case, in any form. Raises CaseError, GraphError."""
+    problem = make_problem(case.problem.name)
+    if isinstance(given, Solution):
+        if given.problem and make_problem(given.problem).solution != problem.solution:
+            raise CaseError(f"{called}: an answer of {given.problem}; one of {problem.name} would be right")
+        return given.nodes
+    if problem.dynamics == "tour" and isinstance(given, set | frozenset | Mapping):
+        kind = "a mapping" if isinstance(given, Mapping) else "a set"
+        raise GraphError(f"{called}: found {kind}, which has no order; a list of cities would be right")
+    if isinstance(given, Mapping):
+        return _nodes_of_values(given, loaded.graph.n - is_quadratic(case), problem.name == SPINS, called)
+    return given
+
+
+def _nodes_of_values(values: Mapping[Any, Any], count: int, spins: bool, called: str) -> list[Any]:
+    """The nodes whose value is 1, of a mapping of all of them to 0 or 1, or to -1 or 1. Raises GraphError."""
+    low = -1 if spins else 0
+    right = f"a list of nodes, or a mapping of all {count} to {low} or 1, would be right"
+    for node, value in values.items():
+        if not isinstance(value, Real) or value not in (low, 1):
+            raise GraphError(
+                f"{called}: found the value {shown(repr(value))} of {shown(repr(node))}; {right}"
+            )
+    if len(values) != count:
+        raise GraphError(f"{called}: found a mapping of {len(values)}; {right}")
+    return [node for node, value in values.items() if value == 1]
 
 
 def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
@@ -127,7 +172,8 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     right = "a list of nodes would be right"
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
-    nodes = list(nodes)
+    nodes = nodes.tolist() if isinstance(nodes, np.ndarray) else list(nodes)
+    _refuse_repeats(nodes, name)
     if labels is not None:
         flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
         if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1

@@ -27,7 +27,7 @@ from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.files import check_node_file
 from app.log import Log
-from app.model.fits import refuse_too_large, refuse_without_room
+from app.model.fits import ranks_here, refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines
 from app.native.countdown import countdown
 from app.output import RunFolder, phase_table
@@ -169,7 +169,10 @@ def _run_in(folder: RunFolder, command: cli.Command, group: Group, warned: list[
         group.device.tell = log.info
         checkpoints.follow(log)
         said = [*said, *(f"warning: {line}" for line in warned)]
-        _work(Context(command.case, group, log, folder, checkpoints), said)
+        context = Context(
+            command.case, group, log, folder, checkpoints, here=ranks_here(group), ranks=group.size
+        )
+        _work(context, said)
     return 0
 
 

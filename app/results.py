@@ -23,7 +23,7 @@ from app.page.markup import Markup, join, table, tag
 from app.page.style import SCOPED
 from app.page.values import percent, seconds, shown
 from app.rl.weights import save_weights
-from app.text import is_whole, show
+from app.text import gap_words, is_whole, show
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,9 +36,11 @@ class Solution:
             are 1, or all nodes in the order of a tour: the labels of a NetworkX graph, the nodes of a
             DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
-    text    what `save` writes: nodes by the ids or names of a file, else by row numbers
+    text    what `save` writes: nodes by the ids or names of a file, or by the labels of a graph in memory
+            where all are whole numbers or names that files may have, else by row numbers
     certificate   what proves the bound, for `check`, here or elsewhere (a run's certificates/NAME.npz); empty
-            without output.certificates in the settings
+            without output.certificates in the settings, and where nothing but a finished search proves it
+    problem   that it answers, as problem.name
     """
 
     nodes: list[Any]
@@ -58,6 +60,7 @@ class Solution:
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     text: str = ""
     certificate: bytes = b""
+    problem: str = ""
 
     def save(self, path: str) -> None:
         """Write the file that a run has as solution/NAME.txt: for `search.start=PATH` on the same graph, or
@@ -124,7 +127,7 @@ def _worth(answer: Solution | Checked) -> str:
     objective = f"objective {shown(answer.objective, 10)}"
     if answer.bound is None:
         return f"{objective}, no bound"
-    gap = "optimal" if answer.optimal else f"gap {percent(answer.gap)} %"
+    gap = "optimal" if answer.optimal else gap_words(answer.gap)
     return f"{objective}, bound {shown(answer.bound, 10)} ({answer.bound_method}), {gap}"
 
 

@@ -1,5 +1,6 @@
 """Text for people and terminals: values as TOML, names in printable ASCII, lines of a usual width."""
 
+import math
 from collections.abc import Iterator
 from numbers import Integral
 from textwrap import wrap
@@ -12,6 +13,11 @@ NARROW = 8  # of a heading's, where its words allow it
 def printable(text: str) -> str:
     """The text in printable ASCII: everything else is escaped, so that no name can garble a terminal."""
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
+
+
+def gap_words(gap: float) -> str:
+    """A gap in per cent; of a bound of 0 there is none."""
+    return f"gap {100 * gap:.2f} %" if math.isfinite(gap) else "no relative gap: the bound is 0"
 
 
 def wrapped(text: str, columns: int = COLUMNS) -> Iterator[str]:

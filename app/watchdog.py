@@ -19,6 +19,7 @@ from typing import Any
 LOOKS = 8  # within the time limit
 SAID_S = 0.3  # for a launcher to read what this rank printed: what it has not read when it ends a job is lost
 START_S = 60.0  # the least patience with imports, from a file system that many ranks read at once
+LONGEST_S = 1e9  # as good as for ever
 PATIENCE_S = 2.0  # more for a rank that waits for others: the one that is stuck speaks first
 
 
@@ -33,7 +34,7 @@ class Watchdog:
     """
 
     def __init__(self, seconds: float, who: str, timer: Timers | None = None) -> None:
-        self.seconds, self.who = seconds, who
+        self.seconds, self.who = min(seconds, LONGEST_S), who
         self.beats = self.waits = 0
         self._ended = threading.Event()
         said = f"{who} watchdog: the interpreter is stuck (run.watchdog_seconds); the job ends"

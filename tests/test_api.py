@@ -656,7 +656,7 @@ def test_a_search_begins_with_a_solution_of_an_earlier_call(problem, group):
         ("mvc", {"start": "n1"}, "start: found 'n1'; a list of nodes would be right"),
         ("mvc", {"start": ["n1"], "settings": {"search.start": __file__}}, "start: given here and in"),
         ("mvc", {"start": ["n1"], "settings": {"search.solver": "policy"}}, "start: the policy alone"),
-        ("tsp", {"start": ["n1", "n2", "n2"]}, "start: found 3 cities; each of 3 once would be right"),
+        ("tsp", {"start": ["n1", "n2", "n2"]}, "start: found 'n2' 2 times; each node once would be right"),
         ("tsp", {"start": ["n1", "n2"]}, "start: found 2 cities; each of 3 once would be right"),
         ("tsp", {"start": {"n1", "n2", "n3"}}, "start: found a set, which has no order; a list of cities"),
     ],
@@ -1046,3 +1046,10 @@ def test_sets_of_nodes_may_be_any_iterable():
         for train in ([0, 1], {1, 0}, (v for v in (0, 1)), range(2))
     ]
     assert len(set(found)) == 1
+
+
+def test_what_directions_and_half_matrices_lose_is_a_warning():
+    with pytest.warns(UserWarning, match="mds is of edges without directions"):
+        solve(nx.DiGraph([(1, 0), (2, 0)]), "mds")
+    with pytest.warns(UserWarning, match="all distances below the diagonal are 0"):
+        assert solve(np.array([[0, 3, 4], [0, 0, 5], [0, 0, 0]]), "tsp").objective == 4

@@ -67,7 +67,7 @@ def test_objectives_and_bounds_of_an_answer_are_not_believed():
     found = check(graph, replace(answer, objective=1, bound=1, gap=0.0))
     assert (found.objective, found.bound) == (5, 5)
     assert repr(found) == "Checked(objective 5, bound 5 (certificate), optimal)"
-    more = check(graph, [*answer.nodes, *graph], certificate=answer.certificate)
+    more = check(graph, list(graph), certificate=answer.certificate)
     assert (more.objective, more.bound, more.gap, more.optimal) == (9, 5, 0.8, False)
 
 
@@ -83,11 +83,56 @@ def test_nodes_by_names_weights_and_fixed_ones():
         check(graph, ["a", "c", "d"], node_weights=costs, inside=["b"])
 
 
+@pytest.mark.parametrize("problem", ["mvc", "maxcut", "qubo", "ising"])
+def test_answers_by_values_and_of_their_own_problem(problem):
+    graph, low = weighted(6), -1 if problem == "ising" else 0
+    best = solve(graph, problem, settings=QUICK)
+    values = {v: 1 if v in best.nodes else low for v in graph}
+    assert check(graph, values, problem).objective == best.objective == check(graph, best).objective
+    again = solve(graph, problem, start=values, settings=QUICK | {"search.steps": 1})
+    assert again.objective == best.objective
+
+
+@alone
+@pytest.mark.parametrize("names", [range(20, 34), "abcdefghijklmn", [(i, 0) for i in range(14)]])
+@pytest.mark.parametrize("problem", GRAPHS)
+def test_saved_answers_name_nodes_as_their_owner_does(tmp_path, problem, names):
+    """By labels, where files may have them; `check` and search.start read them."""
+    if problem == "tsp":
+        graph = nx.Graph()
+        D, called = complete(1), list(names)[:12]
+        graph.add_weighted_edges_from((called[i], called[j], D[i, j]) for i in range(12) for j in range(i))
+    else:
+        graph = nx.relabel_nodes(weighted(1), dict(enumerate(names)))
+        graph = nx.subgraph(graph, graph.nodes)
+    answer = solve(graph, problem, settings=QUICK)
+    answer.save(tmp_path / "s.txt")
+    first = {line.split()[0] for line in (tmp_path / "s.txt").read_text().splitlines()}
+    rows = isinstance(names[0], tuple)  # no file has such names
+    assert first <= {str(v) for v in (range(14) if rows else names)}
+    assert check(graph, tmp_path / "s.txt", problem).objective == answer.objective
+    settings = QUICK | {"search.steps": 1, "search.start": str(tmp_path / "s.txt")}
+    assert solve(graph, problem, settings=settings).objective == answer.objective
+
+
 def test_the_same_on_all_ranks():
     graph = weighted(4)
     answer = solve(graph, "maxcut", settings=PROVED)
     found = [check(graph, answer, "maxcut", comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
     assert found[0] == found[1]
+
+
+def test_certificates_that_differ_by_rank_are_refused_on_all():
+    graph, rank = nx.cycle_graph(9), MPI.COMM_WORLD.Get_rank()
+    answer = solve(graph, settings=PROVED)
+    if MPI.COMM_WORLD.Get_size() > 1:
+        with pytest.raises(GraphError, match="certificate: rank 1 was given other ones than rank 0"):
+            check(graph, answer.nodes, certificate=None if rank else answer.certificate)
+
+
+def test_a_bound_of_zero_has_no_relative_gap():
+    found = check([(0, 0, 3.0), (0, 1, 2)], [0], "qubo")
+    assert repr(found) == "Checked(objective 3, bound 0 (reductions), no relative gap: the bound is 0)"
 
 
 @alone
@@ -109,7 +154,14 @@ REFUSED = {
     "a set of cities": (lambda: check(complete(1), set(range(12)), "tsp"), "answer: found a set"),
     "an unknown node": (lambda: check(GRAPH, [0, 1, 7]), "answer: .*7"),
     "no answer": (lambda: check(GRAPH, None), "answer: found None"),
-    "text": (lambda: check(GRAPH, "0 1 2"), "answer: found '0 1 2'; a list of nodes"),
+    "no file": (lambda: check(GRAPH, "nowhere.txt"), r"nowhere\.txt: cannot be read"),
+    "a node twice": (lambda: check(GRAPH, [3, 2, 3]), "answer: found 3 2 times; each node once"),
+    "a vector of values": (lambda: check(GRAPH, [0, 1, 0, 1, 0]), "found 0 3 times; a mapping of nodes"),
+    "some values": (lambda: check(GRAPH, {0: 1, 1: 0}), "found a mapping of 2; .* all 5 to 0 or 1"),
+    "other values": (lambda: check(GRAPH, dict.fromkeys(range(5), -1)), "found the value -1 of 0; .* 0 or 1"),
+    "values of cities": (lambda: check(complete(1), {0: 1}, "tsp"), "found a mapping, which has no order"),
+    "values to fix": (lambda: solve(GRAPH, inside={1: 1}), "inside: found a mapping; a list of nodes"),
+    "of another kind": (lambda: check(GRAPH, solve(GRAPH, "mis"), "maxcut"), "of mis; one of maxcut"),
     "an empty file": (lambda: check(GRAPH, [0, 1, 3], certificate=b"PK"), "certificate: "),
     "a number": (lambda: check(GRAPH, [0, 1, 3], certificate=5), "certificate: found 5; bytes or"),
     "of another problem": (

@@ -1,5 +1,6 @@
 """What docs/faults.md promises: ranks that fail, hang or differ, limits of memory, readers that go away."""
 
+import dataclasses
 import json
 import os
 import re
@@ -221,6 +222,13 @@ def test_the_watchdog(work, code, shown, timer):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("seconds", ["1e12", "1e300"])
+def test_a_watchdog_that_never_wakes(seconds):
+    work = f"watchdog.watch({seconds}, '', countdown)\nwatchdog.beat()\ntime.sleep(0.5)"
+    assert run_job([sys.executable, "-c", STUCK.format("None", work)], PYTHONPATH=str(ROOT)) == (0, "")
+
+
+@pytest.mark.mpi_skip
 @pytest.mark.skipif(not hasattr(kernels(), "lk_count_down"), reason="no compiled library")
 def test_a_process_that_was_stopped_goes_on():
     """For longer than a timer that needs no interpreter waits, as batch systems suspend jobs."""
@@ -407,6 +415,11 @@ def test_text_lists_are_looked_at_once_they_are_read(cases, monkeypatch, capsys)
         loaded(60)
     with pytest.raises(CaseError, match=r"memory: long: about \S+ MB a rank \(base"):
         loaded(60, **{"search.solver": "policy"})
+    asked = []
+    monkeypatch.setattr(fits, "memory_room", lambda ranks: asked.append(ranks) or (1 << 40, "the test"))
+    alone = context_of_settings({"run.task": "solve", "graph.path": str(path)}, MPI.COMM_SELF, False)
+    dataclasses.replace(alone, here=4, ranks=8).load(alone.case.graph, "instances")
+    assert set(asked) == {4}  # the room of a rank, where the group is a part of all
     labels = cases / "labels.txt"
     labels.write_text("0\n1\n" * 50_000 + "0\n")
     net = {"run.task": "classify", "graph.labels": str(labels), "graph.splits": "random"}

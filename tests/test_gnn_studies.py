@@ -456,6 +456,25 @@ def test_inference(tmp_path):
 
 
 @pytest.mark.mpi_skip
+def test_inference_on_files(tmp_path):
+    """Also of one name: each is measured."""
+    for i, n in enumerate((300, 120, 60)):
+        (tmp_path / str(i)).mkdir()
+        graph_file(tmp_path / str(i) / "g.npz", n)
+    paths = ", ".join(f'"{tmp_path}/{i}/g.npz"' for i in range(3))
+    keys = [
+        f"graph.path=[{paths}]",
+        'graph.generator=""',
+        "study.held_back=2",
+        "study.rounds=2",
+        "gnn.epochs=5",
+    ]
+    rows = job("inference", tmp_path / "out", 1, *keys)["rows"]
+    assert [row["graph"] for row in rows[::4]] == ["g.npz", "g.npz-2"]
+    assert rows[0]["latency_ms"] != rows[4]["latency_ms"]
+
+
+@pytest.mark.mpi_skip
 def test_memory(tmp_path):
     small = ["graph.nodes=600", "study.rounds=2", "study.limits=[0.0, 0.8]", "gnn.hidden=8"]
     results = [job("memory", tmp_path / str(ranks), ranks, *small) for ranks in (1, 3)]
@@ -497,9 +516,9 @@ def test_throughput(tmp_path):
     assert code == 2 and "not a cost_model.json" in printed
 
 
-def graph_file(path):
+def graph_file(path, n=300):
     """A graph with features, labels and splits."""
-    graph, n = nx.barabasi_albert_graph(300, 3, seed=1), 300
+    graph = nx.barabasi_albert_graph(n, 3, seed=1)
     A = sp.csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(n)))
     split = np.arange(n) % 5
     masks = {f"{key}_mask": split == i for i, key in enumerate(("train", "val", "test"))}

@@ -42,6 +42,9 @@ FORMS = {
     "mapping": terms_of,
     "halves": halves,
     "fields in order": lambda J: (np.diag(J), terms_of(J - np.diag(np.diag(J)))),
+    "couplings of a matrix": lambda J: (np.diag(J), J - np.diag(np.diag(J))),
+    "a sparse one": lambda J: (list(np.diag(J)), sp.csr_array(J - np.diag(np.diag(J)))),
+    "tuples": lambda J: (np.diag(J), [(i, j, c) for (i, j), c in terms_of(J).items() if i != j]),
 }
 
 
@@ -79,6 +82,39 @@ def test_entries_of_a_pair_are_added():
     same = [(0, 1, 1.0), (1, 0, 2.0), (0, 1, -5.0), (0, 0, -1.0), (0, 0, 0.5)]
     found = solve(same, "ising", settings=QUICK)
     assert found.objective == -2.5 and found.nodes == [0, 1]
+
+
+@pytest.mark.parametrize(("what", "said"), [("edge", "the attributes J"), ("node", "the attributes h")])
+def test_numbers_under_other_names_are_a_warning(what, said):
+    graph = nx.path_graph(3)
+    if what == "edge":
+        nx.set_edge_attributes(graph, -5.0, "J")
+    else:
+        nx.set_edge_attributes(graph, 1.0, "weight")
+        nx.set_node_attributes(graph, 5.0, "h")
+    with pytest.warns(UserWarning, match=said):
+        solve(graph, "ising", settings=QUICK)
+
+
+def test_a_table_of_named_rows_and_columns_is_a_matrix():
+    J = np.array([[0.5, 1, 1], [0, 0, 1], [0, 0, 0]])
+    found = solve(Frame(J, ["a", "b", "c"]), "ising", settings=QUICK)
+    assert found.objective == energies(J)[1].min() and set(found.nodes) < {"a", "b", "c"}
+    assert solve(Frame(np.ones((3, 3)), ["a", "b", "c"]), "mvc", settings=QUICK).objective == 2
+
+
+class Frame:
+    """As a DataFrame whose rows have the names of its columns."""
+
+    def __init__(self, values, names):
+        self.values, self.index, self.columns = values, names, names
+
+    def to_numpy(self):
+        return self.values
+
+    def __getitem__(self, names):
+        at = [self.columns.index(name) for name in ([names] if isinstance(names, str) else names)]
+        return self.values[:, at[0]] if isinstance(names, str) else self.values[:, at]
 
 
 def test_a_field_turns_its_spin():
@@ -184,6 +220,8 @@ def test_a_run_its_certificate_and_its_cache(tmp_path):
 REFUSED = {
     "a field that is no number": (lambda: solve(({0: "x"}, {}), "ising"), "a number would be right"),
     "no fields": (lambda: solve((5, {(0, 1): 1.0}), "ising"), "linear terms: found <class 'int'>"),
+    "names and a matrix": (lambda: solve(({"a": 1}, np.ones((1, 1))), "ising"), "found products as a matrix"),
+    "what is no pair": (lambda: solve(({}, 5), "ising"), r"a pair \(h, J\) of linear terms and prod"),
     "a pair for cuts": (lambda: solve(({}, {(0, 1): 1.0}), "maxcut"), "a NetworkX graph, a SciPy"),
     "weights of nodes": (lambda: solve([(0, 1, 1.0)], "ising", node_weights=[1, 2]), "those of edges"),
     "the reference": (lambda: solve([(0, 1, 1.0)], "ising", inside=[2]), "is no variable"),

@@ -114,6 +114,10 @@ def convert(arguments: list[str]) -> str:
         write_graph(file, graph, format, packing_of(out), stream.metric)
     lines = [f"{printable(source)}: {stream.format}, {merged.lines} edge lines: {merged.loops} self loops, "
              f"{merged.repeats} of an edge that was there"]  # fmt: skip
+    if merged.loops and graph.weights is not None:
+        lines.append(
+            "warning: loops are dropped with their weights; as linear terms of qubo or ising they count"
+        )
     lines += [f"warning: {each}" for each in (*stream.warnings, *losses(graph, stream.metric, format))]
     if "--ids" in options.values:
         with whole_file(options.values["--ids"]) as file:

@@ -31,9 +31,24 @@ def stream_of_tour(given: Any) -> tuple[EdgeStream, list[Any] | None]:
     else:
         points = isinstance(given, np.ndarray) and not (given.ndim == 2 and len(given) == given.shape[1])
     if not points:
-        return stream_of_distances(given, labels=labels)
+        stream, labels = stream_of_distances(given, labels=labels)
+        stream.warnings += _half(given)
+        return stream, labels
     made = from_points if given.dtype.kind in "iu" else scaled_points
     return stream_of_metric(made("points", coordinates(given)), "", "memory", 0), labels
+
+
+def _half(given: Any) -> list[str]:
+    """A warning where the distances of an array are zero in all of one direction: a half of a matrix."""
+    if not isinstance(given, np.ndarray) or len(given) < 3:
+        return []
+    above, below = (part(given, k).any() for part, k in ((np.triu, 1), (np.tril, -1)))
+    if above == below:
+        return []
+    said = (
+        f"graph: all distances {'below' if above else 'above'} the diagonal are 0, as of one half of a matrix"
+    )
+    return [f"{said}; they count as distances: D + D.T would be the whole of it"]
 
 
 def _of_frame(frame: Any) -> tuple[np.ndarray, list[Any] | None, bool]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError
@@ -22,6 +23,7 @@ from app.model.plan import (
     held_training,
     least_solving,
     network_of,
+    state_entries,
     tasks_of,
     whole_bytes,
 )
@@ -72,15 +74,41 @@ def refuse_too_large(group: Group, case: Case) -> tuple[list[str], list[str]]:
     return refuse_needs(group, case, lambda: needs_of(case, group.size, group.device))
 
 
-def refuse_read(group: Group, case: Case, counts: list[Counts], learns: bool) -> list[str]:
-    """The same for graphs that were read, to learn on or to solve; the warning. Ranks: all call."""
-    return refuse_needs(group, case, lambda: [_need(case, each, group.size, learns) for each in counts])[1]
+def refuse_read(
+    group: Group,
+    case: Case,
+    table: GraphCase,
+    read: list[tuple[str, int, int]],
+    learns: bool,
+    here: int,
+    ranks: int,
+) -> list[str]:
+    """The same for graphs of files that were read, to learn on or to solve; the warning.
+
+    read    name, nodes and edges of each; where all headers of the table had them it has been asked before
+    here    ranks on this host, of all groups    ranks   of all groups, where the graphs are learned on
+    Ranks   all of a group call
+    """
+
+    def needs() -> list[Need]:
+        if not any(isinstance(counts, str) for counts in counts_of(case, table)):
+            return []
+        counts = [Counts(name, len(read), n, state_entries(case, n, 2 * edges)) for name, n, edges in read]
+        return [_need(case, each, ranks if learns else group.size, learns) for each in counts]
+
+    return refuse_needs(group, case, needs, here)[1]
 
 
-def refuse_needs(group: Group, case: Case, make: Callable[[], Iterable[Need]]) -> tuple[list[str], list[str]]:
-    """As refuse_too_large, of needs that rank 0 makes. Ranks: all call. Raises CaseError."""
+def refuse_needs(
+    group: Group, case: Case, make: Callable[[], Iterable[Need]], here: int = 0
+) -> tuple[list[str], list[str]]:
+    """As refuse_too_large, of needs that rank 0 makes; here: ranks on this host, 0: those of the group.
+
+    Ranks   all call. Raises CaseError
+    """
     if group.device.name != "cpu":
         return [], []
+    here = here or ranks_here(group)
     words, certain, most = "", 0, 0
     with raise_together(group, "estimating the memory"):
         for need in make() if group.rank == 0 else ():
@@ -88,20 +116,22 @@ def refuse_needs(group: Group, case: Case, make: Callable[[], Iterable[Need]]) -
                 words, certain = need.words, need.certain
             most = max(most, need.most)
     words = group.broadcast_text(words)
-    refuse_without_room(group, case, words, certain)
-    near = group.broadcast_text(_warning(group, most))
-    return [words] if words else [], [near] if near else []
+    refuse_without_room(group, case, words, certain, here)
+    most = int(group.broadcast(np.array([most], dtype=np.int64))[0])
+    near = [text for text in group.gather_texts(_warning(most, here)) if text][:1]
+    return [words] if words else [], near
 
 
-def refuse_without_room(group: Group, case: Case, words: str, needed: int) -> None:
+def refuse_without_room(group: Group, case: Case, words: str, needed: int, here: int = 0) -> None:
     """Refuse what needs more bytes than a rank may take, unless memory.estimate_first is false.
 
     words    what it is for, and how many; the same on all ranks
     needed   bytes of a rank, of which rank 0's count
+    here     ranks on this host; 0: those of the group
     Ranks    all call. Raises CaseError
     """
     needed = int(group.broadcast(np.array([needed], dtype=np.int64))[0])
-    here = ranks_here(group)
+    here = here or ranks_here(group)
     margin = OF_LAYERS if case.run.task == "classify" else MARGIN
     with raise_together(group, "comparing with the memory there is"):
         room, what = memory_room(here)
@@ -118,12 +148,8 @@ def ranks_here(group: Group) -> int:
     return group.gather_texts(platform.node()).count(platform.node())
 
 
-def _warning(group: Group, most: int) -> str:
-    """That a rank may take more than there is, or nearly, by the host of this one; "": it does not.
-
-    Ranks   all call
-    """
-    here = ranks_here(group)
+def _warning(most: int, here: int) -> str:
+    """That a rank may take more than there is, or nearly, by the host of this one; "": it does not."""
     room, what = memory_room(here)
     if most <= NEAR * room:
         return ""

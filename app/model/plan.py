@@ -102,11 +102,11 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         if stream.nodes is None or stored is None:
             yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
         else:
-            yield Counts(stream.name, 1, stream.nodes, _state_entries(case, stream.nodes, stored))
+            yield Counts(stream.name, 1, stream.nodes, state_entries(case, stream.nodes, stored))
     if table.generator:
         name = f"{table.count} x {table.generator}" if table.count > 1 else table.generator
         n = mean_nodes(table)
-        yield Counts(name, table.count, n, _state_entries(case, n, expected_entries(table)))
+        yield Counts(name, table.count, n, state_entries(case, n, expected_entries(table)))
 
 
 def _stated_entries(stream: EdgeStream) -> int | None:
@@ -114,7 +114,7 @@ def _stated_entries(stream: EdgeStream) -> int | None:
     return stream.entries if stream.lines is None else 2 * stream.lines
 
 
-def _state_entries(case: Case, n: int, entries: int) -> int:
+def state_entries(case: Case, n: int, entries: int) -> int:
     """Stored entries of the graph that a policy sees, or of the given one where that has more or is all."""
     missing = n * (n - 1) - entries
     asked = case.run.task == "train" or case.search.solver == "policy" or missing <= 2 * COMPLEMENT_EDGES

@@ -9,6 +9,7 @@ from app.native.library import function
 
 MARK = 5  # its signal is so far behind the first real-time one
 PIECES = 64  # of the time that it counts
+LONGEST = 2.0**62  # ns
 
 
 class Countdown:
@@ -19,7 +20,10 @@ class Countdown:
 
     def __init__(self, count_down: Callable[..., None], seconds: float, said: str) -> None:
         self._count_down, self._said = count_down, f"{said}\n".encode("ascii", "backslashreplace")
-        self._piece, self._state = max(int(1e9 * seconds / PIECES), 1), (ctypes.c_int64 * 2)(PIECES, 0)
+        self._piece, self._state = (
+            max(int(min(1e9 * seconds / PIECES, LONGEST)), 1),
+            (ctypes.c_int64 * 2)(PIECES, 0),
+        )
         self._signal = signal.SIGRTMIN + MARK
         faulthandler.register(self._signal, file=2, all_threads=True, chain=False)
 

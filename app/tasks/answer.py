@@ -11,8 +11,9 @@ from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, FixedNodesError, GraphError, LockstepError
+from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
-from app.graphs.ids import NodeIndex, one_id, plain_ids
+from app.graphs.ids import CONTROL, LONGEST, NodeIndex, fault_of_name, name_array, one_id, plain_ids
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded, is_quadratic
 from app.problems.problem import Problem
@@ -21,6 +22,7 @@ from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
+from app.text import is_whole
 from app.toolbox import Instance, Toolbox
 
 WEAK = 0.1  # gap from which on a bound is called weak
@@ -78,7 +80,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
     with raise_together(context.group, "reading the fixed nodes"):
         ids = whole.held_ids()
         inside, outside = (
-            np.flatnonzero(read_nodes(path, ids)) if path else _rows_of(given, ids)
+            np.flatnonzero(read_nodes(path, written_ids(loaded, ids))) if path else _rows_of(given, ids)
             for path, given in ((search.inside, loaded.inside), (search.outside, loaded.outside))
         )
         both = np.intersect1d(inside, outside)
@@ -117,8 +119,32 @@ def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.
     Raises GraphError.
     """
     if loaded.start is None:
-        return None if case.search.start in STARTS else problem.read(case.search.start, ids)
+        path = case.search.start
+        return None if path in STARTS else problem.read(path, written_ids(loaded, ids))
     return given_solution(case, problem, loaded, ids)
+
+
+def written_ids(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
+    """[n] what files of solutions call the nodes; a reference keeps the last place.
+
+    The ids of a file, or the labels of a graph in memory where all are whole numbers or names that files may
+    have, else row numbers.
+    """
+    labels = loaded.labels
+    if labels is None:
+        return ids
+    known = [labels[i] for i in ids.tolist() if i < len(labels)]
+    more = len(ids) - len(known)  # a reference, which no label names
+    if all(is_whole(each) and 0 <= each < LARGEST_ID for each in known):
+        return np.array([*known, *[max(known, default=0) + 1] * more], dtype=np.int64)
+    if all(type(each) is str and _is_name(each) for each in known):
+        return name_array([*(each.encode() for each in known), *[b"~" * LONGEST] * more])
+    return ids
+
+
+def _is_name(text: str) -> bool:
+    """Whether a label is a name that files may have."""
+    return not CONTROL.search(text) and text.isprintable() and fault_of_name(text.encode()) is None
 
 
 def given_solution(
@@ -161,9 +187,9 @@ def answer_whole(
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(case))
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
     entry["bound_is_weak"] = is_weak(entry)
+    text = problem.text(answer.solution, written_ids(loaded, ids))
     return Solved(
-        entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric,
-        answer.certificate,
+        entry, text, answer.solution, answer.trace, whole, loaded.metric, answer.certificate,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Of a folder: the answers of a run (check_run.py). From Python: `check` of app/api.py.
 """
 
+import math
 import os
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,10 +15,11 @@ from app.errors import CaseError, GraphError
 from app.graphs.ids import name_array
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.tasks.answer import bound_and_gap, given_solution, in_unit, make_toolbox
+from app.tasks.answer import bound_and_gap, given_solution, in_unit, make_toolbox, written_ids
 from app.tasks.check_run import check_run, proved_by
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
+from app.text import gap_words
 from app.toolbox import Toolbox
 
 BY_CERTIFICATE = "certificate"  # how a bound was found
@@ -47,19 +49,19 @@ def check_solution(context: Context, path: str) -> None:
 
     Raises GraphError for a file that is wrong, and for a solution that is infeasible. Ranks: all call
     """
-    graphs = context.load(context.case.graph, "instances")
+    graphs = context.load(context.case.graph, "instances", worked_on=False)
     if len(graphs) != 1:
         raise CaseError(f"--check: needs one graph, the case names {len(graphs)}; set graph.path=FILE")
     _valued(context, graphs[0], path, "--check")
 
 
-def value_given(context: Context, loaded: Loaded, certificate: str | bytes) -> Valued:
-    """What a caller's solution, `loaded.start`, is worth.
+def value_given(context: Context, loaded: Loaded, certificate: str | bytes, path: str = "") -> Valued:
+    """What a caller's solution is worth: that of a file, or `loaded.start`.
 
     certificate   what proves a bound, a file or its content; empty: one is looked for
     Raises GraphError where the solution is infeasible, or the certificate proves nothing. Ranks: all call
     """
-    return _valued(context, loaded, "answer", "check", certificate)
+    return _valued(context, loaded, path or "answer", "check", certificate)
 
 
 def _valued(
@@ -74,7 +76,7 @@ def _valued(
     with raise_together(context.group, "checking the solution"):
         ids = whole.held_ids()
         if loaded.start is None:
-            solution = problem.read(path, ids)
+            solution = problem.read(path, written_ids(loaded, ids))
         else:
             solution = given_solution(context.case, problem, loaded, ids, path)
         if (fault := _fault(toolbox, loaded, ids, solution)) is not None:
@@ -120,6 +122,7 @@ def _bound(
 
 def _say_bound(context: Context, toolbox: Toolbox, shown: float, gap: float, method: str) -> None:
     """How far from optimal the solution can be."""
-    word = "optimal: " if not gap else f"at most {100 * gap:.2f} % from optimal: "
+    away = f"at most {100 * gap:.2f} % from optimal" if math.isfinite(gap) else gap_words(gap)
+    word = "optimal: " if not gap else f"{away}: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
     context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, shown, method)

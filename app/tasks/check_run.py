@@ -24,7 +24,7 @@ from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.solve import file_name, names_apart
-from app.text import printable, shorten
+from app.text import gap_words, printable, shorten
 from app.toolbox import Toolbox
 
 FARTHEST = (1 << 63) - 1  # from 0, of a bound: those of cuts may be as weak as the file says
@@ -47,7 +47,7 @@ def check_run(context: Context, path: str) -> None:
     group, problem = context.group, make_problem(context.case.problem.name)
     with raise_together(group, "reading the results"):
         entries = _entries(path, context.case.problem.name)
-    graphs = context.load(context.case.graph, "instances")
+    graphs = context.load(context.case.graph, "instances", worked_on=False)
     if names_apart([loaded.graph.name for loaded in graphs]) != [entry["name"] for entry in entries]:
         own = printable(os.path.join(path, "case.toml"))
         raise CaseError(
@@ -111,7 +111,7 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     if not certificate.is_file():
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     shown, gap = bound_and_gap(toolbox, value, proved_by(str(certificate), toolbox))
-    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else f"gap {100 * gap:.2f} %")
+    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else gap_words(gap))
     if shown >= entry["bound"] if least else shown <= entry["bound"]:
         return _Checked(line, True)
     return _Checked(f"{line}; {side} {entry['bound']} rests on a search ({entry['bound_method']})", False)

@@ -229,10 +229,10 @@ def _warn(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeDa
     if gnn.epochs and not data.counts["val"] and (gnn.patience or gnn.keep == "best"):
         log.info("warning: no validation nodes: gnn.patience and gnn.keep go by the training loss")
     if said := replaced("gnn", context.case.gnn, gnn):
-        log.info("warning: the weights bring their layers: %s", said)
+        context.warn(f"the weights bring their layers: {said}")
     if saved is not None and saved.neighbours != heard:
         learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
-        log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
+        context.warn(f'the weights {learned}; here nodes hear "{heard}"')
 
 
 def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:

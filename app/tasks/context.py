@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import sys
+import warnings
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
 from app.model.fits import refuse_read
-from app.model.plan import Counts, expected_entries, mean_nodes
+from app.model.plan import expected_entries, mean_nodes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
@@ -156,7 +157,8 @@ def context_of_settings(
         case = build(settings, has_training)
         check_names(case)
     group = open_group(ranks, case)
-    return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
+    log = Log(verbose and group.rank == 0, None, case.output.log_seconds)
+    return Context(case, group, log, None, called=True)
 
 
 def wanted_device(case: Case) -> str:
@@ -189,13 +191,26 @@ def software() -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """A case, the ranks that run it, where they write (None: nowhere), what they say, what they keep."""
+    """A case, the ranks that run it, where they write (None: nowhere), what they say, what they keep.
+
+    here    ranks on this host, and all ranks of the job, where `group` may be some of them; 0: it is all
+    called  from Python: what the log warns of is a Python warning, too
+    """
 
     case: Case
     group: Group
     log: Log
     folder: RunFolder | None
     keeper: Keeper = NOTHING_KEPT
+    here: int = 0
+    ranks: int = 0
+    called: bool = False
+
+    def warn(self, text: str) -> None:
+        """A warning in the log, and to a caller from Python."""
+        self.log.info("warning: %s", text)
+        if self.called:
+            warnings.warn(text, stacklevel=2)
 
     def say_memory(self, held: int) -> None:
         """What the ranks' processes took at most, above `held` bytes, those before the model was made.
@@ -240,17 +255,24 @@ class Context:
         group = only_this_rank(self.device)
         return replace(self, group=group, folder=None, keeper=self.keeper.apart(group))
 
-    def load(self, table: GraphCase, purpose: str, share: slice = EVERY) -> list[Loaded]:
-        """The graphs a table names, or some of them, with what the files held in the log. Ranks: all call."""
+    def load(
+        self, table: GraphCase, purpose: str, share: slice = EVERY, worked_on: bool = True
+    ) -> list[Loaded]:
+        """The graphs a table names, or some of them, with what the files held in the log.
+
+        worked_on   they are to be solved or learned on, for which there has to be room
+        Ranks       all call
+        """
         with self.log.phase("read"):
             loaded = load_graphs(self.group, table, purpose, self.case, share)
         for item in loaded:
             for warning in item.warnings:
                 self.log.info("warning: %s", warning)
         read = [item.graph for item in loaded if item.source != "generator"]
-        if read and self.case.run.task in ("solve", "train"):
-            counts = [Counts(graph.name, len(read), graph.n, 2 * graph.edges) for graph in read]
-            for warning in refuse_read(self.group, self.case, counts, purpose == LEARNED):
+        if read and worked_on and self.case.run.task in ("solve", "train"):
+            sizes = [(graph.name, graph.n, graph.edges) for graph in read]
+            learns, ranks = purpose == LEARNED, self.ranks or self.group.size
+            for warning in refuse_read(self.group, self.case, table, sizes, learns, self.here, ranks):
                 self.log.info("warning: %s", warning)
         return loaded
 

@@ -53,7 +53,7 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
         saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
     if said := replaced("rgcn", case.rgcn, rgcn):
-        log.info("warning: the weights bring their layers: %s", said)
+        context.warn(f"the weights bring their layers: {said}")
     with raise_together(group, "dealing the triples"):
         split = split_of(case, rgcn, triples)
     _say_split(context, split)

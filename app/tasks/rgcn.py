@@ -85,9 +85,9 @@ def classify_relations(
         lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, budget.limit),
     )  # fmt: skip
     if unknown:
-        log.info("warning: %d triples are left out: the weights do not know their relations", unknown)
+        context.warn(f"{unknown} triples are left out: the weights do not know their relations")
     if said := replaced("rgcn", case.rgcn, rgcn):
-        log.info("warning: the weights bring their layers: %s", said)
+        context.warn(f"the weights bring their layers: {said}")
 
     def begin(net: RGCN) -> None:
         if saved:

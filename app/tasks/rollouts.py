@@ -24,7 +24,7 @@ from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_t
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.sparse.rowblock import RowBlock
-from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox
+from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox, written_ids
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
@@ -119,7 +119,8 @@ def introduce(context: Context, loaded: Loaded) -> None:
     dropped["of the other direction"] = counts.reversed
     of = ", ".join(f"{count} {what}" for what, count in dropped.items() if count)
     if is_quadratic(context.case):
-        what = "spins" if context.case.problem.name == SPINS else "variables"
+        what = "spin" if context.case.problem.name == SPINS else "variable"
+        what += "s" if graph.n != 2 else ""
         log.info(
             "%s: %d %s, as a cut of %d nodes, %d edges", graph.name, graph.n - 1, what, graph.n, graph.edges
         )
@@ -278,7 +279,8 @@ def _account(
     if whole is not None:
         certificate = _compare(context, problem, loaded, whole, solution, entry, rollout.counted)
     ids = ids_everywhere(context.group, graph, loaded.rows)
-    return Solved(entry, problem.text(solution, ids), solution, [], whole, certificate=certificate)
+    text = problem.text(solution, written_ids(loaded, ids))
+    return Solved(entry, text, solution, [], whole, certificate=certificate)
 
 
 def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:

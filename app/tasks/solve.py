@@ -26,7 +26,7 @@ from app.tasks.compare import refuse_unfit, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
-from app.text import WIDEST
+from app.text import WIDEST, gap_words
 
 DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
@@ -289,7 +289,7 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
     bound = "no bound"
     if instance["bound"] is not None:
         side = "at least" if instance["sense"] == "minimise" else "at most"
-        bound = f"{side} {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %"
+        bound = f"{side} {instance['bound']} ({instance['bound_method']}), {gap_words(instance['gap'])}"
         bound += ", optimal" if instance["optimal"] else ", a weak bound" if instance["bound_is_weak"] else ""
     if "primal_dual_integral" in instance:
         bound += f", primal-dual integral {instance['primal_dual_integral']:.3g} s"

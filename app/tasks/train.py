@@ -34,7 +34,7 @@ def run_train(context: Context) -> dict[str, Any]:
     with grid.together("comparing"):
         compared = compare_graphs(context.within(grid), held_back)
     totals = {name: sum(values) for name, values in compared.items()}
-    context.log.info("held-back graphs: %d nodes learned; %s", training.best_total, _listed(totals))
+    context.log.info("held-back graphs: %d learned; %s", training.best_total, _listed(totals))
     weights = save_training(context, training)
     if context.folder is not None and context.case.output.plots:
         plot_learning(context.folder, context.log, training.records, totals)

@@ -81,7 +81,8 @@ class SavedRgcn:
                 raise GraphError(f"{path}: for nodes with {mine} {what}; these have {theirs}")
         if self.edges and self.edges != edges:
             raise GraphError(
-                f"{path}: has rows for the nodes of another graph; the one it learned would be right"
+                f"{path}: has rows for the nodes of another graph, or of another choice of nodes with labels"
+                " or in sets; what it learned from, in the same order, would be right"
             )
 
     def put(self, path: str, whole: dict[str, Whole]) -> None:

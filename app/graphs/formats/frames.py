@@ -27,6 +27,17 @@ def columns_of(frame: Any) -> tuple[list[str], list[np.ndarray]]:
     return [str(name) for name in names], [np.asarray(frame[name]) for name in names]
 
 
+def labels_of_matrix(frame: Any) -> list[Any] | None:
+    """The names of the rows of a table that is a matrix, whose columns have the same; None: it is no matrix.
+
+    Numbers from 0 on are no names, but what tables have that were given none.
+    """
+    index, columns = getattr(frame, "index", None), list(frame.columns)
+    labels = [] if index is None or callable(index) else np.asarray(index).tolist()
+    same = len(columns) == len(labels) and set(labels) == set(columns) and len(set(labels)) == len(labels)
+    return labels if same and labels != list(range(len(labels))) else None
+
+
 def number_nodes(names: list[str], ends: list[np.ndarray]) -> tuple[list[np.ndarray], list[Any]]:
     """The ends [m] as node numbers int64, and the nodes that occur, in ascending order.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.formats.frames import columns_of, is_frame, number_nodes
+from app.graphs.formats.frames import columns_of, is_frame, labels_of_matrix, number_nodes
 from app.graphs.formats.source import shown
 from app.graphs.given import rows_by_node, unmasked
 from app.graphs.graph import Graph
@@ -60,11 +60,13 @@ def stream_of_object(
     if counts == "terms" and isinstance(graph, Mapping):
         return _mapping(list(graph.items()), name)
     if counts == "terms" and _is_halves(graph):
-        return _mapping([*_linear(graph[0]), *graph[1].items()], name)
+        return _mapping([*_linear(graph[0]), *_products(graph[0], graph[1])], name)
     if _is_edges(graph):
         return _array(_edges(graph), name, counts, edges=True), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame, a list of tuples (u, v) "
     needed += "or a file name is needed"
+    if counts == "terms":
+        needed += "; or a mapping {(i, j): c}, or a pair (h, J) of linear terms and products"
     raise GraphError(f"graph: {needed}, got {type(graph)}")
 
 
@@ -130,6 +132,8 @@ def _array(array: np.ndarray, name: str, counts: str, edges: bool = False) -> Ed
 
 def _frame(frame: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
     """A table of edges, and its nodes."""
+    if (labels := labels_of_matrix(frame)) is not None:
+        return _array(np.asarray(frame[labels]), name, counts), labels
     names, values = columns_of(frame)
     ends, nodes = number_nodes(names[:2], values[:2])
     weights = values[2] if len(values) == 3 else None
@@ -154,8 +158,27 @@ def _listed(
 
 
 def _is_halves(graph: Any) -> bool:
-    """Whether this is a pair (h, J): linear terms and a mapping of products."""
-    return isinstance(graph, tuple) and len(graph) == 2 and isinstance(graph[1], Mapping)
+    """Whether this is a pair (h, J): linear terms, and a mapping, a matrix or a list of products."""
+    if not isinstance(graph, tuple | list) or len(graph) != 2:
+        return False
+    second = graph[1]
+    matrix = hasattr(second, "tocoo") or (isinstance(second, np.ndarray) and second.ndim == 2)
+    return isinstance(second, Mapping) or matrix or (isinstance(second, list) and _is_edges(second))
+
+
+def _products(h: Any, J: Any) -> Iterable[tuple[Any, Any]]:
+    """The terms ((i, j), J_ij) of a mapping, a square matrix or a list of (i, j, c)."""
+    if isinstance(J, Mapping):
+        return J.items()
+    if isinstance(J, list):
+        return [((i, j), 1 if not c else c[0]) for i, j, *c in J]
+    if isinstance(h, Mapping) or len(set(J.shape)) > 1 or len(_in_order(h)) != len(range(J.shape[0])):
+        right = "linear terms in the order of its rows, or products as a mapping, would be right"
+        raise GraphError(f"graph: found products as a matrix {J.shape}; {right}")
+    entries = J.tocoo() if hasattr(J, "tocoo") else None
+    rows, columns = (entries.row, entries.col) if entries is not None else np.nonzero(J)
+    values = entries.data if entries is not None else J[rows, columns]
+    return [((i, j), c) for i, j, c in zip(rows.tolist(), columns.tolist(), values.tolist())]
 
 
 def _linear(h: Any) -> list[tuple[Any, Any]]:
@@ -218,6 +241,10 @@ def _edge_weights(graph: Any, counts: str, said: list[str]) -> np.ndarray | None
     count, dropped = counts in COUNTED, counts != "terms"  # a loop that is dropped plays no part
     weights = [1 if u == v and dropped else d.get("weight") for u, v, d in graph.edges(data=True)]
     missing = sum(weight is None for weight in weights)
+    if count and missing == len(weights):
+        said += _unread("edges", (d for _, _, d in graph.edges(data=True)), "every edge counts 1")
+    if counts == "terms":
+        said += _unread("nodes", (d for _, d in graph.nodes(data=True)), "linear terms are weights of loops")
     if missing == len(weights) or (missing and not count):
         return None
     pairs = list(graph.edges())
@@ -225,6 +252,18 @@ def _edge_weights(graph: Any, counts: str, said: list[str]) -> np.ndarray | None
         u, v = pairs[weights.index(None)]
         raise GraphError(f"graph: edge {u}-{v} has no weight, others have; one for every edge would be right")
     return as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]), said)
+
+
+def _unread(what: str, attributes: Iterable[Mapping[str, Any]], instead: str) -> list[str]:
+    """A warning where nodes or edges have numbers under other names than `weight`."""
+    names = sorted({str(key) for each in attributes for key, value in each.items() if _is_number(value)})
+    if not names:
+        return []
+    return [f"graph: {what} have the attributes {shown(', '.join(names))}, which are not read: {instead}"]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def _lost_of_parallel_edges(several: bool, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:

@@ -30,6 +30,7 @@ from app.partition.load import Loaded
 from app.plots.charts import plot_bars
 from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
+from app.tasks.solve import names_apart
 from app.tasks.studies.cells import measured_arrays, measurement
 from app.tasks.studies.gnn_subjects import check_network
 from app.tasks.studies.quality import digest_text
@@ -57,9 +58,8 @@ def run_inference(context: Context) -> dict[str, Any]:
     learned = measured_arrays(context, "training", partial(_train, context, known))
     _write_learned(context, learned)
     rows, digests = [], {"weights": digest(load_model(context.folder.file("weights.npz")).arrays)}
-    for path in unseen:
-        name = os.path.basename(path)
-        found, digests[name] = measurement(context, name, partial(_apply, context, path))
+    for path, name in zip(unseen, names_apart([os.path.basename(path) for path in unseen])):
+        found, digests[name] = measurement(context, name, partial(_apply, context, path, name))
         rows += found
     means = _means(rows)
     for row in means:
@@ -184,9 +184,13 @@ def _write_learned(context: Context, learned: dict[str, np.ndarray]) -> None:
 # ---- unseen graphs ----------------------------------------------------------------------------------------
 
 
-def _apply(context: Context, path: str) -> tuple[list[dict[str, Any]], str]:
+def _apply(context: Context, path: str, graph: str) -> tuple[list[dict[str, Any]], str]:
     """Score one graph with the saved weights, cut in every way and on one rank: a line for each, a digest of
-    the predictions, which are the same however it is cut. Ranks: all call."""
+    the predictions, which are the same however it is cut.
+
+    graph   its name in the table
+    Ranks   all call
+    """
     weights = context.folder.file("weights.npz")
     ready: dict[str, Classified] = {}
     predicted = set()
@@ -201,7 +205,7 @@ def _apply(context: Context, path: str) -> tuple[list[dict[str, Any]], str]:
     if len(predicted) > 1:
         raise AssertionError(f"{path}: the predictions depend on the cuts")
     walls, cpu = _by_turns(context.group, ready, context.case.study.rounds)
-    rows = [_line(context.group, os.path.basename(path), name, ready, walls, cpu) for name in ready]
+    rows = [_line(context.group, graph, name, ready, walls, cpu) for name in ready]
     return rows, digest_text({"predictions": predicted.pop().hex()})
 
 
@@ -244,6 +248,10 @@ def _line(
 def _accuracy(done: Classified) -> float:
     """Of the test nodes; of a graph that is all one other set, of that."""
     counts = done.classifier.data.counts
+    if not any(counts.values()):
+        raise CaseError(
+            "study.kind: inference scores graphs that were held back; nodes with labels would be right"
+        )
     return done.scores[next((split for split in ("test", "val") if counts[split]), "train")].accuracy
 
 
