@@ -173,14 +173,16 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
     nodes = nodes.tolist() if isinstance(nodes, np.ndarray) else list(nodes)
-    _refuse_repeats(nodes, name)
     if labels is not None:
         flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
         if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1
             raise GraphError(f"{name}: found {flags[0]}; {right}")
+        _refuse_repeats(nodes, name)
         return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
     if texts:
+        _refuse_repeats(nodes, name)
         return ids_of_names(nodes, name)
     if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
+    _refuse_repeats(nodes, name)
     return np.array(nodes, dtype=np.int64)

@@ -71,7 +71,7 @@ def test_embeddings_are_by_node_on_any_ranks_and_in_any_order():
 
 
 def test_certificates_are_of_solve():
-    with pytest.raises(CaseError, match=r"output\.certificates: they prove what solve finds"):
+    with pytest.raises(CaseError, match=r"output\.certificates: of solve, whose bounds they prove"):
         classify(nx.path_graph(3), labels=[0, 1, 0], settings={"output.certificates": True})
 
 

@@ -172,7 +172,7 @@ def _products(h: Any, J: Any) -> Iterable[tuple[Any, Any]]:
         return J.items()
     if isinstance(J, list):
         return [((i, j), 1 if not c else c[0]) for i, j, *c in J]
-    if isinstance(h, Mapping) or len(set(J.shape)) > 1 or len(_in_order(h)) != len(range(J.shape[0])):
+    if isinstance(h, Mapping) or len(set(J.shape)) > 1 or len(_in_order(h)) != J.shape[0]:
         right = "linear terms in the order of its rows, or products as a mapping, would be right"
         raise GraphError(f"graph: found products as a matrix {J.shape}; {right}")
     entries = J.tocoo() if hasattr(J, "tocoo") else None
