@@ -184,9 +184,10 @@ def solve(
                kept to 10^-7 of the largest, to 10^-6 where they differ by direction (less where all tours
                are far longer than the least ways out of and into all cities).
                For qubo a square matrix Q, whose function is x^T Q x, or terms: a list of (i, j, c), a mapping
-               {(i, j): c}, a pair (h, J) of linear terms (numbers, or a mapping {i: c}) and such a mapping, a
-               NetworkX graph with loops, each of which adds c x_i x_j, or c x_i where i = j. For ising the
-               same terms of spins s_i, -1 or 1, in place of x_i
+               {(i, j): c}, a pair (h, J) of linear terms (numbers, or a mapping {i: c}) and products of two
+               variables (such a mapping or list, or a matrix), a NetworkX graph with loops, each of which
+               adds c x_i x_j, or c x_i where i = j. For ising the same terms of spins s_i, -1 or 1, in place
+               of x_i
     problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising or tsp; the same as problem.name of
                the settings
     search_seconds   wall time of the search; None: the work that search.steps says

@@ -55,8 +55,9 @@ def test_answers_from_elsewhere_are_valued_and_bounded(problem):
     best = solve(graph, problem, settings=QUICK)
     nodes = list(range(12)) if problem == "tsp" else [] if problem in ("mis", "clique") else list(graph)
     found = check(graph, nodes, problem, settings=QUICK)
-    worse = found.objective - best.objective if problem not in ("mis", "clique", "maxcut") else 0
-    assert worse >= 0 and found.bound is not None and found.bound_method != "certificate"
+    sign = -1 if problem in ("mis", "clique", "maxcut") else 1
+    assert sign * found.objective >= sign * best.objective >= sign * found.bound - 1e-9
+    assert found.bound is not None and found.bound_method != "certificate"
     assert not found.optimal or found.objective == best.objective
     assert check(graph, nodes, problem, settings={"search.bounds": False}).bound is None
 
@@ -123,11 +124,12 @@ def test_the_same_on_all_ranks():
 
 
 def test_certificates_that_differ_by_rank_are_refused_on_all():
+    if MPI.COMM_WORLD.Get_size() == 1:
+        pytest.skip("needs several ranks")
     graph, rank = nx.cycle_graph(9), MPI.COMM_WORLD.Get_rank()
     answer = solve(graph, settings=PROVED)
-    if MPI.COMM_WORLD.Get_size() > 1:
-        with pytest.raises(GraphError, match="certificate: rank 1 was given other ones than rank 0"):
-            check(graph, answer.nodes, certificate=None if rank else answer.certificate)
+    with pytest.raises(GraphError, match="certificate: rank 1 was given other ones than rank 0"):
+        check(graph, answer.nodes, certificate=None if rank else answer.certificate)
 
 
 def test_a_bound_of_zero_has_no_relative_gap():

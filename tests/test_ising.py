@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from jobs import run_job
-from mpi4py import MPI
-from test_qubo import drawn, looped, terms_of
+from test_qubo import alike_on_any_ranks, drawn, looped, random_terms, terms_of
 
 from app import TrainingRun, solve
 from app.case.file import build
@@ -167,17 +166,8 @@ def test_a_solution_is_read_back(tmp_path):
 @pytest.mark.parametrize("solver", ["full", "policy"])
 def test_the_same_bits_on_any_ranks(solver):
     """By the pipeline, and by the policy alone, whose cut may turn the reference over."""
-    draws = np.random.default_rng(5)
-    pairs = [
-        (int(i), int(j), float(c))
-        for i, j, c in zip(*draws.integers(0, 40, (2, 150)), draws.normal(size=150))
-    ]
-    settings = QUICK | {"search.solver": solver, "search.bounds": False}
-    found, other = (solve(pairs, "ising", settings=settings, comm=c) for c in (MPI.COMM_WORLD, MPI.COMM_SELF))
-    assert (found.objective, found.digest, found.text) == (other.objective, other.digest, other.text)
-    J = np.zeros((40, 40))
-    for i, j, c in pairs:
-        J[i, j] += np.float32(c)
+    pairs, J = random_terms()
+    found = alike_on_any_ranks("ising", pairs, solver)
     s = configuration(found.nodes, 40)
     assert found.objective == pytest.approx(s @ (J - np.diag(np.diag(J))) @ s + s @ np.diag(J), rel=1e-5)
 
@@ -220,6 +210,7 @@ def test_a_run_its_certificate_and_its_cache(tmp_path):
 REFUSED = {
     "a field that is no number": (lambda: solve(({0: "x"}, {}), "ising"), "a number would be right"),
     "no fields": (lambda: solve((5, {(0, 1): 1.0}), "ising"), "linear terms: found <class 'int'>"),
+    "a spin with itself": (lambda: solve(([0, 0], np.ones((2, 2))), "ising"), "product of 0 with itself"),
     "names and a matrix": (lambda: solve(({"a": 1}, np.ones((1, 1))), "ising"), "found products as a matrix"),
     "what is no pair": (lambda: solve(({}, 5), "ising"), r"a pair \(h, J\) of linear terms and prod"),
     "a pair for cuts": (lambda: solve(({}, {(0, 1): 1.0}), "maxcut"), "a NetworkX graph, a SciPy"),

@@ -73,6 +73,23 @@ FORMS = {
 }
 
 
+def random_terms():
+    """(pairs, matrix) of 150 terms of 40 variables, some linear, of many decimals."""
+    draws = np.random.default_rng(5)
+    ends, values = draws.integers(0, 40, (2, 150)), draws.normal(size=150)
+    Q = np.zeros((40, 40))
+    np.add.at(Q, tuple(ends), values.astype(np.float32))
+    return [(int(i), int(j), float(c)) for i, j, c in zip(*ends, values)], Q
+
+
+def alike_on_any_ranks(problem, pairs, solver):
+    """The answer of all ranks, which is that of one."""
+    settings = QUICK | {"search.solver": solver, "search.bounds": False}
+    found, other = (solve(pairs, problem, settings=settings, comm=c) for c in (MPI.COMM_WORLD, MPI.COMM_SELF))
+    assert (found.objective, found.digest, found.text) == (other.objective, other.digest, other.text)
+    return found
+
+
 def assigned(nodes, n):
     """[n] the variables that an answer has as 1."""
     x = np.zeros(n)
@@ -198,17 +215,8 @@ def test_a_solution_is_read_back(tmp_path):
 @pytest.mark.parametrize("solver", ["full", "policy"])
 def test_the_same_bits_on_any_ranks(solver):
     """Generated products, by the pipeline and by the policy alone, whose cut may turn the reference over."""
-    draws = np.random.default_rng(5)
-    pairs = [
-        (int(i), int(j), float(c))
-        for i, j, c in zip(*draws.integers(0, 40, (2, 150)), draws.normal(size=150))
-    ]
-    settings = QUICK | {"search.solver": solver, "search.bounds": False}
-    found, other = (solve(pairs, "qubo", settings=settings, comm=c) for c in (MPI.COMM_WORLD, MPI.COMM_SELF))
-    assert (found.objective, found.digest, found.text) == (other.objective, other.digest, other.text)
-    Q = np.zeros((40, 40))
-    for i, j, c in pairs:
-        Q[i, j] += np.float32(c)
+    pairs, Q = random_terms()
+    found = alike_on_any_ranks("qubo", pairs, solver)
     x = assigned(found.nodes, 40)
     assert found.objective == pytest.approx(x @ Q @ x, rel=1e-5)
 

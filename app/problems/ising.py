@@ -1,7 +1,5 @@
 """Ground states of spins (Ising, spin glasses): a maximum cut in disguise, too."""
 
-import numpy as np
-
 from app.problems.maxcut import CutTotals
 from app.problems.qubo import Qubo
 from app.search.cut.quadratic import IsingTools
@@ -19,6 +17,7 @@ class Ising(Qubo):
     name = "ising"
     solution = "spins"
     unit_share = 1.0
+    values_text, read_values = staticmethod(spins_text), staticmethod(read_spins)
 
     def objective(self, chosen: int, totals: CutTotals) -> int:
         """The least energy, in units of the weights."""
@@ -27,13 +26,3 @@ class Ising(Qubo):
     def toolbox(self, instance: Instance) -> IsingTools:
         """Those of the cut."""
         return IsingTools(instance, self)
-
-    @staticmethod
-    def text(solution: np.ndarray, ids: np.ndarray) -> str:
-        """Lines `id spin`, 1 or -1."""
-        return spins_text(solution[:-1] ^ solution[-1:], ids[:-1])
-
-    @staticmethod
-    def read(path: str, ids: np.ndarray) -> np.ndarray:
-        """[n] bool: the spins that are 1, from lines `id spin`, and the reference."""
-        return np.append(read_spins(path, ids[:-1]), False)

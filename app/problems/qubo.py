@@ -20,6 +20,7 @@ class Qubo(MaxCut):
     sense = "minimise"
     solution = "assignment"
     unit_share = 0.5
+    values_text, read_values = staticmethod(sides_text), staticmethod(read_sides)
 
     def objective(self, chosen: int, totals: CutTotals) -> int:
         """The least value, in halves of the weights' unit."""
@@ -33,12 +34,10 @@ class Qubo(MaxCut):
         """Those of the cut."""
         return QuadraticTools(instance, self)
 
-    @staticmethod
-    def text(solution: np.ndarray, ids: np.ndarray) -> str:
+    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """Lines `id value` of the variables."""
-        return sides_text(solution[:-1] ^ solution[-1:], ids[:-1])
+        return self.values_text(solution[:-1] ^ solution[-1:], ids[:-1])
 
-    @staticmethod
-    def read(path: str, ids: np.ndarray) -> np.ndarray:
-        """[n] bool: the values of the variables, from lines `id value`, and the reference."""
-        return np.append(read_sides(path, ids[:-1]), False)
+    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
+        """[n] bool: the variables that are 1, from lines `id value`, and the reference."""
+        return np.append(self.read_values(path, ids[:-1]), False)

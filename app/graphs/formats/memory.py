@@ -1,7 +1,7 @@
 """Graphs already in memory as edge streams: of NetworkX, SciPy, NumPy and DataFrames, and Graph objects."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -60,7 +60,7 @@ def stream_of_object(
     if counts == "terms" and isinstance(graph, Mapping):
         return _mapping(list(graph.items()), name)
     if counts == "terms" and _is_halves(graph):
-        return _mapping([*_linear(graph[0]), *_products(graph[0], graph[1])], name)
+        return _mapping([*_linear(graph[0]), *_of_two(_products(graph[0], graph[1]))], name)
     if _is_edges(graph):
         return _array(_edges(graph), name, counts, edges=True), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame, a list of tuples (u, v) "
@@ -179,6 +179,15 @@ def _products(h: Any, J: Any) -> Iterable[tuple[Any, Any]]:
     rows, columns = (entries.row, entries.col) if entries is not None else np.nonzero(J)
     values = entries.data if entries is not None else J[rows, columns]
     return [((i, j), c) for i, j, c in zip(rows.tolist(), columns.tolist(), values.tolist())]
+
+
+def _of_two(products: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Products of two variables; that of one with itself is a linear term, or for spins a constant."""
+    for pair, value in products:
+        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == pair[1] and value != 0:
+            right = "linear terms alone, and products of two, would be right"
+            raise GraphError(f"graph: found a product of {shown(repr(pair[0]))} with itself; {right}")
+        yield pair, value
 
 
 def _linear(h: Any) -> list[tuple[Any, Any]]:
