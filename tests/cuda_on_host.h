@@ -1,7 +1,7 @@
 // CUDA C kernels compiled for the host: every thread of every block runs, one after the other, with the same rounding.
 //
 // Kernels of a file that has barriers run as fibers, one for each thread of a block, which are switched at barriers. A
-// barrier that only some threads of a block reach ends the process: on a GPU it would hang.
+// barrier that only some threads of a block, or of a warp, reach ends the process: on a GPU it would hang.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -55,10 +55,10 @@ struct Body {
 struct Fiber {
     ucontext_t start;
     jmp_buf at;
-    bool made, alive;
+    bool made, alive, in_warp; // in_warp: waits for its warp alone
 };
 
-enum { MOST_THREADS = 1024, STACK = 64 << 10 };
+enum { MOST_THREADS = 1024, STACK = 64 << 10, WARP_SIZE = 32 };
 static Fiber fibers[MOST_THREADS];
 static jmp_buf scheduler;
 static Body *job;
@@ -68,7 +68,15 @@ static void give_way() {
     if (!_setjmp(fibers[current].at)) _longjmp(scheduler, 1);
 }
 
-[[maybe_unused]] static void __syncthreads() { give_way(); }
+[[maybe_unused]] static void __syncthreads() {
+    fibers[current].in_warp = false;
+    give_way();
+}
+
+[[maybe_unused]] static void __syncwarp() {
+    fibers[current].in_warp = true;
+    give_way();
+}
 
 static void fiber_main() {
     for (;;) {
@@ -93,20 +101,37 @@ static void resume(unsigned i) {
     setcontext(&fiber->start);
 }
 
-// From barrier to barrier, all threads each time.
+// The threads from `first` on that are alive, and of them those that wait for their warp alone.
+static void count_fibers(unsigned first, unsigned count, unsigned *alive, unsigned *in_warp) {
+    *alive = *in_warp = 0;
+    for (unsigned i = first; i < first + count; ++i) {
+        *alive += fibers[i].alive;
+        *in_warp += fibers[i].alive && fibers[i].in_warp;
+    }
+}
+
+static void refuse(unsigned some, unsigned all, const char *what) {
+    fprintf(stderr, "a barrier that %u of %u threads of a %s reach\n", some, all, what);
+    abort();
+}
+
+// From barrier to barrier, the threads of a warp together: those warps first that wait for themselves.
 static void run_fibers(unsigned threads) {
-    static volatile unsigned i, left;
-    for (i = 0; i < threads; ++i) fibers[i].alive = true;
-    for (left = threads; left;) {
-        for (i = 0; i < threads; ++i)
-            if (fibers[i].alive) resume(i);
-        unsigned alive = 0;
-        for (i = 0; i < threads; ++i) alive += fibers[i].alive;
-        if (alive && alive != threads) {
-            fprintf(stderr, "a barrier that %u of %u threads of a block reach\n", alive, threads);
-            abort();
+    static volatile unsigned i, first;
+    unsigned alive = threads, waiting = threads, some, inner;
+    for (i = 0; i < threads; ++i) fibers[i].alive = fibers[i].in_warp = true;
+    while (alive) {
+        for (first = 0; first < threads; first += WARP_SIZE) {
+            const unsigned size = threads - first < WARP_SIZE ? threads - first : WARP_SIZE;
+            count_fibers(first, size, &some, &inner);
+            if (!some || (waiting && !inner)) continue;
+            for (i = first; i < first + size; ++i)
+                if (fibers[i].alive) resume(i);
+            count_fibers(first, size, &some, &inner);
+            if (inner && inner != size) refuse(inner, size, "warp");
         }
-        left = alive;
+        count_fibers(0, threads, &alive, &waiting);
+        if (alive && !waiting && alive != threads) refuse(alive, threads, "block");
     }
 }
 

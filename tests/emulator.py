@@ -61,7 +61,7 @@ def compiled(code):
     ).stdout
     plain = re.sub(r"\s+", " ", plain)
     kernels = {name: parameters(text) for name, text in KERNEL.findall(plain)}
-    barriers = "__syncthreads" in code
+    barriers = "__sync" in code
     text = f'#include "{HEADER}"\n{code}\n' + "".join(
         _wrapper(name, each, barriers) for name, each in kernels.items()
     )

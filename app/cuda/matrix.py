@@ -18,7 +18,8 @@ class CudaMatrix:
 
     data    [nnz] float32, or None: all stored values are one, and take no memory
     counts  [n] on the host, entries of each row
-    order   [n] int32, all rows from the longest to the shortest
+    lines   [n, 2] int64, of all rows from the longest to the shortest (Line of spmm.cu): where its entries begin;
+            its number, and how many they are, 32 bits each
     long    [k] int64, the rows with more than SHORT entries, the longest first
     minus_long    [k] on the host, less than zero: their entries, so that they rise
     vendor  the same as a library's type, once one was asked for, or that there is none
@@ -39,7 +40,7 @@ class CudaMatrix:
         self.indices = cp.asarray(np.ascontiguousarray(indices, dtype=np.int32))
         self.data = None if data is None else cp.asarray(np.ascontiguousarray(data, dtype=np.float32))
         self.counts = np.diff(indptr)
-        self.order = cp.asarray(by_length(self.counts))
+        self.lines = cp.asarray(lines_of(indptr, by_length(self.counts)))
         rows = np.flatnonzero(self.counts > SHORT)
         rows = rows[np.argsort(-self.counts[rows], kind="stable")].astype(np.int64)
         self.minus_long, self.long = -self.counts[rows], cp.asarray(rows)
@@ -55,9 +56,18 @@ class CudaMatrix:
         rows = self.shape[0]
         return found if rows * c <= BUSY else max(found, MUCH_LONGER * self.nnz // rows)
 
+    def most(self, c: int) -> int:
+        return max(1000, self.longest(c))
+
     def longer(self, longest: int) -> int:
         """How many rows have more entries than that, which is at least SHORT: so many of `long`."""
         return int(np.searchsorted(self.minus_long, -longest))
+
+
+def lines_of(indptr: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """[n, 2] int64: where the entries of each row of `order` begin; its number, and their count above 32 bits."""
+    begin = indptr[order].astype(np.int64)
+    return np.stack([begin, order + (indptr[order + 1] - begin << 32)], axis=1)
 
 
 def by_length(counts: np.ndarray) -> np.ndarray:

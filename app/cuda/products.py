@@ -12,6 +12,8 @@ from app.numerics.products import PLAIN, Finish, Members, Operand, Products
 Array = Any
 WIDTHS = (16, 32, 64, 128)  # columns of the kernels of four columns a lane
 PADDED = 16  # entries of a row, in the mean, from which on copies of operands cost less than they gain
+WARPS = 8  # of a block
+WARP_SPAN = 8
 SPAN, NARROW = 16, 8  # columns of a block that sums a row with many entries; where there are up to SPAN
 THIN = 4  # columns up to which a dense product has a thread for each element
 MERGED = 16  # rows that a thread of merge_rows adds up
@@ -69,10 +71,11 @@ class CudaProducts(Products):
 
     def _launch_spmm(self, A: CudaMatrix, product: tuple[Any, ...], c: int, four: bool, masked: bool) -> None:
         """The kernel for c columns, four of which are read at a time or one: long rows, then all others."""
-        longest = A.longest(c)
-        count = A.longer(longest)
-        rows = A.order, np.int32(longest), np.int32(count), A.long
-        blocks = count * -(-c // (NARROW if four and c <= SPAN else SPAN))
+        longest, most = A.longest(c), A.most(c)
+        longer, more = A.longer(most), A.longer(longest)
+        rows = A.lines, A.long, *map(np.int32, (longest, most, longer, more))
+        blocks = longer * -(-c // (NARROW if four and c <= SPAN else SPAN))
+        blocks += -(-(more - longer) * -(-c // WARP_SPAN) // WARPS)
         if four:
             wide = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
             wide = 2 * wide if c > wide and not masked else wide

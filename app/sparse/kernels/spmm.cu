@@ -31,8 +31,6 @@ typedef struct {
         const int *gate_index
 #define PRODUCT                                                                                               \
     Product { n, c, f, offsets, columns, data, X, Y, ldy, live, first, gate, gate_index }
-#define ROW_ARGUMENTS const int *order, const int longest, const int count, const i64 *many
-
 DEVICE bool is_live(const Product& p, i64 row, int col) {
     return !p.live || p.live[row * (p.c / p.f) + col / p.f] != 0.0f;
 }
@@ -44,48 +42,60 @@ DEVICE const float* gate_at(const Product& p, i64 row, int col) {
 }
 
 /* ---- rows with many entries ---------------------------------------------------------------------------------
- * A block to a row and SPAN columns. Its last FETCHERS threads copy TILE entries into shared memory, ahead of its first warp,
- * which adds them in order, a column a lane; neither does anything else. So a row takes little more than its additions, of
- * four cycles each: what is read in between, and each tile's beginning, are what is left to save. */
+ * A team takes a row and SPAN of its columns. What it adds stands in a ring in shared memory: TILE entries are added while
+ * DEEP tiles of lines of X are on their way, and the column numbers of as many tiles after those. For a load takes a
+ * microsecond or two while all SMs load, as long as hundreds of additions, four cycles each.
+ * A block takes a row with very many entries: its last FETCHERS threads copy, its first warp adds, a column a lane, and
+ * neither does anything else, so that the row takes little more than its additions. A warp takes a row with many: it
+ * copies and adds in turn, and as many rows are under way as there are warps. */
 
-enum { FETCHERS = 128, EACH = 16, CHUNK = 128 };
+enum { EACH = 16 };
+
+struct BlockTeam {
+    enum { FETCHERS = 128 };
+    static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x - ((int)blockDim.x - FETCHERS); }
+};
+
+struct WarpTeam {
+    enum { FETCHERS = WARP };
+    static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x % WARP; }
+};
 
 /* PIECE columns are copied at a time. */
-template <int PIECE_, int SPAN_, int TILE_> struct Way {
+template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_> struct Way {
+    typedef Team_ Team;
     enum {
-        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, ACROSS = SPAN / PIECE, CHUNKS = TILE * ACROSS / FETCHERS,
-        STEP = FETCHERS / ACROSS, KNOWN = PIECE > 1 ? CHUNKS : 1
+        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, ACROSS = SPAN / PIECE,
+        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS, CHUNK = TILE < 128 ? TILE : 128
     };
 };
-typedef Way<4, 8, 512> Narrow; /* up to 16 columns */
-typedef Way<4, 16, 256> Wide;
-typedef Way<1, 16, 256> Odd; /* any number of columns, any place in memory */
 
-/* Of the tile that begins at entry `at`, next[i] = the row of X of the thread's entry i, -1: none. Odd has too many. */
-template <class W> DEVICE void number_tile(const Product& p, i64 at, i64 end, int (&next)[W::KNOWN]) {
-    const int first = ((int)threadIdx.x - ((int)blockDim.x - FETCHERS)) / W::ACROSS;
+template <class W> struct Ring {
+    float tiles[W::DEEP + 1][W::TILE * W::SPAN];
+    float values[W::DEEP + 1][W::TILE];
+    int numbers[2 * W::DEEP][W::TILE];
+};
+
+/* The column numbers of the tile that begins at entry `at`. */
+template <class W> DEVICE void copy_numbers(const Product& p, i64 at, i64 end, int* numbers) {
 #pragma unroll
-    for (int i = 0; i < W::KNOWN; ++i) {
-        const i64 entry = at + first + i * W::STEP;
-        next[i] = entry < end ? p.columns[entry] : -1;
-    }
+    for (int entry = W::Team::fetcher(); entry < W::TILE; entry += W::Team::FETCHERS)
+        if (at + entry < end) copy_ahead<4>((float*)numbers + entry, (const float*)p.columns + at + entry);
 }
 
-/* The thread's part of that tile; then the numbers of the tile after it. */
+/* Its lines of X, by those numbers, and its values. */
 template <class W>
-DEVICE void copy_tile(const Product& p, i64 at, i64 end, int col0, int (&next)[W::KNOWN], float* tile, float* values) {
-    const int number = (int)threadIdx.x - ((int)blockDim.x - FETCHERS);
-    const int first = number / W::ACROSS, place = number % W::ACROSS * W::PIECE, col = col0 + place;
+DEVICE void copy_lines(const Product& p, i64 at, i64 end, int col0, const int* numbers, float* tile, float* values) {
+    const int first = W::Team::fetcher() / W::ACROSS, place = W::Team::fetcher() % W::ACROSS * W::PIECE;
+    if (col0 + place >= p.c) return;
+    const float* X = p.X + col0 + place;
 #pragma unroll 8
-    for (int i = 0; i < W::CHUNKS; ++i) {
+    for (int i = 0; i < W::COPIES; ++i) {
         const int entry = first + i * W::STEP;
-        if (at + entry >= end || col >= p.c) continue;
-        const int row = W::KNOWN == W::CHUNKS ? next[i % W::KNOWN] : p.columns[at + entry];
-        copy_ahead<4 * W::PIECE>(tile + entry * W::SPAN + place, p.X + (i64)row * p.c + col);
+        if (at + entry >= end) continue;
+        copy_ahead<4 * W::PIECE>(tile + entry * W::SPAN + place, X + (i64)numbers[entry] * p.c);
         if (p.data && place == 0) copy_ahead<4>(values + entry, p.data + at + entry);
     }
-    close_copies();
-    number_tile<W>(p, at + W::TILE, end, next);
 }
 
 /* x = column `lane` of EACH entries of a tile, one after the other; the lanes of a warp together. A load brings four, not
@@ -108,62 +118,106 @@ template <int SPAN> DEVICE void read_run(const float* tile, int lane, float (&x)
     }
 }
 
-template <bool VALUED> DEVICE float add_run(const float (&x)[EACH], const float* values, int count, float sum) {
+/* The terms of those entries. */
+template <int SPAN, bool VALUED>
+DEVICE void read_terms(const float* tile, const float* values, int lane, float (&x)[EACH]) {
+    read_run<SPAN>(tile, lane, x);
+    if (!VALUED) return;
+#pragma unroll
+    for (int q = 0; q < EACH; q += 4) {
+        const float4 a = *(const float4*)(values + q);
+        x[q] = mul(a.x, x[q]), x[q + 1] = mul(a.y, x[q + 1]), x[q + 2] = mul(a.z, x[q + 2]), x[q + 3] = mul(a.w, x[q + 3]);
+    }
+}
+
+DEVICE float add_run(const float (&x)[EACH], int count, float sum) {
 #pragma unroll
     for (int q = 0; q < EACH; ++q)
-        if (q < count) sum = add(sum, VALUED ? mul(values[q], x[q]) : x[q]);
+        if (q < count) sum = add(sum, x[q]);
     return sum;
 }
 
-/* The chain of column `lane` goes on over the entries of a tile: EACH are read while those before are added. */
-template <bool VALUED, int SPAN>
-DEVICE float add_tile(const float* tile, const float* values, int count, int lane, float sum) {
+/* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on: EACH are read while those
+ * before are added. `advance` is called before the first entries of each further tile are read, when all those of the one
+ * before were. */
+template <class W, bool VALUED, class Advance>
+DEVICE float add_entries(const Ring<W>& ring, i64 count, int lane, float sum, const Advance& advance) {
     float now[EACH], next[EACH];
-    int t = 0;
+    int place = 0;
+    if (count > 0) read_terms<W::SPAN, VALUED>(ring.tiles[0], ring.values[0], lane, now);
+    for (; count > W::TILE; count -= W::TILE) {
+        const float *tile = ring.tiles[place], *values = ring.values[place];
+        place = place == W::DEEP ? 0 : place + 1;
 #pragma unroll 1
-    for (; t + CHUNK <= count; t += CHUNK) {
-        read_run<SPAN>(tile + t * SPAN, lane, now);
+        for (int t = 0; t < W::TILE; t += W::CHUNK) {
 #pragma unroll
-        for (int i = 0; i < CHUNK; i += EACH) {
-            if (i + EACH < CHUNK) read_run<SPAN>(tile + (t + i + EACH) * SPAN, lane, next);
-            sum = add_run<VALUED>(now, values + t + i, EACH, sum);
+            for (int i = 0; i < W::CHUNK; i += EACH) {
+                const float *after = tile + (t + i + EACH) * W::SPAN, *factors = values + t + i + EACH;
+                if (i + EACH == W::CHUNK && t + W::CHUNK == W::TILE) {
+                    advance();
+                    after = ring.tiles[place], factors = ring.values[place];
+                }
+                read_terms<W::SPAN, VALUED>(after, factors, lane, next);
+                sum = add_run(now, EACH, sum);
 #pragma unroll
-            for (int q = 0; q < EACH; ++q) now[q] = next[q];
+                for (int q = 0; q < EACH; ++q) now[q] = next[q];
+            }
         }
     }
+    const float *tile = ring.tiles[place], *values = ring.values[place];
+    const int left = (int)count;
 #pragma unroll 1
-    for (; t < count; t += EACH) {
-        read_run<SPAN>(tile + t * SPAN, lane, now);
-        sum = add_run<VALUED>(now, values + t, count - t, sum);
+    for (int t = 0; t < left; t += EACH) {
+        if (t + EACH < left) read_terms<W::SPAN, VALUED>(tile + (t + EACH) * W::SPAN, values + t + EACH, lane, next);
+        sum = add_run(now, left - t, sum);
+#pragma unroll
+        for (int q = 0; q < EACH; ++q) now[q] = next[q];
     }
     return sum;
 }
 
-/* Columns from col0 on of a row of A, to row `place` of Y. */
-template <class W> DEVICE void long_row(const Product& p, i64 row, i64 place, int col0) {
-    __shared__ __align__(16) float tiles[2][W::TILE * W::SPAN];
-    __shared__ float values[2][W::TILE];
-    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
-    const int thread = (int)threadIdx.x, col = col0 + thread;
-    const bool fetches = thread >= (int)blockDim.x - FETCHERS, adds = thread < W::SPAN && col < p.c;
-    int next[W::KNOWN];
-    if (fetches) {
-        number_tile<W>(p, begin, end, next);
-        copy_tile<W>(p, begin, end, col0, next, tiles[0], values[0]);
+/* Where a thread that copies is: the next tile that is added, and its places in a ring of tiles and of numbers. */
+typedef struct {
+    i64 at;
+    int tile, numbers;
+} Turn;
+
+/* Of a row whose entries end at `end`, the numbers of the tile `turn` and of those after it, then all their lines. */
+template <class W> DEVICE void copy_first_numbers(const Product& p, const Turn& turn, i64 end, Ring<W>& ring) {
+    for (int s = 0; s < 2 * W::DEEP; ++s) copy_numbers<W>(p, turn.at + s * W::TILE, end, ring.numbers[s]);
+    close_copies();
+    await_copies<0>();
+}
+
+template <class W> DEVICE void copy_first_lines(const Product& p, const Turn& turn, i64 end, int col0, Ring<W>& ring) {
+    for (int s = 0; s < W::DEEP; ++s) {
+        copy_lines<W>(p, turn.at + s * W::TILE, end, col0, ring.numbers[s], ring.tiles[s], ring.values[s]);
+        close_copies();
     }
-    float sum = adds && !p.first ? p.Y[place * p.ldy + col] : 0.0f;
-    int now = 0;
-    for (i64 at = begin; at < end; at += W::TILE, now ^= 1) {
-        if (fetches) await_copies<0>();
-        __syncthreads(); /* this tile is here, and the one before was added, whose place is free */
-        if (fetches) copy_tile<W>(p, at + W::TILE, end, col0, next, tiles[now ^ 1], values[now ^ 1]);
-        else if (thread < WARP) {
-            const int count = end - at < W::TILE ? (int)(end - at) : W::TILE;
-            sum = p.data ? add_tile<true, W::SPAN>(tiles[now], values[now], count, thread, sum)
-                         : add_tile<false, W::SPAN>(tiles[now], 0, count, thread, sum);
-        }
-    }
-    if (!adds) return;
+}
+
+/* The tile `turn` is here, and the one before was read, whose place is free: DEEP tiles ahead. */
+template <class W> DEVICE void copy_further(const Product& p, Turn& turn, i64 end, int col0, Ring<W>& ring) {
+    const int place = turn.tile ? turn.tile - 1 : W::DEEP, ahead = turn.numbers < W::DEEP ? W::DEEP : -W::DEEP;
+    copy_lines<W>(p, turn.at + W::DEEP * W::TILE, end, col0, ring.numbers[turn.numbers + ahead], ring.tiles[place],
+                  ring.values[place]);
+    copy_numbers<W>(p, turn.at + 2 * W::DEEP * W::TILE, end, ring.numbers[turn.numbers]);
+    close_copies();
+    turn.at += W::TILE;
+    turn.tile = turn.tile == W::DEEP ? 0 : turn.tile + 1;
+    turn.numbers = turn.numbers == 2 * W::DEEP - 1 ? 0 : turn.numbers + 1;
+}
+
+template <class W, class Advance>
+DEVICE float add_row(const Product& p, const Ring<W>& ring, i64 count, int lane, float sum, const Advance& advance) {
+    return p.data ? add_entries<W, true>(ring, count, lane, sum, advance)
+                  : add_entries<W, false>(ring, count, lane, sum, advance);
+}
+
+/* The sum of a column before any entry, and where it goes: to row `place` of Y. */
+DEVICE float begin_sum(const Product& p, i64 place, int col) { return p.first ? 0.0f : p.Y[place * p.ldy + col]; }
+
+DEVICE void end_sum(const Product& p, i64 row, i64 place, int col, float sum) {
     float* y = p.Y + place * p.ldy + col;
     if (!is_live(p, row, col)) {
         if (p.first) *y = 0.0f;
@@ -172,26 +226,121 @@ template <class W> DEVICE void long_row(const Product& p, i64 row, i64 place, in
     *y = p.gate ? open_gate(sum, *gate_at(p, row, col)) : sum;
 }
 
-/* Blocks that take long rows. */
-template <class W> DEVICE int blocks_before(const Product& p, int count) { return count * ((p.c + W::SPAN - 1) / W::SPAN); }
+/* Columns from col0 on of a row of A, to row `place` of Y: all threads of a block; of a warp. */
+template <class W> DEVICE void block_row(const Product& p, i64 row, i64 place, int col0, Ring<W>& ring) {
+    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
+    const int lane = (int)threadIdx.x, col = col0 + lane;
+    const bool fetches = W::Team::fetcher() >= 0;
+    Turn turn = {begin, 0, 0};
+    if (fetches) copy_first_numbers<W>(p, turn, end, ring);
+    __syncthreads();
+    if (begin == end && !p.first) return;
+    if (fetches) {
+        copy_first_lines<W>(p, turn, end, col0, ring);
+        while (turn.at < end) {
+            await_copies<W::DEEP - 1>();
+            __syncthreads();
+            copy_further<W>(p, turn, end, col0, ring);
+        }
+    } else if (lane < WARP) {
+        const bool writes = lane < W::SPAN && col < p.c;
+        float sum = writes ? begin_sum(p, place, col) : 0.0f;
+        if (begin < end) __syncthreads();
+        sum = add_row<W>(p, ring, end - begin, lane, sum, [] { __syncthreads(); });
+        if (writes) end_sum(p, row, place, col, sum);
+    } else
+        for (i64 at = begin; at < end; at += W::TILE) __syncthreads();
+}
+
+template <class W> DEVICE void warp_row(const Product& p, i64 row, i64 place, int col0, Ring<W>& ring) {
+    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
+    const int lane = (int)threadIdx.x % WARP, col = col0 + lane;
+    const bool writes = lane < W::SPAN && col < p.c;
+    Turn turn = {begin, 0, 0};
+    copy_first_numbers<W>(p, turn, end, ring);
+    __syncwarp();
+    copy_first_lines<W>(p, turn, end, col0, ring);
+    const auto advance = [&] {
+        await_copies<W::DEEP - 1>();
+        __syncwarp();
+        copy_further<W>(p, turn, end, col0, ring);
+    };
+    if (begin < end) advance();
+    const float sum = add_row<W>(p, ring, end - begin, lane, writes ? begin_sum(p, place, col) : 0.0f, advance);
+    if (writes) end_sum(p, row, place, col, sum);
+}
+
+/* A row of A: where its entries begin and how many they are. */
+struct __align__(16) Line {
+    i64 begin;
+    int row, count;
+};
+
+#define ROW_ARGUMENTS const i64 *lines, const i64 *many, const int longest, const int most, const int longer, const int more
+#define ROWS                                                                                                  \
+    Rows { (const Line*)lines, many, longest, most, longer, more }
+
+/* How the rows are shared out: those with more than `most` entries to blocks, to warps those with more than `longest`, all
+ * others to sub-warps. */
+typedef struct {
+    const Line* lines;
+    const i64* many;
+    int longest, most, longer, more;
+} Rows;
+
+/* What the first blocks of a kernel do: up to 16 columns; more; any number of them, any place in memory. */
+template <class Block_, class Warp_> struct Ways {
+    typedef Block_ Block;
+    typedef Warp_ Warp;
+    union Rings {
+        Ring<Block> block;
+        Ring<Warp> warps[8];
+    };
+};
+#ifndef NARROW_WAYS
+#define NARROW_WAYS Way<BlockTeam, 4, 8, 256, 3>, Way<WarpTeam, 4, 8, 32, 3>
+#define WIDE_WAYS Way<BlockTeam, 4, 16, 128, 3>, Way<WarpTeam, 4, 8, 32, 3>
+#endif
+typedef Ways<NARROW_WAYS> Narrow;
+typedef Ways<WIDE_WAYS> Wide;
+typedef Ways<Way<BlockTeam, 1, 16, 128, 3>, Way<WarpTeam, 1, 8, 32, 3> > Odd;
+
+/* How many blocks take rows with many entries, for parts of SPAN columns. */
+template <class W> DEVICE int teams(const Product& p, int rows) { return rows * ((p.c + W::SPAN - 1) / W::SPAN); }
+
+template <class W> DEVICE int blocks_before(const Product& p, const Rows& r) {
+    const int each = (int)blockDim.x / WARP;
+    return teams<typename W::Block>(p, r.longer) + (teams<typename W::Warp>(p, r.more - r.longer) + each - 1) / each;
+}
 
 /* Whether this block is one of those; if so it does. */
-template <class W> DEVICE bool took_long_row(const Product& p, int count, const i64* many) {
-    const int spans = (p.c + W::SPAN - 1) / W::SPAN;
-    if ((int)blockIdx.x >= count * spans) return false;
-    if (!blockIdx.y) {
-        const i64 row = many[(int)blockIdx.x / spans];
-        long_row<W>(p, row, row, (int)blockIdx.x % spans * W::SPAN);
+template <class W> DEVICE bool took_long_rows(const Product& p, const Rows& r) {
+    __shared__ __align__(16) typename W::Rings rings;
+    const int block = (int)blockIdx.x, first = teams<typename W::Block>(p, r.longer);
+    if (block >= blocks_before<W>(p, r)) return false;
+    if (blockIdx.y) return true;
+    if (block < first) {
+        const int spans = teams<typename W::Block>(p, 1);
+        const i64 row = r.many[block / spans];
+        block_row<typename W::Block>(p, row, row, block % spans * W::Block::SPAN, rings.block);
+        return true;
+    }
+    const int warp = (int)threadIdx.x / WARP, part = (block - first) * ((int)blockDim.x / WARP) + warp;
+    if (part < teams<typename W::Warp>(p, r.more - r.longer)) {
+        const int spans = teams<typename W::Warp>(p, 1);
+        const i64 row = r.many[r.longer + part / spans];
+        warp_row<typename W::Warp>(p, row, row, part % spans * W::Warp::SPAN, rings.warps[warp]);
     }
     return true;
 }
 
-/* The row that this thread's group of lanes takes, in a block after `before` others; or -1. */
-DEVICE i64 row_of_group(const Product& p, int lanes, const int* order, int longest, int before) {
+/* The row that this thread's group of lanes takes, in a block after `before` others. */
+DEVICE Line line_of_group(const Product& p, const Rows& r, int lanes, int before) {
     const i64 place = ((i64)((int)blockIdx.x - before) * blockDim.x + threadIdx.x) / lanes;
-    if (place >= p.n) return -1;
-    const i64 row = order ? (i64)order[place] : place;
-    return p.offsets[row + 1] - p.offsets[row] > longest ? -1 : row;
+    Line none = {0, -1, 0};
+    if (place >= p.n) return none;
+    const Line line = r.lines[place];
+    return line.count > r.longest ? none : line;
 }
 
 /* ---- four columns a lane, or eight ------------------------------------------------------------------------- */
@@ -233,10 +382,10 @@ DEVICE float4 gated4(const Product& p, i64 row, int col, float4 z) {
 }
 
 /* RUNS x 4 columns a lane; with more than one, live must be null. */
-template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& p, i64 row) {
+template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& p, const Line line) {
     const int stride = 4 * LANES, col = RUNS * stride * (int)blockIdx.y + 4 * ((int)threadIdx.x % LANES);
-    if (row < 0 || col >= p.c) return;
-    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
+    if (line.row < 0 || col >= p.c) return;
+    const i64 row = line.row, begin = line.begin, end = begin + line.count;
     float* y = p.Y + row * p.ldy + col;
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (RUNS == 1 && !is_live(p, row, col)) {
@@ -262,9 +411,9 @@ template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& 
 #define BY_FOUR(name, WAY, LANES, RUNS)                                                                            \
     KERNEL __launch_bounds__(256, 4) name(PRODUCT_ARGUMENTS, ROW_ARGUMENTS) {                                      \
         const Product p = PRODUCT;                                                                                 \
-        if (took_long_row<WAY>(p, count, many)) return;                                                            \
-        const i64 row = row_of_group(p, LANES, order, longest, blocks_before<WAY>(p, count));                      \
-        row_by_four<LANES, RUNS, AHEAD / RUNS>(p, row);                                                            \
+        const Rows r = ROWS;                                                                                       \
+        if (took_long_rows<WAY>(p, r)) return;                                                                     \
+        row_by_four<LANES, RUNS, AHEAD / RUNS>(p, line_of_group(p, r, LANES, blocks_before<WAY>(p, r)));           \
     }
 BY_FOUR(spmm_16, Narrow, 4, 1)
 BY_FOUR(spmm_32, Wide, 8, 1)
@@ -296,8 +445,9 @@ DEVICE float follow_column(const Product& p, const i64 begin, const i64 end, con
     return sum;
 }
 
-DEVICE void one_column(const Product& p, i64 row, int col) {
-    const i64 at = p.offsets[row], end = p.offsets[row + 1];
+DEVICE void one_column(const Product& p, const Line line, int col) {
+    const i64 row = line.row;
+    const i64 at = line.begin, end = at + line.count;
     float* y = p.Y + row * p.ldy + col;
     if (!is_live(p, row, col)) {
         if (p.first) *y = 0.0f;
@@ -311,10 +461,11 @@ DEVICE void one_column(const Product& p, i64 row, int col) {
 /* lanes: a power of two up to 32 */
 KERNEL __launch_bounds__(256, 3) spmm_any(PRODUCT_ARGUMENTS, ROW_ARGUMENTS, const int lanes) {
     const Product p = PRODUCT;
-    if (took_long_row<Odd>(p, count, many)) return;
-    const i64 row = row_of_group(p, lanes, order, longest, blocks_before<Odd>(p, count));
+    const Rows r = ROWS;
+    if (took_long_rows<Odd>(p, r)) return;
+    const Line line = line_of_group(p, r, lanes, blocks_before<Odd>(p, r));
     const int col = (int)blockIdx.y * lanes + (int)threadIdx.x % lanes;
-    if (row >= 0 && col < c) one_column(p, row, col);
+    if (line.row >= 0 && col < c) one_column(p, line, col);
 }
 
 /* ---- some rows ------------------------------------------------------------------------------------------------
@@ -352,12 +503,14 @@ KERNEL __launch_bounds__(256) spmm_rows_4(SOME_ARGUMENTS) {
 /* The rows of N `places` [gridDim.x], which are those of long [gridDim.x]; blocks in y are further columns. */
 #define LONG_SOME const i64 *rows, const i64 *places
 KERNEL __launch_bounds__(256) spmm_long(PRODUCT_ARGUMENTS, LONG_SOME) {
-    long_row<Odd>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Odd::SPAN);
+    __shared__ __align__(16) Ring<Odd::Block> ring;
+    block_row<Odd::Block>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Odd::Block::SPAN, ring);
 }
 
 /* c a multiple of 4, X 16-byte aligned. */
 KERNEL __launch_bounds__(256) spmm_long_4(PRODUCT_ARGUMENTS, LONG_SOME) {
-    long_row<Wide>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Wide::SPAN);
+    __shared__ __align__(16) Ring<Wide::Block> ring;
+    block_row<Wide::Block>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Wide::Block::SPAN, ring);
 }
 
 /* ---- rows that stand in a table ------------------------------------------------------------------------------
