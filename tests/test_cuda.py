@@ -102,18 +102,23 @@ def test_sparse_products(pair, c, valued):
 
 
 @pytest.mark.parametrize("c", [4, 16, 33, 64, 256])
-def test_rows_with_many_entries(pair, monkeypatch, c):
-    """They are summed apart, from shared memory, in the same order; odd counts of entries and columns."""
+@pytest.mark.parametrize("middle", [60, 600, 10000])
+def test_rows_with_many_entries(pair, monkeypatch, middle, c):
+    """Blocks and warps sum them apart, from shared memory, in the same order; odd counts."""
     for name in ("SHORT", "LEAST", "LONG"):
         monkeypatch.setattr(cuda_matrix, name, 60)
-    indptr, indices, shape = rows_of(c, 9, 400, 300)
-    assert pair.devices[1].csr(indptr, indices, None, shape).longer(60) > 0
+    for name, value in (("MIDDLE", middle), ("BUSY", 0), ("MUCH_LONGER", 0)):
+        monkeypatch.setattr(cuda_matrix, name, value)
+    indptr, indices, shape = rows_of(c, 20, 1400, 1300)
+    A = pair.devices[1].csr(indptr, indices, None, shape)
+    blocks = A.longer(A.most(c))
+    assert A.longer(60) > (blocks if middle > 60 else 0) and (blocks > 0) == (middle < 10000)
     for data in (None, normal(1, len(indices))):
 
         def add(device, X, Y, data=data):
             device.spmm_add(device.csr(indptr, indices, data, shape), X, Y)
 
-        pair.same(add, normal(2, 400, c), normal(3, 9, c))
+        pair.same(add, normal(2, 1400, c), normal(3, 20, c))
 
 
 def test_which_rows_take_a_block(emulated):

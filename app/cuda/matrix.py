@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 Array = Any
-SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a block each
-LEAST = 128  # that a block is started for
+SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a warp or a block
+LEAST = 128  # that a warp or block is started for
 MUCH_LONGER = 4  # times the mean row
+MIDDLE = 1000  # that a warp adds up in little of the time of a product that keeps a GPU busy
 BUSY = 1 << 18  # elements of a product whose rows keep a GPU busy without blocks for the long ones
 OCTAVE = 8  # classes of lengths between one and twice it: of a class, rows stay as they are
 
@@ -18,9 +19,9 @@ class CudaMatrix:
 
     data    [nnz] float32, or None: all stored values are one, and take no memory
     counts  [n] on the host, entries of each row
-    lines   [n, 2] int64, of all rows from the longest to the shortest (Line of spmm.cu): where its entries begin;
-            its number, and how many they are, 32 bits each
-    long    [k] int64, the rows with more than SHORT entries, the longest first
+    lines   [n, 2] int64, of all rows from the longest to the shortest: where its entries begin; its number
+            and how many they are, 32 bits each (Line of spmm.cu)
+    long    [k, 2] int64, the same of the rows with more than SHORT entries
     minus_long    [k] on the host, less than zero: their entries, so that they rise
     vendor  the same as a library's type, once one was asked for, or that there is none
     """
@@ -43,7 +44,7 @@ class CudaMatrix:
         self.lines = cp.asarray(lines_of(indptr, by_length(self.counts)))
         rows = np.flatnonzero(self.counts > SHORT)
         rows = rows[np.argsort(-self.counts[rows], kind="stable")].astype(np.int64)
-        self.minus_long, self.long = -self.counts[rows], cp.asarray(rows)
+        self.minus_long, self.long = -self.counts[rows], cp.asarray(lines_of(indptr, rows))
 
     def longest(self, c: int) -> int:
         """Entries of the longest row that one sub-warp should add up in a product of c columns.
@@ -57,7 +58,13 @@ class CudaMatrix:
         return found if rows * c <= BUSY else max(found, MUCH_LONGER * self.nnz // rows)
 
     def most(self, c: int) -> int:
-        return max(1000, self.longest(c))
+        """Entries of the longest row that a warp should add up by itself; longer ones take a block each.
+
+        A warp asks for less at a time, so a row takes it several times as long; but where many rows keep the
+        GPU busy that is no loss, and blocks are: most of their threads wait.
+        """
+        longest = self.longest(c)
+        return longest if self.shape[0] * c <= BUSY else max(MIDDLE, 2 * longest)
 
     def longer(self, longest: int) -> int:
         """How many rows have more entries than that, which is at least SHORT: so many of `long`."""
@@ -65,7 +72,7 @@ class CudaMatrix:
 
 
 def lines_of(indptr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """[n, 2] int64: where the entries of each row of `order` begin; its number, and their count above 32 bits."""
+    """[n, 2] int64: where the entries of each row of `order` begin; its number, and above it their count."""
     begin = indptr[order].astype(np.int64)
     return np.stack([begin, order + (indptr[order + 1] - begin << 32)], axis=1)
 

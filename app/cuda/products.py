@@ -13,8 +13,7 @@ Array = Any
 WIDTHS = (16, 32, 64, 128)  # columns of the kernels of four columns a lane
 PADDED = 16  # entries of a row, in the mean, from which on copies of operands cost less than they gain
 WARPS = 8  # of a block
-WARP_SPAN = 8
-SPAN, NARROW = 16, 8  # columns of a block that sums a row with many entries; where there are up to SPAN
+SPAN, NARROW = 16, 8  # columns of a warp or block that sums a row with many entries; a block's of up to SPAN
 THIN = 4  # columns up to which a dense product has a thread for each element
 MERGED = 16  # rows that a thread of merge_rows adds up
 PARTS = 3  # that dense.cu takes
@@ -70,12 +69,12 @@ class CudaProducts(Products):
         self._launch_spmm(A, product, c, four, live is not None)
 
     def _launch_spmm(self, A: CudaMatrix, product: tuple[Any, ...], c: int, four: bool, masked: bool) -> None:
-        """The kernel for c columns, four of which are read at a time or one: long rows, then all others."""
-        longest, most = A.longest(c), A.most(c)
-        longer, more = A.longer(most), A.longer(longest)
-        rows = A.lines, A.long, *map(np.int32, (longest, most, longer, more))
+        """The kernel for c columns, four of which are read at a time or one: for rows of all lengths."""
+        longest = A.longest(c)
+        longer, more = A.longer(A.most(c)), A.longer(longest)
+        rows = A.lines, A.long, *map(np.int32, (longest, longer, more))
         blocks = longer * -(-c // (NARROW if four and c <= SPAN else SPAN))
-        blocks += -(-(more - longer) * -(-c // WARP_SPAN) // WARPS)
+        blocks += -(-(more - longer) * -(-c // SPAN) // WARPS)
         if four:
             wide = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
             wide = 2 * wide if c > wide and not masked else wide

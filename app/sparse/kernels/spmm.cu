@@ -1,14 +1,15 @@
 /* Sparse times dense: Y += A X, or Y = A X where `first`. A row of A belongs to a sub-warp, whose lanes hold columns; a
  * column is one chain over the row's entries in stored order. What bounds a row is the time from one gather to the next:
  * so a lane asks for AHEAD lines of X before it adds the first, and for the column numbers of those after them. Rows with
- * many entries take a block each.
+ * many entries take a warp each, rows with very many a block.
  *
  * A [n, *] CSR: offsets, columns, data (null: all ones)     X [*, c] row-major     Y [n, c], rows ldy apart
  * A row of c columns is that of c / f states side by side. live [n][c / f] or null: columns of a state where it is 0
  * are zero where `first`, else left as they are. gate or null: rows of f columns, [n][c / f] or by gate_index a table;
  * with it the sums are multiplied by (gate > 0).
- * order [n] or null: the rows in the order in which sub-warps take them, those of a warp with about as many entries
- * many [count]: the rows with more than `longest` entries, which the first blocks take */
+ * lines [n]: the rows in the order in which sub-warps take them, those of a warp with about as many entries
+ * many [more]: the rows with more than `longest` entries, of which the first blocks take the first `longer`, which have the
+ * most, and warps the others */
 #include "common.cuh"
 
 typedef struct {
@@ -49,8 +50,6 @@ DEVICE const float* gate_at(const Product& p, i64 row, int col) {
  * neither does anything else, so that the row takes little more than its additions. A warp takes a row with many: it
  * copies and adds in turn, and as many rows are under way as there are warps. */
 
-enum { EACH = 16 };
-
 struct BlockTeam {
     enum { FETCHERS = 128 };
     static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x - ((int)blockDim.x - FETCHERS); }
@@ -61,12 +60,12 @@ struct WarpTeam {
     static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x % WARP; }
 };
 
-/* PIECE columns are copied at a time. */
-template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_> struct Way {
+/* PIECE columns are copied at a time, FOURS times four entries are in registers. */
+template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_, int FOURS_> struct Way {
     typedef Team_ Team;
     enum {
-        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, ACROSS = SPAN / PIECE,
-        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS, CHUNK = TILE < 128 ? TILE : 128
+        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, FOURS = FOURS_, ACROSS = SPAN / PIECE,
+        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS
     };
 };
 
@@ -98,83 +97,72 @@ DEVICE void copy_lines(const Product& p, i64 at, i64 end, int col0, const int* n
     }
 }
 
-/* x = column `lane` of EACH entries of a tile, one after the other; the lanes of a warp together. A load brings four, not
+/* x = column `lane` of four entries of a tile, one after the other; the lanes of a warp together. A load brings four, not
  * one: the warp has few marks to wait for loads by, and waited for all those under way. */
-template <int SPAN> DEVICE void read_run(const float* tile, int lane, float (&x)[EACH]) {
-#pragma unroll
-    for (int q = 0; q < EACH; q += 4) {
+template <int SPAN> DEVICE void read_four(const float* tile, int lane, float (&x)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
-        /* lane l names a line of entry l / 8, four columns; what it gets is column l of each entry */
-        const float* line = tile + (q + lane / 8) * SPAN + lane * 4 % SPAN;
-        unsigned r[4];
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"((unsigned)__cvta_generic_to_shared(line))
-                     : "memory");
-        for (int i = 0; i < 4; ++i) x[q + i] = __int_as_float((int)r[i]);
+    /* lane l names a line of entry l / 8, four columns; what it gets is column l of each entry */
+    const float* line = tile + lane / 8 * SPAN + lane * 4 % SPAN;
+    unsigned r[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(line))
+                 : "memory");
+    for (int i = 0; i < 4; ++i) x[i] = __int_as_float((int)r[i]);
 #else
-        for (int i = 0; i < 4; ++i) x[q + i] = tile[(q + i) * SPAN + lane % SPAN];
+    for (int i = 0; i < 4; ++i) x[i] = tile[i * SPAN + lane % SPAN];
 #endif
-    }
 }
 
-/* The terms of those entries. */
-template <int SPAN, bool VALUED>
-DEVICE void read_terms(const float* tile, const float* values, int lane, float (&x)[EACH]) {
-    read_run<SPAN>(tile, lane, x);
-    if (!VALUED) return;
-#pragma unroll
-    for (int q = 0; q < EACH; q += 4) {
-        const float4 a = *(const float4*)(values + q);
-        x[q] = mul(a.x, x[q]), x[q + 1] = mul(a.y, x[q + 1]), x[q + 2] = mul(a.z, x[q + 2]), x[q + 3] = mul(a.w, x[q + 3]);
-    }
+DEVICE void read_values(const float* values, float (&a)[4]) {
+    const float4 four = *(const float4*)values;
+    a[0] = four.x, a[1] = four.y, a[2] = four.z, a[3] = four.w;
 }
 
-DEVICE float add_run(const float (&x)[EACH], int count, float sum) {
-#pragma unroll
-    for (int q = 0; q < EACH; ++q)
-        if (q < count) sum = add(sum, x[q]);
-    return sum;
-}
-
-/* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on: EACH are read while those
- * before are added. `advance` is called before the first entries of each further tile are read, when all those of the one
- * before were. */
+/* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on. Four are read into the
+ * registers of four that were just added, FOURS times four ahead of their turn: a load takes as long as 15 to 20 additions
+ * do, and the loop is not unrolled any further, since the compiler then moves the loads closer to their use. `advance` is
+ * called before the first entries of each further tile are read, when all those of the one before were. */
 template <class W, bool VALUED, class Advance>
 DEVICE float add_entries(const Ring<W>& ring, i64 count, int lane, float sum, const Advance& advance) {
-    float now[EACH], next[EACH];
-    int place = 0;
-    if (count > 0) read_terms<W::SPAN, VALUED>(ring.tiles[0], ring.values[0], lane, now);
-    for (; count > W::TILE; count -= W::TILE) {
-        const float *tile = ring.tiles[place], *values = ring.values[place];
-        place = place == W::DEEP ? 0 : place + 1;
+    enum { FOURS = VALUED ? W::FOURS / 2 : W::FOURS, EACH = 4 * FOURS };
+    float x[FOURS][4], a[VALUED ? FOURS : 1][4];
+    const auto read = [&](int place, int at, int j) {
+        read_four<W::SPAN>(ring.tiles[place] + (at + 4 * j) * W::SPAN, lane, x[j]);
+        if (VALUED) read_values(ring.values[place] + at + 4 * j, a[VALUED ? j : 0]);
+    };
+    const auto term = [&](int j, int i) { return VALUED ? mul(a[VALUED ? j : 0][i], x[j][i]) : x[j][i]; };
+    int place = 0, at = 0;
+#pragma unroll
+    for (int j = 0; j < FOURS; ++j) read(0, 0, j);
 #pragma unroll 1
-        for (int t = 0; t < W::TILE; t += W::CHUNK) {
+    for (; count > EACH; count -= EACH) {
+        at += EACH;
+        if (at == W::TILE) {
+            advance();
+            at = 0, place = place == W::DEEP ? 0 : place + 1;
+        }
 #pragma unroll
-            for (int i = 0; i < W::CHUNK; i += EACH) {
-                const float *after = tile + (t + i + EACH) * W::SPAN, *factors = values + t + i + EACH;
-                if (i + EACH == W::CHUNK && t + W::CHUNK == W::TILE) {
-                    advance();
-                    after = ring.tiles[place], factors = ring.values[place];
-                }
-                read_terms<W::SPAN, VALUED>(after, factors, lane, next);
-                sum = add_run(now, EACH, sum);
+        for (int j = 0; j < FOURS; ++j) {
 #pragma unroll
-                for (int q = 0; q < EACH; ++q) now[q] = next[q];
-            }
+            for (int i = 0; i < 4; ++i) sum = add(sum, term(j, i));
+            read(place, at, j);
         }
     }
-    const float *tile = ring.tiles[place], *values = ring.values[place];
     const int left = (int)count;
-#pragma unroll 1
-    for (int t = 0; t < left; t += EACH) {
-        if (t + EACH < left) read_terms<W::SPAN, VALUED>(tile + (t + EACH) * W::SPAN, values + t + EACH, lane, next);
-        sum = add_run(now, left - t, sum);
 #pragma unroll
-        for (int q = 0; q < EACH; ++q) now[q] = next[q];
-    }
+    for (int j = 0; j < FOURS; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (4 * j + i < left) sum = add(sum, term(j, i));
     return sum;
 }
+
+/* A row of A: where its entries begin and how many they are. */
+struct __align__(16) Line {
+    i64 begin;
+    int row, count;
+};
 
 /* Where a thread that copies is: the next tile that is added, and its places in a ring of tiles and of numbers. */
 typedef struct {
@@ -184,9 +172,12 @@ typedef struct {
 
 /* Of a row whose entries end at `end`, the numbers of the tile `turn` and of those after it, then all their lines. */
 template <class W> DEVICE void copy_first_numbers(const Product& p, const Turn& turn, i64 end, Ring<W>& ring) {
-    for (int s = 0; s < 2 * W::DEEP; ++s) copy_numbers<W>(p, turn.at + s * W::TILE, end, ring.numbers[s]);
+    for (int s = 0; s < 2 * W::DEEP; ++s) {
+        copy_numbers<W>(p, turn.at + s * W::TILE, end, ring.numbers[s]);
+        if (s == W::DEEP - 1) close_copies();
+    }
     close_copies();
-    await_copies<0>();
+    await_copies<1>(); /* those of the first DEEP tiles */
 }
 
 template <class W> DEVICE void copy_first_lines(const Product& p, const Turn& turn, i64 end, int col0, Ring<W>& ring) {
@@ -227,8 +218,8 @@ DEVICE void end_sum(const Product& p, i64 row, i64 place, int col, float sum) {
 }
 
 /* Columns from col0 on of a row of A, to row `place` of Y: all threads of a block; of a warp. */
-template <class W> DEVICE void block_row(const Product& p, i64 row, i64 place, int col0, Ring<W>& ring) {
-    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
+template <class W> DEVICE void block_row(const Product& p, const Line row, i64 place, int col0, Ring<W>& ring) {
+    const i64 begin = row.begin, end = begin + row.count;
     const int lane = (int)threadIdx.x, col = col0 + lane;
     const bool fetches = W::Team::fetcher() >= 0;
     Turn turn = {begin, 0, 0};
@@ -247,13 +238,13 @@ template <class W> DEVICE void block_row(const Product& p, i64 row, i64 place, i
         float sum = writes ? begin_sum(p, place, col) : 0.0f;
         if (begin < end) __syncthreads();
         sum = add_row<W>(p, ring, end - begin, lane, sum, [] { __syncthreads(); });
-        if (writes) end_sum(p, row, place, col, sum);
+        if (writes) end_sum(p, row.row, place, col, sum);
     } else
         for (i64 at = begin; at < end; at += W::TILE) __syncthreads();
 }
 
-template <class W> DEVICE void warp_row(const Product& p, i64 row, i64 place, int col0, Ring<W>& ring) {
-    const i64 begin = p.offsets[row], end = p.offsets[row + 1];
+template <class W> DEVICE void warp_row(const Product& p, const Line row, int col0, Ring<W>& ring) {
+    const i64 begin = row.begin, end = begin + row.count;
     const int lane = (int)threadIdx.x % WARP, col = col0 + lane;
     const bool writes = lane < W::SPAN && col < p.c;
     Turn turn = {begin, 0, 0};
@@ -266,26 +257,19 @@ template <class W> DEVICE void warp_row(const Product& p, i64 row, i64 place, in
         copy_further<W>(p, turn, end, col0, ring);
     };
     if (begin < end) advance();
-    const float sum = add_row<W>(p, ring, end - begin, lane, writes ? begin_sum(p, place, col) : 0.0f, advance);
-    if (writes) end_sum(p, row, place, col, sum);
+    const float sum = add_row<W>(p, ring, end - begin, lane, writes ? begin_sum(p, row.row, col) : 0.0f, advance);
+    if (writes) end_sum(p, row.row, row.row, col, sum);
 }
 
-/* A row of A: where its entries begin and how many they are. */
-struct __align__(16) Line {
-    i64 begin;
-    int row, count;
-};
-
-#define ROW_ARGUMENTS const i64 *lines, const i64 *many, const int longest, const int most, const int longer, const int more
+#define ROW_ARGUMENTS const i64 *lines, const i64 *many, const int longest, const int longer, const int more
 #define ROWS                                                                                                  \
-    Rows { (const Line*)lines, many, longest, most, longer, more }
+    Rows { (const Line*)lines, (const Line*)many, longest, longer, more }
 
-/* How the rows are shared out: those with more than `most` entries to blocks, to warps those with more than `longest`, all
- * others to sub-warps. */
+/* How the rows are shared out: the first `longer` of many [more] to blocks, its others to warps, and to sub-warps those with
+ * at most `longest` entries. */
 typedef struct {
-    const Line* lines;
-    const i64* many;
-    int longest, most, longer, more;
+    const Line *lines, *many;
+    int longest, longer, more;
 } Rows;
 
 /* What the first blocks of a kernel do: up to 16 columns; more; any number of them, any place in memory. */
@@ -297,13 +281,9 @@ template <class Block_, class Warp_> struct Ways {
         Ring<Warp> warps[8];
     };
 };
-#ifndef NARROW_WAYS
-#define NARROW_WAYS Way<BlockTeam, 4, 8, 256, 3>, Way<WarpTeam, 4, 8, 32, 3>
-#define WIDE_WAYS Way<BlockTeam, 4, 16, 128, 3>, Way<WarpTeam, 4, 8, 32, 3>
-#endif
-typedef Ways<NARROW_WAYS> Narrow;
-typedef Ways<WIDE_WAYS> Wide;
-typedef Ways<Way<BlockTeam, 1, 16, 128, 3>, Way<WarpTeam, 1, 8, 32, 3> > Odd;
+typedef Ways<Way<BlockTeam, 4, 8, 512, 1, 8>, Way<WarpTeam, 4, 16, 32, 1, 4> > Narrow;
+typedef Ways<Way<BlockTeam, 4, 16, 128, 3, 4>, Way<WarpTeam, 4, 16, 32, 1, 4> > Wide;
+typedef Ways<Way<BlockTeam, 1, 16, 128, 3, 4>, Way<WarpTeam, 1, 16, 32, 1, 4> > Odd;
 
 /* How many blocks take rows with many entries, for parts of SPAN columns. */
 template <class W> DEVICE int teams(const Product& p, int rows) { return rows * ((p.c + W::SPAN - 1) / W::SPAN); }
@@ -321,17 +301,23 @@ template <class W> DEVICE bool took_long_rows(const Product& p, const Rows& r) {
     if (blockIdx.y) return true;
     if (block < first) {
         const int spans = teams<typename W::Block>(p, 1);
-        const i64 row = r.many[block / spans];
-        block_row<typename W::Block>(p, row, row, block % spans * W::Block::SPAN, rings.block);
+        const Line line = r.many[block / spans];
+        block_row<typename W::Block>(p, line, line.row, block % spans * W::Block::SPAN, rings.block);
         return true;
     }
     const int warp = (int)threadIdx.x / WARP, part = (block - first) * ((int)blockDim.x / WARP) + warp;
     if (part < teams<typename W::Warp>(p, r.more - r.longer)) {
         const int spans = teams<typename W::Warp>(p, 1);
-        const i64 row = r.many[r.longer + part / spans];
-        warp_row<typename W::Warp>(p, row, row, part % spans * W::Warp::SPAN, rings.warps[warp]);
+        const Line line = r.many[r.longer + part / spans];
+        warp_row<typename W::Warp>(p, line, part % spans * W::Warp::SPAN, rings.warps[warp]);
     }
     return true;
+}
+
+/* The row of A that a block takes alone. */
+DEVICE Line line_of(const Product& p, i64 row) {
+    const Line line = {p.offsets[row], (int)row, (int)(p.offsets[row + 1] - p.offsets[row])};
+    return line;
 }
 
 /* The row that this thread's group of lanes takes, in a block after `before` others. */
@@ -408,18 +394,18 @@ template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& 
 }
 
 /* Lanes x 4 columns; blocks in y are further columns. c, f and ldy are multiples of 4, X, Y and gate 16-byte aligned. */
-#define BY_FOUR(name, WAY, LANES, RUNS)                                                                            \
-    KERNEL __launch_bounds__(256, 4) name(PRODUCT_ARGUMENTS, ROW_ARGUMENTS) {                                      \
+#define BY_FOUR(name, BLOCKS, WAY, LANES, RUNS)                                                                            \
+    KERNEL __launch_bounds__(256, BLOCKS) name(PRODUCT_ARGUMENTS, ROW_ARGUMENTS) {                                      \
         const Product p = PRODUCT;                                                                                 \
         const Rows r = ROWS;                                                                                       \
         if (took_long_rows<WAY>(p, r)) return;                                                                     \
         row_by_four<LANES, RUNS, AHEAD / RUNS>(p, line_of_group(p, r, LANES, blocks_before<WAY>(p, r)));           \
     }
-BY_FOUR(spmm_16, Narrow, 4, 1)
-BY_FOUR(spmm_32, Wide, 8, 1)
-BY_FOUR(spmm_64, Wide, 16, 1)
-BY_FOUR(spmm_128, Wide, 32, 1)
-BY_FOUR(spmm_256, Wide, 32, 2) /* a warp reads whole rows of X one after the other */
+BY_FOUR(spmm_16, 3, Narrow, 4, 1)
+BY_FOUR(spmm_32, 4, Wide, 8, 1)
+BY_FOUR(spmm_64, 4, Wide, 16, 1)
+BY_FOUR(spmm_128, 4, Wide, 32, 1)
+BY_FOUR(spmm_256, 4, Wide, 32, 2) /* a warp reads whole rows of X one after the other */
 
 /* ---- any width: a column a lane, at most 32 lanes to a row --------------------------------------------------- */
 
@@ -504,13 +490,15 @@ KERNEL __launch_bounds__(256) spmm_rows_4(SOME_ARGUMENTS) {
 #define LONG_SOME const i64 *rows, const i64 *places
 KERNEL __launch_bounds__(256) spmm_long(PRODUCT_ARGUMENTS, LONG_SOME) {
     __shared__ __align__(16) Ring<Odd::Block> ring;
-    block_row<Odd::Block>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Odd::Block::SPAN, ring);
+    const Product p = PRODUCT;
+    block_row<Odd::Block>(p, line_of(p, rows[blockIdx.x]), places[blockIdx.x], (int)blockIdx.y * Odd::Block::SPAN, ring);
 }
 
 /* c a multiple of 4, X 16-byte aligned. */
 KERNEL __launch_bounds__(256) spmm_long_4(PRODUCT_ARGUMENTS, LONG_SOME) {
     __shared__ __align__(16) Ring<Wide::Block> ring;
-    block_row<Wide::Block>(PRODUCT, rows[blockIdx.x], places[blockIdx.x], (int)blockIdx.y * Wide::Block::SPAN, ring);
+    const Product p = PRODUCT;
+    block_row<Wide::Block>(p, line_of(p, rows[blockIdx.x]), places[blockIdx.x], (int)blockIdx.y * Wide::Block::SPAN, ring);
 }
 
 /* ---- rows that stand in a table ------------------------------------------------------------------------------

@@ -96,8 +96,6 @@ template <bool FOUR, int SIZE, int WIDTH> DEVICE void store_lines(const Lines<SI
     }
 }
 
-static __device__ const float NEGATIVE_ZEROS[4] = {-0.0f, -0.0f, -0.0f, -0.0f};
-
 /* The same slice straight into shared memory, by four: the thread does not wait. What is missing is +0, or -0 if NEGATIVE. */
 template <bool NEGATIVE, int SIZE, int WIDTH, class From>
 DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int columns) {
@@ -108,8 +106,9 @@ DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int colum
         const float* row = from(t / ACROSS);
         const bool here = row && first + col < columns;
         float* place = to[t / ACROSS] + col;
-        if (NEGATIVE) copy_ahead<16>(place, here ? row + first + col : NEGATIVE_ZEROS);
-        else copy_or_clear(place, row + first + col, here);
+        if (!NEGATIVE) copy_or_clear(place, row + first + col, here);
+        else if (here) copy_ahead<16>(place, row + first + col);
+        else *(float4*)place = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
     }
 }
 
