@@ -107,7 +107,7 @@ def test_rows_with_many_entries(pair, monkeypatch, middle, c):
     """Blocks and warps sum them apart, from shared memory, in the same order; odd counts."""
     for name in ("SHORT", "LEAST", "LONG"):
         monkeypatch.setattr(cuda_matrix, name, 60)
-    for name, value in (("MIDDLE", middle), ("BUSY", 0), ("MUCH_LONGER", 0)):
+    for name, value in (("FOR_WARPS", 1000), ("MIDDLE", middle), ("BUSY", 0), ("MUCH_LONGER", 0)):
         monkeypatch.setattr(cuda_matrix, name, value)
     indptr, indices, shape = rows_of(c, 20, 1400, 1300)
     A = pair.devices[1].csr(indptr, indices, None, shape)
