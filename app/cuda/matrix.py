@@ -61,8 +61,8 @@ class CudaMatrix:
         """Entries of the longest row that a warp should add up by itself; longer ones take a block each.
 
         A warp asks for less at a time, so a row takes it several times as long; but where many rows keep the
-        GPU busy that is no loss, and blocks are: most of their threads wait. On an H200, of 2.3 million entries,
-        1,000 were best for 16 columns (36 us; 44 with 2,000), and 2,000 as good for 64.
+        GPU busy that is no loss, and blocks are: most of their threads wait. On an H200, of 2.3 million
+        entries, 1,000 were best for 16 columns (36 us; 44 with 2,000), and 2,000 as good for 64.
         """
         longest = self.longest(c)
         return longest if self.shape[0] * c <= BUSY else max(min(FOR_WARPS * longest, MIDDLE), longest)
