@@ -405,7 +405,11 @@ BY_FOUR(spmm_16, 3, Narrow, 4, 1)
 BY_FOUR(spmm_32, 4, Wide, 8, 1)
 BY_FOUR(spmm_64, 4, Wide, 16, 1)
 BY_FOUR(spmm_128, 4, Wide, 32, 1)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* whose compiler wants more registers */
+BY_FOUR(spmm_256, 3, Wide, 32, 2)
+#else
 BY_FOUR(spmm_256, 4, Wide, 32, 2) /* a warp reads whole rows of X one after the other */
+#endif
 
 /* ---- any width: a column a lane, at most 32 lanes to a row --------------------------------------------------- */
 
