@@ -24,7 +24,7 @@ from bench.gpu_repeated import epochs, evaluations, make_trainer, told
 from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks, said, wall
 from bench.gpu_worker import TASKS
 
-LEAST_RUN_S = 20.0  # that a job of several ranks may take
+LEAST_RUN_S = 20.0  # that is left to each job after the one that runs, where there is as much
 GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
 
 
@@ -98,9 +98,9 @@ def digests(where: Where, found: Report) -> None:
     runs = runs[:3:2] if where.rehearse else runs
     if not where.rehearse and mpi_takes_device_memory():
         runs += [(2, gpu, "direct"), (4, gpu, "direct")]
-    end = time.monotonic() + where.seconds
+    end, least = time.monotonic() + where.seconds, min(LEAST_RUN_S, where.seconds / len(runs))
     for left, (ranks, device, transport) in zip(range(len(runs) - 1, -1, -1), runs):
-        most = max(end - time.monotonic() - LEAST_RUN_S * left, LEAST_RUN_S)  # the first one compiles kernels
+        most = max(end - time.monotonic() - least * left, least)  # the first one compiles kernels
         code, answer, printed = run_ranks(ranks, ["digests", device, transport, str(scale)], most)
         if not found.check(answer is not None, f"{ranks} ranks, {transport}: code {code}: {printed[-300:]}"):
             continue

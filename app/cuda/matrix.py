@@ -21,7 +21,7 @@ class CudaMatrix:
     counts  [n] on the host, entries of each row
     lines   [n, 2] int64, of all rows from the longest to the shortest: where its entries begin; its number
             and how many they are, 32 bits each (Line of spmm.cu)
-    long    [k, 2] int64, the same of the rows with more than SHORT entries
+    long    [k, 2] int64, the same of the rows with more than SHORT entries, by falling counts
     minus_long    [k] on the host, less than zero: their entries, so that they rise
     vendor  the same as a library's type, once one was asked for, or that there is none
     """
