@@ -34,13 +34,15 @@ template <int BYTES> DEVICE void copy_ahead(float* shared, const float* global) 
 #endif
 }
 
-/* The same of 16 bytes, or of zeros, for which nothing is read. */
-DEVICE void copy_or_clear(float* shared, const float* global, bool here) {
+/* The same, or zeros, for which nothing is read. */
+template <int BYTES> DEVICE void copy_or_clear(float* shared, const float* global, bool here) {
 #ifdef COPIES_APART
     const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(here ? 16 : 0) : "memory");
+    const int bytes = here ? BYTES : 0;
+    if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
 #else
-    for (int i = 0; i < 4; ++i) shared[i] = here ? global[i] : 0.0f;
+    for (int i = 0; i < BYTES / 4; ++i) shared[i] = here ? global[i] : 0.0f;
 #endif
 }
 

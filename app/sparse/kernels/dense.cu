@@ -188,68 +188,51 @@ DEVICE void tile_product(Slices<TALL, BROAD, HIGH, WIDE>& slices, i64 rows, int 
     write_tile<FOUR, TALL, BROAD>(sum, down, across, rows, m, Z, ldz, then);
 }
 
-/* The same by four of one part without factors, whose elements threads would need: it goes straight into shared memory, as
- * x [row][column], and so does W. A thread reads four columns of each of its rows at a time. */
-template <int TALL, int BROAD> struct Straight {
-    float x[2][TALL][DEEP + PAD];
-    float b[2][DEEP][BROAD];
+/* The same by four of one part without factors, whose elements threads would need: it goes straight into shared memory,
+ * transposed, and so does W. */
+template <int TALL, int BROAD, int HIGH, int WIDE> struct Straight {
+    Slices<TALL, BROAD, HIGH, WIDE> slices;
+    const float* rows[TALL]; /* of X; after the last one it again, for outputs that nobody writes */
 };
 
-template <int TALL> DEVICE void copy_columns(float (&to)[TALL][DEEP + PAD], const Part& part, int at, i64 rows) {
-    enum { ACROSS = DEEP / 4, STEP = 256 / ACROSS };
-    const int down = (int)threadIdx.x / ACROSS, j = (int)threadIdx.x % ACROSS * 4;
-#pragma unroll
-    for (int i = 0; i < TALL / STEP; ++i) {
-        const i64 row = (i64)blockIdx.x * TALL + down + i * STEP;
-        const bool here = row < rows && at + j < part.k;
-        const i64 from = here && part.index ? (i64)part.index[row] : row;
-        copy_or_clear(to[down + i * STEP] + j, part.X + from * part.ld + at + j, here);
+template <int TALL> DEVICE void find_rows(const float* (&to)[TALL], const Part& part, i64 rows) {
+    if ((int)threadIdx.x < TALL) {
+        i64 row = (i64)blockIdx.x * TALL + (int)threadIdx.x;
+        if (row >= rows) row = rows - 1;
+        to[threadIdx.x] = part.X + (part.index ? (i64)part.index[row] : row) * part.ld;
     }
+    __syncthreads();
+}
+
+template <int TALL>
+DEVICE void copy_columns(float (&to)[DEEP][TALL + PAD], const float* const (&rows)[TALL], int at, int k) {
+    enum { STEP = 256 / DEEP };
+    const int down = (int)threadIdx.x / DEEP, j = (int)threadIdx.x % DEEP;
+    const bool here = at + j < k;
+#pragma unroll
+    for (int i = 0; i < TALL; i += STEP) copy_or_clear<4>(to[j] + down + i, rows[down + i] + at + j, here);
 }
 
 template <int TALL, int BROAD, int HIGH, int WIDE>
-DEVICE void add_straight(const Straight<TALL, BROAD>& slices, int now, int count, int down, int across,
-                         float (&sum)[HIGH][WIDE]) {
-#pragma unroll
-    for (int d = 0; d < DEEP; d += 4) {
-        if (d >= count) return; /* a multiple of four */
-        float a[HIGH][4];
-#pragma unroll
-        for (int i = 0; i < HIGH; ++i) {
-            const float4 x = *(const float4*)&slices.x[now][place_of<TALL, HIGH>(down, i)][d];
-            a[i][0] = x.x, a[i][1] = x.y, a[i][2] = x.z, a[i][3] = x.w;
-        }
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            float b[WIDE];
-            read_runs<BROAD, WIDE>(slices.b[now][d + e], across, b);
-#pragma unroll
-            for (int i = 0; i < HIGH; ++i)
-#pragma unroll
-                for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i][e], b[j]);
-        }
-    }
-}
-
-template <int TALL, int BROAD, int HIGH, int WIDE>
-DEVICE void straight_product(Straight<TALL, BROAD>& slices, i64 rows, int m, const Part& part, const float* W, float* Z,
-                             i64 ldz, const Finish& then) {
+DEVICE void straight_product(Straight<TALL, BROAD, HIGH, WIDE>& shared, i64 rows, int m, const Part& part, const float* W,
+                             float* Z, i64 ldz, const Finish& then) {
     const int col0 = (int)blockIdx.y * BROAD;
     float sum[HIGH][WIDE];
     int down, across, now = 0;
     begin_tile<TALL, BROAD>(sum, down, across);
     const auto fetch = [&](int at, int next) {
         const auto row_of = [&](int d) { return at + d < part.k ? W + (i64)(at + d) * m : (const float*)0; };
-        copy_columns(slices.x[next], part, at, rows);
-        copy_lines<false, BROAD>(slices.b[next], row_of, col0, m);
+        copy_columns<TALL>(shared.slices.a[next], shared.rows, at, part.k);
+        copy_lines<true, BROAD>(shared.slices.b[next], row_of, col0, m);
         close_copies();
     };
+    find_rows<TALL>(shared.rows, part, rows);
     if (part.k > 0) fetch(0, 0);
     for (int at = 0; at < part.k; at += DEEP) {
         await_copies<0>();
         __syncthreads();
         if (at + DEEP < part.k) fetch(at + DEEP, now ^ 1);
-        add_straight<TALL, BROAD, HIGH, WIDE>(slices, now, part.k - at, down, across, sum);
+        add_slice(shared.slices, now, down, across, sum);
         now ^= 1;
     }
     write_tile<true, TALL, BROAD>(sum, down, across, rows, m, Z, ldz, then);
@@ -274,10 +257,10 @@ TILES(dense_128_4, true, 2, 128, 128, 8, 8)
 /* And one part, without factors. */
 #define STRAIGHT(name, BLOCKS, TALL, BROAD, HIGH, WIDE)                                                               \
     KERNEL __launch_bounds__(256, BLOCKS) name(DENSE_ARGUMENTS) {                                                     \
-        __shared__ __align__(16) Straight<TALL, BROAD> slices;                                                        \
+        __shared__ __align__(16) Straight<TALL, BROAD, HIGH, WIDE> shared;                                            \
         const Part part = {X0, ld0, k0, index0, scale0};                                                              \
         const Finish then = FINISH;                                                                                   \
-        straight_product<TALL, BROAD, HIGH, WIDE>(slices, rows, m, part, W, Z, ldz, then);                            \
+        straight_product(shared, rows, m, part, W, Z, ldz, then);                                                     \
     }
 STRAIGHT(dense_64_one, 2, 128, 64, 8, 4)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* whose compiler wants more registers */

@@ -119,43 +119,67 @@ DEVICE void read_values(const float* values, float (&a)[4]) {
     a[0] = four.x, a[1] = four.y, a[2] = four.z, a[3] = four.w;
 }
 
-/* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on. Four are read into the
- * registers of four that were just added, FOURS times four ahead of their turn: a load takes as long as 15 to 20 additions
- * do, and the loop is not unrolled any further, since the compiler then moves the loads closer to their use. `advance` is
- * called before the first entries of each further tile are read, when all those of the one before were. */
+/* A number of which the compiler is to know nothing. */
+DEVICE int hidden(int number) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
+/* FOURS times four entries of a tile, in registers. */
+template <class W, bool VALUED> struct Terms {
+    enum { FOURS = VALUED ? (W::FOURS + 2) / 4 : W::FOURS, COUNT = 4 * FOURS };
+    float x[FOURS][4], a[VALUED ? FOURS : 1][4];
+    __device__ __forceinline__ void read(const Ring<W>& ring, int place, int at, int lane) {
+#pragma unroll
+        for (int j = 0; j < FOURS; ++j) {
+            read_four<W::SPAN>(ring.tiles[place] + (at + 4 * j) * W::SPAN, lane, x[j]);
+            if (VALUED) read_values(ring.values[place] + at + 4 * j, a[VALUED ? j : 0]);
+        }
+    }
+    /* The links FROM .. TO - 1 of a chain, of those that there are. */
+    template <int FROM, int TO> __device__ __forceinline__ float add_to(float sum, int count = COUNT) const {
+#pragma unroll
+        for (int q = FROM; q < TO; ++q)
+            if (q < count) sum = add(sum, VALUED ? mul(a[VALUED ? q / 4 : 0][q % 4], x[q / 4][q % 4]) : x[q / 4][q % 4]);
+        return sum;
+    }
+};
+
+/* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on. While some are added, the next
+ * are read: a load takes as long as 15 additions do. What parts the loads from the additions after them is a way out of the
+ * loop, or the compiler moves them closer to their use. `advance` is called before the first entries of each further tile are
+ * read, when all those of the one before were. */
 template <class W, bool VALUED, class Advance>
 DEVICE float add_entries(const Ring<W>& ring, i64 count, int lane, float sum, const Advance& advance) {
-    enum { FOURS = VALUED ? W::FOURS / 2 : W::FOURS, EACH = 4 * FOURS };
-    float x[FOURS][4], a[VALUED ? FOURS : 1][4];
-    const auto read = [&](int place, int at, int j) {
-        read_four<W::SPAN>(ring.tiles[place] + (at + 4 * j) * W::SPAN, lane, x[j]);
-        if (VALUED) read_values(ring.values[place] + at + 4 * j, a[VALUED ? j : 0]);
-    };
-    const auto term = [&](int j, int i) { return VALUED ? mul(a[VALUED ? j : 0][i], x[j][i]) : x[j][i]; };
-    int place = 0, at = 0;
-#pragma unroll
-    for (int j = 0; j < FOURS; ++j) read(0, 0, j);
+    Terms<W, VALUED> now, next;
+    enum { EACH = Terms<W, VALUED>::COUNT };
+    int left = (int)count - EACH, place = 0, at = 0; /* after those in `now` */
+    now.read(ring, 0, 0, lane);
+    if (left <= 0) return now.template add_to<0, EACH>(sum, left + EACH);
 #pragma unroll 1
-    for (; count > EACH; count -= EACH) {
-        at += EACH;
+    for (;;) {
+        next.read(ring, place, at + EACH, lane);
+        sum = now.template add_to<0, 4>(sum);
+        if (left <= EACH) break;
+        sum = now.template add_to<4, EACH>(sum);
+        at += 2 * EACH;
         if (at == W::TILE) {
             advance();
             at = 0, place = place == W::DEEP ? 0 : place + 1;
         }
-#pragma unroll
-        for (int j = 0; j < FOURS; ++j) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sum = add(sum, term(j, i));
-            read(place, at, j);
+        now.read(ring, place, at, lane);
+        sum = next.template add_to<0, 4>(sum);
+        if (left <= 2 * EACH) {
+            sum = next.template add_to<4, EACH>(sum, hidden(left));
+            return now.template add_to<0, EACH>(sum, left - EACH);
         }
+        sum = next.template add_to<4, EACH>(sum);
+        left -= 2 * EACH;
     }
-    const int left = (int)count;
-#pragma unroll
-    for (int j = 0; j < FOURS; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            if (4 * j + i < left) sum = add(sum, term(j, i));
-    return sum;
+    sum = now.template add_to<4, EACH>(sum, EACH + hidden(left));
+    return next.template add_to<0, EACH>(sum, left);
 }
 
 /* A row of A: where its entries begin and how many they are. */

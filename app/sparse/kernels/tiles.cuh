@@ -5,7 +5,8 @@
  * What a slice lacks of its terms is +0 in a and -0 in b: their product, -0, changes no sum, of whatever sign.
  *
  * A warp covers 8 threads across, so that what its lanes read at a time lies in one line of shared memory; a thread's
- * rows and columns come in runs of four, which one instruction reads. */
+ * rows and columns come in runs of four, which one instruction reads. Of two neighbouring lanes, and of lanes two apart,
+ * one pair has its rows in common and one its columns: only then do 16 lanes read by 16 bytes in one go, not in two. */
 #ifndef LOCKSTEP_TILES_CUH
 #define LOCKSTEP_TILES_CUH
 
@@ -25,8 +26,8 @@ template <int SIZE, int EACH> DEVICE int place_of(int thread, int i) {
 template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void begin_tile(float (&sum)[HIGH][WIDE], int& down, int& across) {
     enum { LANES = 8, WARPS = BROAD / WIDE / LANES };
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-    down = warp / WARPS * (WARP / LANES) + lane / LANES;
-    across = warp % WARPS * LANES + lane % LANES;
+    down = warp / WARPS * (WARP / LANES) + (lane >> 1 & 1) + (lane >> 3 & 2);
+    across = warp % WARPS * LANES + (lane & 1) + (lane >> 1 & 6);
 #pragma unroll
     for (int i = 0; i < HIGH; ++i)
 #pragma unroll
@@ -106,7 +107,7 @@ DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int colum
         const float* row = from(t / ACROSS);
         const bool here = row && first + col < columns;
         float* place = to[t / ACROSS] + col;
-        if (!NEGATIVE) copy_or_clear(place, row + first + col, here);
+        if (!NEGATIVE) copy_or_clear<16>(place, row + first + col, here);
         else if (here) copy_ahead<16>(place, row + first + col);
         else *(float4*)place = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
     }
@@ -124,7 +125,10 @@ DEVICE void add_slice(const Slices<TALL, BROAD, HIGH, WIDE>& slices, int now, in
 #pragma unroll
         for (int i = 0; i < HIGH; ++i)
 #pragma unroll
-            for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i], b[j]);
+            for (int q = 0; q < WIDE; ++q) { /* there and back: two factors of the three are often those of the link before */
+                const int j = i % 2 ? WIDE - 1 - q : q;
+                sum[i][j] = fused(sum[i][j], a[i], b[j]);
+            }
     }
 }
 
