@@ -9,7 +9,7 @@ Array = Any
 SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a warp or a block
 LEAST = 128  # that a warp or block is started for
 MUCH_LONGER = 4  # times the mean row
-FOR_WARPS, MIDDLE = 4, 2000  # times what a sub-warp adds up, a warp may; and entries, at most
+FOR_WARPS = 4  # times what a sub-warp adds up, a warp may
 BUSY = 1 << 18  # elements of a product whose rows keep a GPU busy without blocks for the long ones
 OCTAVE = 8  # classes of lengths between one and twice it: of a class, rows stay as they are
 
@@ -62,10 +62,10 @@ class CudaMatrix:
 
         A warp asks for less at a time, so a row takes it several times as long; but where many rows keep the
         GPU busy that is no loss, and blocks are: most of their threads wait. On an H200, of 2.3 million
-        entries, 1,000 were best for 16 columns (36 us; 44 with 2,000), and 2,000 as good for 64.
+        entries, about 900 were best for 16 columns and 2,000 for 64, and of 115 million more than 7,000 for 16.
         """
         longest = self.longest(c)
-        return longest if self.shape[0] * c <= BUSY else max(min(FOR_WARPS * longest, MIDDLE), longest)
+        return longest if self.shape[0] * c <= BUSY else FOR_WARPS * longest
 
     def longer(self, longest: int) -> int:
         """How many rows have more entries than that, which is at least SHORT: so many of `long`."""

@@ -65,7 +65,7 @@ template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_, int FOURS_> 
     typedef Team_ Team;
     enum {
         PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, FOURS = FOURS_, ACROSS = SPAN / PIECE,
-        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS
+        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS, AT_ONCE = COPIES < 8 ? COPIES : 8
     };
 };
 
@@ -75,26 +75,39 @@ template <class W> struct Ring {
     int numbers[2 * W::DEEP][W::TILE];
 };
 
-/* The column numbers of the tile that begins at entry `at`. */
-template <class W> DEVICE void copy_numbers(const Product& p, i64 at, i64 end, int* numbers) {
+/* How many entries the tile has that begins at entry `at`. */
+template <class W> DEVICE int entries_of(i64 at, i64 end) { return end - at < W::TILE ? (int)(end - at) : W::TILE; }
+
+/* Four bytes of each of its entries, to a place of its own. */
+template <class W> DEVICE void copy_entries(const float* from, int count, float* to) {
 #pragma unroll
     for (int entry = W::Team::fetcher(); entry < W::TILE; entry += W::Team::FETCHERS)
-        if (at + entry < end) copy_ahead<4>((float*)numbers + entry, (const float*)p.columns + at + entry);
+        copy_or_clear<4>(to + entry, from + entry, entry < count);
 }
 
-/* Its lines of X, by those numbers, and its values. */
+template <class W> DEVICE void copy_numbers(const Product& p, i64 at, i64 end, int* numbers) {
+    copy_entries<W>((const float*)p.columns + at, entries_of<W>(at, end), (float*)numbers);
+}
+
+/* The lines of X of a tile, by those numbers, and its values. All numbers are read before the first copy: they would
+ * wait for it, and no branch is between copies, for the same reason. */
 template <class W>
 DEVICE void copy_lines(const Product& p, i64 at, i64 end, int col0, const int* numbers, float* tile, float* values) {
     const int first = W::Team::fetcher() / W::ACROSS, place = W::Team::fetcher() % W::ACROSS * W::PIECE;
-    if (col0 + place >= p.c) return;
+    const int count = col0 + place < p.c ? entries_of<W>(at, end) : 0;
     const float* X = p.X + col0 + place;
-#pragma unroll 8
-    for (int i = 0; i < W::COPIES; ++i) {
-        const int entry = first + i * W::STEP;
-        if (at + entry >= end) continue;
-        copy_ahead<4 * W::PIECE>(tile + entry * W::SPAN + place, X + (i64)numbers[entry] * p.c);
-        if (p.data && place == 0) copy_ahead<4>(values + entry, p.data + at + entry);
+#pragma unroll 1
+    for (int done = 0; done < W::COPIES; done += W::AT_ONCE) {
+        int number[W::AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < W::AT_ONCE; ++i) number[i] = numbers[first + (done + i) * W::STEP]; /* past the end: any */
+#pragma unroll
+        for (int i = 0; i < W::AT_ONCE; ++i) {
+            const int entry = first + (done + i) * W::STEP;
+            copy_or_clear<4 * W::PIECE>(tile + entry * W::SPAN + place, X + (i64)number[i] * p.c, entry < count);
+        }
     }
+    if (p.data) copy_entries<W>(p.data + at, entries_of<W>(at, end), values);
 }
 
 /* x = column `lane` of four entries of a tile, one after the other; the lanes of a warp together. A load brings four, not
@@ -129,7 +142,7 @@ DEVICE int hidden(int number) {
 
 /* FOURS times four entries of a tile, in registers. */
 template <class W, bool VALUED> struct Terms {
-    enum { FOURS = VALUED ? (W::FOURS + 2) / 4 : W::FOURS, COUNT = 4 * FOURS };
+    enum { FOURS = VALUED ? (W::FOURS + 1) / 2 : W::FOURS, COUNT = 4 * FOURS };
     float x[FOURS][4], a[VALUED ? FOURS : 1][4];
     __device__ __forceinline__ void read(const Ring<W>& ring, int place, int at, int lane) {
 #pragma unroll
@@ -305,7 +318,7 @@ template <class Block_, class Warp_> struct Ways {
         Ring<Warp> warps[8];
     };
 };
-typedef Ways<Way<BlockTeam, 4, 8, 512, 1, 8>, Way<WarpTeam, 4, 16, 32, 1, 4> > Narrow;
+typedef Ways<Way<BlockTeam, 4, 8, 384, 2, 6>, Way<WarpTeam, 4, 16, 32, 1, 4> > Narrow;
 typedef Ways<Way<BlockTeam, 4, 16, 128, 3, 4>, Way<WarpTeam, 4, 16, 32, 1, 4> > Wide;
 typedef Ways<Way<BlockTeam, 1, 16, 128, 3, 4>, Way<WarpTeam, 1, 16, 32, 1, 4> > Odd;
 
@@ -425,15 +438,16 @@ template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& 
         if (took_long_rows<WAY>(p, r)) return;                                                                     \
         row_by_four<LANES, RUNS, AHEAD / RUNS>(p, line_of_group(p, r, LANES, blocks_before<WAY>(p, r)));           \
     }
-BY_FOUR(spmm_16, 3, Narrow, 4, 1)
-BY_FOUR(spmm_32, 4, Wide, 8, 1)
-BY_FOUR(spmm_64, 4, Wide, 16, 1)
-BY_FOUR(spmm_128, 4, Wide, 32, 1)
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* whose compiler wants more registers */
-BY_FOUR(spmm_256, 3, Wide, 32, 2)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* whose compiler wants more registers */
+#define FULL 3
 #else
-BY_FOUR(spmm_256, 4, Wide, 32, 2) /* a warp reads whole rows of X one after the other */
+#define FULL 4
 #endif
+BY_FOUR(spmm_16, 3, Narrow, 4, 1)
+BY_FOUR(spmm_32, FULL, Wide, 8, 1)
+BY_FOUR(spmm_64, FULL, Wide, 16, 1)
+BY_FOUR(spmm_128, FULL, Wide, 32, 1)
+BY_FOUR(spmm_256, FULL, Wide, 32, 2) /* a warp reads whole rows of X one after the other */
 
 /* ---- any width: a column a lane, at most 32 lanes to a row --------------------------------------------------- */
 
