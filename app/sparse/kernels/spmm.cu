@@ -47,11 +47,13 @@ DEVICE const float* gate_at(const Product& p, i64 row, int col) {
  * DEEP tiles of lines of X are on their way, and the column numbers of as many tiles after those. For a load takes a
  * microsecond or two while all SMs load, as long as hundreds of additions, four cycles each.
  * A block takes a row with very many entries: its last FETCHERS threads copy, its first warp adds, a column a lane, and
- * neither does anything else, so that the row takes little more than its additions. A warp takes a row with many: it
+ * neither does anything else, so that the row takes little more than its additions. The adder waits for its own loads from
+ * shared memory behind the copies of others, and to be issued beside the warps of its own scheduler: three warps copy, which
+ * are on the three others, and one line at a time. A warp takes a row with many: it
  * copies and adds in turn, and as many rows are under way as there are warps. */
 
-struct BlockTeam {
-    enum { FETCHERS = 128 };
+template <int FETCHERS_> struct BlockTeam {
+    enum { FETCHERS = FETCHERS_ };
     static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x - ((int)blockDim.x - FETCHERS); }
 };
 
@@ -60,13 +62,15 @@ struct WarpTeam {
     static __device__ __forceinline__ int fetcher() { return (int)threadIdx.x % WARP; }
 };
 
-/* PIECE columns are copied at a time, FOURS times four entries are in registers. */
-template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_, int FOURS_> struct Way {
+/* PIECE columns are copied at a time; FOURS times four entries are added while as many are read, VALUED times with values. */
+template <class Team_, int PIECE_, int SPAN_, int TILE_, int DEEP_, int FOURS_, int VALUED_> struct Way {
     typedef Team_ Team;
     enum {
-        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, FOURS = FOURS_, ACROSS = SPAN / PIECE,
-        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS, AT_ONCE = COPIES < 8 ? COPIES : 8
+        PIECE = PIECE_, SPAN = SPAN_, TILE = TILE_, DEEP = DEEP_, FOURS = FOURS_, VALUED = VALUED_,
+        ACROSS = SPAN / PIECE,
+        COPIES = TILE * ACROSS / Team::FETCHERS, STEP = Team::FETCHERS / ACROSS
     };
+    static_assert(COPIES * STEP == TILE && TILE % (8 * FOURS) == 0 && TILE % (8 * VALUED) == 0, "parts of a tile");
 };
 
 template <class W> struct Ring {
@@ -75,39 +79,26 @@ template <class W> struct Ring {
     int numbers[2 * W::DEEP][W::TILE];
 };
 
-/* How many entries the tile has that begins at entry `at`. */
-template <class W> DEVICE int entries_of(i64 at, i64 end) { return end - at < W::TILE ? (int)(end - at) : W::TILE; }
-
-/* Four bytes of each of its entries, to a place of its own. */
-template <class W> DEVICE void copy_entries(const float* from, int count, float* to) {
+/* The column numbers of the tile that begins at entry `at`. */
+template <class W> DEVICE void copy_numbers(const Product& p, i64 at, i64 end, int* numbers) {
 #pragma unroll
     for (int entry = W::Team::fetcher(); entry < W::TILE; entry += W::Team::FETCHERS)
-        copy_or_clear<4>(to + entry, from + entry, entry < count);
+        if (at + entry < end) copy_ahead<4>((float*)numbers + entry, (const float*)p.columns + at + entry);
 }
 
-template <class W> DEVICE void copy_numbers(const Product& p, i64 at, i64 end, int* numbers) {
-    copy_entries<W>((const float*)p.columns + at, entries_of<W>(at, end), (float*)numbers);
-}
-
-/* The lines of X of a tile, by those numbers, and its values. All numbers are read before the first copy: they would
- * wait for it, and no branch is between copies, for the same reason. */
+/* Its lines of X, by those numbers, and its values. */
 template <class W>
 DEVICE void copy_lines(const Product& p, i64 at, i64 end, int col0, const int* numbers, float* tile, float* values) {
     const int first = W::Team::fetcher() / W::ACROSS, place = W::Team::fetcher() % W::ACROSS * W::PIECE;
-    const int count = col0 + place < p.c ? entries_of<W>(at, end) : 0;
+    if (col0 + place >= p.c) return;
     const float* X = p.X + col0 + place;
-#pragma unroll 1
-    for (int done = 0; done < W::COPIES; done += W::AT_ONCE) {
-        int number[W::AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < W::AT_ONCE; ++i) number[i] = numbers[first + (done + i) * W::STEP]; /* past the end: any */
-#pragma unroll
-        for (int i = 0; i < W::AT_ONCE; ++i) {
-            const int entry = first + (done + i) * W::STEP;
-            copy_or_clear<4 * W::PIECE>(tile + entry * W::SPAN + place, X + (i64)number[i] * p.c, entry < count);
-        }
+#pragma unroll 8
+    for (int i = 0; i < W::COPIES; ++i) {
+        const int entry = first + i * W::STEP;
+        if (at + entry >= end) continue; /* a branch: so the copies do not all come at once */
+        copy_ahead<4 * W::PIECE>(tile + entry * W::SPAN + place, X + (i64)numbers[entry] * p.c);
+        if (p.data && place == 0) copy_ahead<4>(values + entry, p.data + at + entry);
     }
-    if (p.data) copy_entries<W>(p.data + at, entries_of<W>(at, end), values);
 }
 
 /* x = column `lane` of four entries of a tile, one after the other; the lanes of a warp together. A load brings four, not
@@ -142,7 +133,7 @@ DEVICE int hidden(int number) {
 
 /* FOURS times four entries of a tile, in registers. */
 template <class W, bool VALUED> struct Terms {
-    enum { FOURS = VALUED ? (W::FOURS + 1) / 2 : W::FOURS, COUNT = 4 * FOURS };
+    enum { FOURS = VALUED ? W::VALUED : W::FOURS, COUNT = 4 * FOURS };
     float x[FOURS][4], a[VALUED ? FOURS : 1][4];
     __device__ __forceinline__ void read(const Ring<W>& ring, int place, int at, int lane) {
 #pragma unroll
@@ -318,9 +309,9 @@ template <class Block_, class Warp_> struct Ways {
         Ring<Warp> warps[8];
     };
 };
-typedef Ways<Way<BlockTeam, 4, 8, 384, 2, 6>, Way<WarpTeam, 4, 16, 32, 1, 4> > Narrow;
-typedef Ways<Way<BlockTeam, 4, 16, 128, 3, 4>, Way<WarpTeam, 4, 16, 32, 1, 4> > Wide;
-typedef Ways<Way<BlockTeam, 1, 16, 128, 3, 4>, Way<WarpTeam, 1, 16, 32, 1, 4> > Odd;
+typedef Ways<Way<BlockTeam<96>, 4, 8, 384, 2, 6, 2>, Way<WarpTeam, 4, 16, 32, 1, 4, 2> > Narrow;
+typedef Ways<Way<BlockTeam<128>, 4, 16, 128, 3, 4, 2>, Way<WarpTeam, 4, 16, 32, 1, 4, 2> > Wide;
+typedef Ways<Way<BlockTeam<128>, 1, 16, 128, 3, 4, 2>, Way<WarpTeam, 1, 16, 32, 1, 4, 2> > Odd;
 
 /* How many blocks take rows with many entries, for parts of SPAN columns. */
 template <class W> DEVICE int teams(const Product& p, int rows) { return rows * ((p.c + W::SPAN - 1) / W::SPAN); }
