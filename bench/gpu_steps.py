@@ -241,10 +241,14 @@ def filled_agent(group: Group, block: Any, steps: int) -> Any:
 
 
 def gcn(where: Where, found: Report) -> None:
-    """Epochs of a graph convolutional network, beside PyTorch Geometric's on the same device."""
+    """Epochs of a graph convolutional network, beside PyTorch Geometric's on the same device.
+
+    Launches of small graphs are replayed, as in a training: how busy the host is, and how fast, counts less.
+    """
     add = found.table(
         "GCN epochs", "graph", "widths", "A X kept, ms", "each epoch, ms", "PyG, ms", "times faster"
     )
+    where.device.replays = where.device.name != "cpu"  # run.cuda_graph, as it is if nothing is said
     for name, (n, edges, largest, widths) in shapes(where):
         graph = make_graph(where, name, n, edges, largest)
         ours = []

@@ -61,8 +61,8 @@ class CudaMatrix:
         """Entries of the longest row that a warp should add up by itself; longer ones take a block each.
 
         A warp asks for less at a time, so a row takes it several times as long; but where many rows keep the
-        GPU busy that is no loss, and blocks are: most of their threads wait. On an H200, of 2.3 million
-        entries, about 900 were best for 16 columns and 2,000 for 64, and of 115 million more than 7,000 for 16.
+        GPU busy that is no loss, and blocks are: most of their threads wait. On an H200 about 900 were best
+        for 2.3 million entries and 16 columns, 2,000 for 64, and over 7,000 for 115 million and 16.
         """
         longest = self.longest(c)
         return longest if self.shape[0] * c <= BUSY else FOR_WARPS * longest
