@@ -221,9 +221,8 @@ DEVICE void straight_product(Straight<TALL, BROAD, HIGH, WIDE>& shared, i64 rows
     int down, across, now = 0;
     begin_tile<TALL, BROAD>(sum, down, across);
     const auto fetch = [&](int at, int next) {
-        const auto row_of = [&](int d) { return at + d < part.k ? W + (i64)(at + d) * m : (const float*)0; };
         copy_columns<TALL>(shared.slices.a[next], shared.rows, at, part.k);
-        copy_lines<true, BROAD>(shared.slices.b[next], row_of, col0, m);
+        copy_rows<true, BROAD>(shared.slices.b[next], W + (i64)at * m + col0, m, part.k - at, m - col0);
         close_copies();
     };
     find_rows<TALL>(shared.rows, part, rows);

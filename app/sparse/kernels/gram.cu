@@ -35,11 +35,13 @@ DEVICE void gram_tile(Slices<TALL, BROAD, HIGH, WIDE>& slices, GRAM_ARGUMENTS) {
     Lines<BROAD> d;
     const auto left = [&](int r) { return at + r < end ? X + (index ? (i64)index[at + r] : at + r) * ld : 0; };
     const auto right = [&](int r) { return at + r < end ? D + (at + r) * ldd : 0; };
+    const auto numbered = [&](int r) { return at + r < end ? left(r) + i0 : 0; };
     const auto factor = [&](int r) { return at + r < end ? scale[at + r] : 0.0f; };
     const auto fetch = [&](int next) {
         if (FOUR) { /* straight into shared memory */
-            copy_lines<false, TALL>(slices.a[next], left, i0, k);
-            copy_lines<true, BROAD>(slices.b[next], right, j0, m);
+            if (index) copy_lines<false, TALL>(slices.a[next], numbered, k - i0);
+            else copy_rows<false, TALL>(slices.a[next], X + at * ld + i0, ld, end - at, k - i0);
+            copy_rows<true, BROAD>(slices.b[next], D + at * ldd + j0, ldd, end - at, m - j0);
             close_copies();
         } else {
             fetch_lines<false>(x, left, i0, k, 0.0f);

@@ -97,19 +97,34 @@ template <bool FOUR, int SIZE, int WIDTH> DEVICE void store_lines(const Lines<SI
     }
 }
 
-/* The same slice straight into shared memory, by four: the thread does not wait. What is missing is +0, or -0 if NEGATIVE. */
+/* The slice straight into shared memory, by four: the thread does not wait. Its rows are `first` and those `ld` apart after
+ * it, `rows` of them with `columns` of the tile, or by from(r) where rows have numbers of their own. What is missing is +0, or -0
+ * if NEGATIVE. */
+template <bool NEGATIVE> DEVICE void copy_four(float* place, const float* from, bool here) {
+    if (!NEGATIVE) copy_or_clear<16>(place, from, here);
+    else if (here) copy_ahead<16>(place, from);
+    else *(float4*)place = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
+}
+
+template <bool NEGATIVE, int SIZE, int WIDTH>
+DEVICE void copy_rows(float (&to)[DEEP][WIDTH], const float* first, i64 ld, i64 rows, int columns) {
+    enum { ACROSS = SIZE / 4, STEP = 256 / ACROSS };
+    const int down = (int)threadIdx.x / ACROSS, col = (int)threadIdx.x % ACROSS * 4;
+    const int count = col >= columns ? 0 : rows < DEEP ? (int)rows : (int)DEEP;
+    const float* from = first + down * ld + col;
+#pragma unroll
+    for (int row = 0; row < DEEP; row += STEP, from += STEP * ld)
+        copy_four<NEGATIVE>(to[down + row] + col, from, down + row < count);
+}
+
 template <bool NEGATIVE, int SIZE, int WIDTH, class From>
-DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int first, int columns) {
+DEVICE void copy_lines(float (&to)[DEEP][WIDTH], From from, int columns) {
     enum { ACROSS = SIZE / 4 };
 #pragma unroll
     for (int i = 0; i < Lines<SIZE>::FOURS; ++i) {
         const int t = (int)threadIdx.x + i * 256, col = t % ACROSS * 4;
         const float* row = from(t / ACROSS);
-        const bool here = row && first + col < columns;
-        float* place = to[t / ACROSS] + col;
-        if (!NEGATIVE) copy_or_clear<16>(place, row + first + col, here);
-        else if (here) copy_ahead<16>(place, row + first + col);
-        else *(float4*)place = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
+        copy_four<NEGATIVE>(to[t / ACROSS] + col, row + col, row && col < columns);
     }
 }
 
