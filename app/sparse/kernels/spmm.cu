@@ -48,8 +48,8 @@ DEVICE const float* gate_at(const Product& p, i64 row, int col) {
  * microsecond or two while all SMs load, as long as hundreds of additions, four cycles each.
  * A block takes a row with very many entries: its last FETCHERS threads copy, its first warp adds, a column a lane, and
  * neither does anything else, so that the row takes little more than its additions. The adder waits for its own loads from
- * shared memory behind the copies of others, and to be issued beside the warps of its own scheduler: three warps copy, which
- * are on the three others, and one line at a time. A warp takes a row with many: it
+ * shared memory behind the copies of others, and to be issued beside the warps of its own scheduler: so one line is copied at a
+ * time, and for up to 16 columns by three warps, which are on the three other schedulers. A warp takes a row with many: it
  * copies and adds in turn, and as many rows are under way as there are warps. */
 
 template <int FETCHERS_> struct BlockTeam {
