@@ -40,7 +40,7 @@ class RunCase(Table, frozen=True):
         bool,
         about(
             "on one rank with a GPU: record the launches of an epoch on a small graph, or of a policy's "
-            "evaluation, once and replay them: 3 to 7 times as fast"
+            "evaluation, once and replay them: 3 to 6 times as fast"
         ),
     ] = True
     check_every: Annotated[

@@ -152,7 +152,7 @@ template <class W, bool VALUED> struct Terms {
 };
 
 /* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on. While some are added, the next
- * are read: a load takes as long as 15 additions do. What parts the loads from the additions after them is a way out of the
+ * are read: a load takes as long as 15 additions do (with values fewer are, for want of registers). What parts the loads from the additions after them is a way out of the
  * loop, or the compiler moves them closer to their use. `advance` is called before the first entries of each further tile are
  * read, when all those of the one before were. */
 template <class W, bool VALUED, class Advance>
@@ -429,7 +429,7 @@ template <int LANES, int RUNS, int MOST> DEVICE void row_by_four(const Product& 
         if (took_long_rows<WAY>(p, r)) return;                                                                     \
         row_by_four<LANES, RUNS, AHEAD / RUNS>(p, line_of_group(p, r, LANES, blocks_before<WAY>(p, r)));           \
     }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* whose compiler wants more registers */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200) /* whose compiler wants more registers */
 #define FULL 3
 #else
 #define FULL 4

@@ -10,7 +10,7 @@
 #ifndef LOCKSTEP_TILES_CUH
 #define LOCKSTEP_TILES_CUH
 
-enum { DEEP = 16, PAD = 4 }; /* floats between the rows of a, so that a column of X is stored without conflicts */
+enum { DEEP = 16, PAD = 4 }; /* floats between the rows of a, so that a column of X is stored with two at a time in a bank at most */
 
 template <int SIZE, int EACH> struct Runs {
     enum { RUN = EACH < 4 ? EACH : 4, THREADS = SIZE / EACH, STEP = THREADS * RUN };
