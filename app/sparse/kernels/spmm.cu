@@ -152,9 +152,9 @@ template <class W, bool VALUED> struct Terms {
 };
 
 /* The chain of column `lane` over `count` entries, which lie in a ring from its first tile on. While some are added, the next
- * are read: a load takes as long as 15 additions do (with values fewer are, for want of registers). What parts the loads from the additions after them is a way out of the
- * loop, or the compiler moves them closer to their use. `advance` is called before the first entries of each further tile are
- * read, when all those of the one before were. */
+ * are read: a load takes as long as 15 additions do (with values fewer are, for want of registers). What parts the loads from
+ * the additions after them is a way out of the loop, or the compiler moves them closer to their use. `advance` is called
+ * before the first entries of each further tile are read, when all those of the one before were. */
 template <class W, bool VALUED, class Advance>
 DEVICE float add_entries(const Ring<W>& ring, i64 count, int lane, float sum, const Advance& advance) {
     Terms<W, VALUED> now, next;
