@@ -33,7 +33,7 @@ from app.graphs.nodes.memory import (
     values_of_nodes,
 )
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, with_shared_blocks
+from app.partition.load import Loaded, is_covering, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits
 from app.problems.table import WEIGHED, make_problem
 from app.results import Checked, Classification, Solution, TrainedPolicy
@@ -145,6 +145,8 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
+    if is_covering(context.case):
+        raise CaseError(f"problem: {problem} has no environment of its own; mds would be right")
     given = [loaded_graph(context, graph)[0] for graph in _listed(graphs)]
     loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)

@@ -15,7 +15,9 @@ from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
+from app.graphs.covering import count_candidates
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
+from app.graphs.formats.memory_sets import stream_of_family, with_demands
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
@@ -23,7 +25,8 @@ from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import (
     Loaded,
-    cut_of_terms,
+    graph_to_solve,
+    is_covering,
     is_quadratic,
     load_stream,
     ordered,
@@ -46,7 +49,7 @@ def loaded_graph(
     Ranks    all call
     """
     group, case = context.group, context.case
-    source, labels, found = None, None, {}
+    source, labels, demands, found = None, None, None, {}
     counts = WEIGHED[case.problem.name] if is_quadratic(case) else counts
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
@@ -55,23 +58,30 @@ def loaded_graph(
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
         elif case.problem.name == "tsp":
             source, labels = stream_of_tour(graph)
+        elif is_covering(case):
+            source, labels, demands = stream_of_family(graph, case.problem.name)
         else:
             source, labels = stream_of_object(graph, counts=counts)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 right = "of a file graph.node_weights of the settings would be right"
                 raise GraphError(f"node_weights: only of graphs in memory; {right}")
-            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
+            count = source.nodes if demands is None else len(labels)
+            kept = weights_of_nodes(node_weights, labels, count, source.warnings)
+            source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
         if group.size > 1 and not isinstance(graph, str):
-            found = {"graph": "in memory", **digests_of_stream(source, labels)}
-        source = None if source is None else cut_of_terms(source, case)
+            found = {
+                "graph": "in memory",
+                **digests_of_stream(source, labels and [*labels, *(demands or [])]),
+            }
+        source = None if source is None else graph_to_solve(source, case)
     check_given(group, found)
     if isinstance(graph, str):
         item = read_paths(group, case.graph, [graph], case)
     else:
-        item = load_stream(group, source, case.graph, case)
+        item = replace(load_stream(group, source, case.graph, case), demands=demands)
     item = weighted(group, item, case.graph, case)
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
@@ -81,7 +91,7 @@ def loaded_graph(
 def refuse_node_weights(name: str, node_weights: Any) -> None:
     """Refuse weights of nodes where the problem of that name counts others. Raises CaseError."""
     if node_weights is not None and WEIGHED.get(name, "") != "nodes":
-        right = "mvc, mis, mds or clique would be right"
+        right = "mvc, mis, mds, clique, set_cover or hitting_set would be right"
         raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
 
 
@@ -127,19 +137,30 @@ def with_start(
 ) -> Loaded:
     """The graph with a solution that a caller begins with, or wants checked. Ranks: all call."""
     found, ordered_too = None, make_problem(context.case.problem.name).dynamics == "tour"
+    count = _count_named(context, loaded)
     with raise_together(context.group, "reading the solution to start from"):
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
         if start is not None:
-            nodes = _nodes_of(context.case, loaded, start, called)
+            nodes = _nodes_of(context.case, count, start, called)
             found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
     same = found if found is None or ordered_too else np.unique(found)  # in any order
     check_given(context.group, {called: digest_of_arrays(same)})
     return replace(loaded, start=found)
 
 
-def _nodes_of(case: Case, loaded: Loaded, given: Any, called: str) -> Any:
-    """The nodes of an answer to the problem of a case, in any form. Raises CaseError, GraphError."""
+def _count_named(context: Context, loaded: Loaded) -> int:
+    """How many nodes a caller knows: without a reference, and without demands. Ranks: all call."""
+    if is_covering(context.case):
+        return context.group.max_integer(count_candidates(loaded.graph))
+    return loaded.graph.n - is_quadratic(context.case)
+
+
+def _nodes_of(case: Case, count: int, given: Any, called: str) -> Any:
+    """The nodes of an answer to the problem of a case, in any form. Raises CaseError, GraphError.
+
+    count   nodes that a caller knows
+    """
     problem = make_problem(case.problem.name)
     if isinstance(given, Solution):
         if given.problem and make_problem(given.problem).solution != problem.solution:
@@ -149,7 +170,7 @@ def _nodes_of(case: Case, loaded: Loaded, given: Any, called: str) -> Any:
         kind = "a mapping" if isinstance(given, Mapping) else "a set"
         raise GraphError(f"{called}: found {kind}, which has no order; a list of cities would be right")
     if isinstance(given, Mapping):
-        return _nodes_of_values(given, loaded.graph.n - is_quadratic(case), problem.name == SPINS, called)
+        return _nodes_of_values(given, count, problem.name == SPINS, called)
     return given
 
 

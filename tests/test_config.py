@@ -316,7 +316,7 @@ steps = 1
         ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
         (
             "graph.generator=x",
-            '"sbm", "small_world", "torus", "uniform_points", "varied", got "x"',
+            '"sbm", "sets", "small_world", "torus", "uniform_points", "varied", got "x"',
         ),
         ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
         ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),

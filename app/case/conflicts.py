@@ -125,6 +125,8 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     key, edges = ("edges", float(graphs.edges)) if graphs.edges else ("d", float(n) * graphs.d)
     if graphs.generator == "sbm":
         key, edges = "degree_in", n * (graphs.degree_in + graphs.degree_out) / 2
+    elif graphs.generator == "sets":
+        key, edges = "p", graphs.p * n * (graphs.elements or n) + n
     elif graphs.generator == "bter" and edges <= MOST_EDGES:
         key, edges = "degree_scale", edges * graphs.degree_scale
     for wrong, at, mistake in (

@@ -20,6 +20,10 @@ class GraphCase(Table, frozen=True):
             "dimacs",
             "gset",
             "qubo",
+            "sets",
+            "gmt",
+            "hgr",
+            "scp",
             "npz",
             "networkx",
             "tsplib",
@@ -64,8 +68,9 @@ class GraphCase(Table, frozen=True):
     node_weights: Annotated[
         str,
         about(
-            "file of a weight for each node, for mvc, mis, mds, clique: lines of an id and a number, or "
-            '.npy; "": those in graph.path'
+            "file of a weight for each node, for mvc, mis, mds, clique (set_cover: of a cost for each set, "
+            "hitting_set: for each element): lines of an id and a number, or .npy; "
+            '"": those in graph.path'
         ),
     ] = ""
     order: Annotated[
@@ -88,12 +93,14 @@ class GraphCase(Table, frozen=True):
             "chung_lu",
             "bter",
             "sbm",
+            "sets",
             "uniform_points",
         ],
         about(
             "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
             "geometric: points that are near each other; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
+            "sets: a random family of sets, for set_cover and hitting_set; "
             "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
             "diverse: nine families with keys of their own, sparse and dense"
         ),
@@ -106,8 +113,13 @@ class GraphCase(Table, frozen=True):
         ),
     ] = "one"
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
+    elements: Annotated[Count, about("sets: elements, beside so many sets as nodes says; 0: as many")] = 0
     p: Annotated[
-        Share, about("er: probability of an edge; small_world: that the far end of one is moved")
+        Share,
+        about(
+            "er: probability of an edge; small_world: that the far end of one is moved; sets: that an "
+            "element is in a set"
+        ),
     ] = 0.15
     d: Annotated[
         Positive,

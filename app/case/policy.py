@@ -17,7 +17,9 @@ class ProblemCase(Table, frozen=True):
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
             "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves "
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
-            "loops of the graph are the terms; ising: the same of spins, -1 or 1; tsp: travelling salesman"
+            "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
+            "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
+            "tsp: travelling salesman"
         ),
     ] = "mvc"
 

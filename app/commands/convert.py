@@ -85,6 +85,7 @@ def convert(arguments: list[str]) -> str:
         raise CaseError("convert: IN and OUT are needed; --help says more")
     import numpy as np  # where it is needed
 
+    from app.graphs.covering import FAMILIES
     from app.graphs.formats.readers import open_edges
     from app.graphs.formats.writers import format_of, losses, write_graph
     from app.graphs.ids import plain_ids
@@ -109,6 +110,9 @@ def convert(arguments: list[str]) -> str:
     if stream.format == "qubo":
         right = "a graph would be right (inputs/qubo.toml finds its least value)"
         raise CaseError(f"convert: {printable(source)} holds a quadratic function; {right}")
+    if stream.sets is not None or stream.format in FAMILIES:
+        right = "a graph would be right (inputs/set_cover.toml finds set covers)"
+        raise CaseError(f"convert: {printable(source)} holds a family of sets; {right}")
     graph, merged = whole_graph(stream)
     with whole_file(out) as file:
         write_graph(file, graph, format, packing_of(out), stream.metric)

@@ -33,6 +33,8 @@ class EdgeStream:
     entries       about how many neighbours all nodes have together, where headers say so; else None
     node_weights  [nodes] float32 once chunks() is exhausted, or None
     named         True: u, v are numbers of names, in the order in which these occur
+    sets          of a family of sets (graphs/covering.py), how many there are: an edge is a set 0..sets-1 and
+                  one of its elements, the numbers from `sets` on; None: there is no such count
     ids           [k] the names (graphs/ids.py) by these numbers once chunks() is exhausted; else None
     """
 
@@ -53,6 +55,7 @@ class EdgeStream:
     undirected: bool = False
     mirrored: bool = False
     named: bool = False
+    sets: int | None = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

@@ -68,6 +68,9 @@ def graph_case(text: str) -> GraphCase:
 def expected_entries(table: GraphCase) -> int:
     """Stored directed entries that a generator makes, in expectation, repeats included."""
     n = mean_nodes(table)
+    if table.generator == "sets":
+        sets, elements = _sets_and_elements(table)
+        return int(2 * (table.p * sets * elements + 2 * sets + elements))
     families = turns_of(table)
     return int(
         sum(fmean(_entries_of(turn.table(table, n), n) for turn in each) for each in families) / len(families)
@@ -88,8 +91,16 @@ def _entries_of(table: GraphCase, n: int) -> float:
     return min(drawn, n * (n - 1)) if table.generator == "geometric" else drawn
 
 
+def _sets_and_elements(table: GraphCase) -> tuple[int, int]:
+    """Of a typical generated family."""
+    sets = table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
+    return sets, table.elements or sets
+
+
 def mean_nodes(table: GraphCase) -> int:
     """Nodes of a typical generated graph."""
+    if table.generator == "sets":
+        return sum(_sets_and_elements(table)) + 1
     return table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
 
 

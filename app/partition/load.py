@@ -12,6 +12,7 @@ from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
+from app.graphs.covering import COVERING, FAMILIES, as_covering, count_candidates
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
@@ -46,6 +47,7 @@ class Loaded:
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
+    demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     """
 
     graph: Graph
@@ -63,6 +65,7 @@ class Loaded:
     outside: np.ndarray | None = None
     start: np.ndarray | None = None
     labels: list[Any] | None = None
+    demands: list[Any] | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -81,12 +84,32 @@ def is_quadratic(case: Case) -> bool:
     return case.problem.name in QUADRATIC and case.run.task != "classify"
 
 
-def cut_of_terms(stream: EdgeStream, case: Case) -> EdgeStream:
-    """What a case solves of a stream: the edges as they are, or the cut that its terms stand for."""
-    if is_quadratic(case):
-        return as_cut(stream, case.problem.name)
+def is_covering(case: Case) -> bool:
+    """Whether the graphs of a case hold families of sets."""
+    return case.problem.name in COVERING and case.run.task != "classify"
+
+
+def stands_for(case: Case) -> str:
+    """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
+    return case.problem.name if is_quadratic(case) or is_covering(case) else ""
+
+
+def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
+    """The graph that terms or sets stand for, of a problem that `stands_for` names; else the stream."""
+    if problem in QUADRATIC:
+        return as_cut(stream, problem)
+    return as_covering(stream, problem) if problem in COVERING else stream
+
+
+def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
+    """What a case solves of a stream. Raises GraphError for what is no graph."""
+    if made_for := stands_for(case):
+        return graph_of(stream, made_for)
     if stream.format == "qubo" and case.run.task != "classify":
         raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
+    if stream.sets is not None or stream.format in FAMILIES:
+        right = 'problem.name = "set_cover" or "hitting_set" would be right'
+        raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
     return stream
 
 
@@ -116,8 +139,7 @@ def load_graphs(
         loaded += recut_all(group, [item], model)
     if generated:
         limit = int(case.memory.max_decompressed_gb * 1e9)
-        terms = case.problem.name if is_quadratic(case) else ""
-        made = generate_set(group, table, case.seed, purpose, limit, generated, terms)
+        made = generate_set(group, table, case.seed, purpose, limit, generated, stands_for(case))
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model, case.parallel.partition)
     return loaded
@@ -181,7 +203,8 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
     if (found := count_graphs(table)) > 1:
         raise CaseError(f"graph.node_weights: is for one graph, found {found}; one would be right")
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-    graph, said = weigh(group, item.graph, item.rows, table.node_weights, limits)
+    chosen = group.max_integer(count_candidates(item.graph)) if is_covering(case) else item.graph.n
+    graph, said = weigh(group, item.graph, item.rows, table.node_weights, limits, chosen)
     return replace(item, graph=graph, warnings=(*item.warnings, *said))
 
 
@@ -192,7 +215,7 @@ def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> 
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
-    read_as += ("terms", case.problem.name) if is_quadratic(case) else ()
+    read_as += ("terms", case.problem.name) if stands_for(case) else ()
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
@@ -230,7 +253,7 @@ def _open(
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
             source = unite(found, directions=table.neighbours != "both")
-            source = source if case is None else cut_of_terms(source, case)
+            source = source if case is None else graph_to_solve(source, case)
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
     if group.rank > 0:
@@ -267,13 +290,13 @@ def generate_set(
     purpose: str,
     limit: int = Limits.decompressed,
     numbers: list[int] | None = None,
-    terms: str = "",
+    made_for: str = "",
 ) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
 
     limit     bytes of a packed file that degrees are taken from
     numbers   of the graphs to make, the same as in the whole set; None: all
-    terms     the problem whose quadratic functions their edges are the terms of, which become cuts; "": none
+    made_for  the problem that `stands_for` names: their edges are terms or sets; "": none
 
     Ranks     all call
     """
@@ -290,11 +313,13 @@ def generate_set(
 
     def make(number: int) -> Any:
         drawn = generated(table, number, int(sizes[number]), int(seeds[number]), found)
-        return as_cut(drawn, terms) if terms else drawn
+        return graph_of(drawn, made_for)
 
     makers = [partial(make, i) for i in numbers]
-    largest = int(sizes.max()) + bool(terms)
-    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not terms)
+    largest = int(sizes.max()) + bool(made_for)
+    if table.generator == "sets":
+        largest = int(sizes.max() + (table.elements or sizes.max())) + 1
+    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 

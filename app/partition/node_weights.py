@@ -15,11 +15,12 @@ from app.partition.rows import RowPartition
 
 
 def weigh(
-    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits
+    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int
 ) -> tuple[Graph, tuple[str, ...]]:
     """The graph with the weights of a file, which rank 0 reads, and on rank 0 what is lost of them.
 
     graph     rows in the file's order, without node weights
+    count     of the first nodes, which have weights; the others' are 0
     Ranks     all call; a rank holds ids and weights of its own rows, rank 0 of all
     """
     if group.max_integer(int(graph.node_weights is not None)):
@@ -30,6 +31,7 @@ def weigh(
     values, warnings = np.empty(0, np.float32), []
     with raise_together(group, "reading the node weights"):
         if first:
-            values, warnings = read_node_weights(path, limits, ids, graph.name)
+            values, warnings = read_node_weights(path, limits, ids[:count], graph.name)
+            values = np.append(values, np.zeros(graph.n - count, dtype=np.float32))
     own_weights = group.exchange_host(values, counts if first else none, [graph.hi - graph.lo, *none[1:]])
     return replace(graph, node_weights=own_weights), tuple(warnings)

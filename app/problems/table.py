@@ -1,6 +1,7 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.problems.clique import MaximumClique
 from app.problems.ising import Ising
@@ -10,6 +11,7 @@ from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
 from app.problems.qubo import Qubo
+from app.problems.set_cover import HittingSet, SetCover
 from app.problems.tsp import TravellingSalesman
 
 PROBLEMS = {
@@ -21,11 +23,13 @@ PROBLEMS = {
     "maxcut_once": MaxCutOnce,
     "qubo": Qubo,
     "ising": Ising,
+    "set_cover": SetCover,
+    "hitting_set": HittingSet,
     "tsp": TravellingSalesman,
 }
 # The weights that objectives count; terms: of edges and of loops.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "clique"], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
 }

@@ -97,6 +97,7 @@ def _fault(toolbox: Toolbox, loaded: Loaded, ids: np.ndarray, solution: np.ndarr
     fault, labels = toolbox.fault(solution), loaded.labels
     if fault is None or labels is None:
         return fault
+    labels = [*labels, *(loaded.demands or [])]
     texts = [str(labels[i] if i < len(labels) else i) for i in ids.tolist()]
     called = [text.encode(errors="backslashreplace") for text in texts]
     toolbox.graph = replace(toolbox.graph, ids=name_array(called))

@@ -14,7 +14,7 @@ from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded
+from app.partition.load import Loaded, is_covering
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.proofs.archive import certificate_of
@@ -43,6 +43,11 @@ def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:
             raise CaseError(
                 "graph.complement: a tour is of distances between all nodes; false would be right"
             )
+    if is_covering(context.case) and (too_large(context, loaded) or context.case.search.solver == "policy"):
+        right = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
+        right = right if too_large(context, loaded) else 'search.solver = "full"'
+        said = "the policy alone does not know what may be chosen"
+        raise CaseError(f"{context.case.problem.name}: {said}; {right} would be right")
     _refuse_fixed(context, loaded)
 
 

@@ -24,6 +24,7 @@ from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.gnn.model import check_layers, check_only_model
+from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
@@ -32,7 +33,7 @@ from app.model.plan import expected_entries, mean_nodes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
-from app.partition.load import EVERY, Loaded, is_quadratic, load_graphs
+from app.partition.load import EVERY, Loaded, is_covering, is_quadratic, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED, counted_by, make_problem
@@ -53,6 +54,7 @@ UNREAD_BY_RELATIONS = (
     ("graph", "count", "1"), ("graph", "random_features", "0"), ("graph", "random_classes", "rgcn.classes"),
     ("graph", "edge_weights", '"one"'), ("memory", "cache", '""'), ("output", "embeddings", "false"),
 )  # fmt: skip
+SETS_WANT = {"order": "natural", "complement": False, "neighbours": "both", "edge_weights": "one"}
 TERMS_WANT = {"order": "natural", "complement": False, "self_loops": "drop", "duplicates": "merge"}
 # Stored entries of all states of an evaluation, and of a node, from which on a GPU is faster than a core.
 LAUNCHES_WORTH, DENSE = 1 << 22, 64
@@ -91,8 +93,11 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
         counted = f"{case.problem.name} counts those of {counted_by(case.problem.name)}"
-        raise CaseError(f"graph.node_weights: {counted}; mvc, mis, mds or clique would be right")
+        raise CaseError(
+            f"graph.node_weights: {counted}; mvc, mis, mds, clique, set_cover or hitting_set would be right"
+        )
     _refuse_for_terms(case)
+    _refuse_for_sets(case)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":
@@ -121,6 +126,22 @@ def _refuse_for_terms(case: Case) -> None:
                 shown_right = str(right).lower() if right is False else f'"{right}"'
                 said = f"the graph of {case.problem.name} holds the terms of a function"
                 raise CaseError(f"{name}.{key}: {said}; {shown_right} would be right")
+
+
+def _refuse_for_sets(case: Case) -> None:
+    """Refuse what families of sets have no place for. Raises CaseError."""
+    problems = [case.problem.name, *(case.study.problems if case.study.kind == "learners" else [])]
+    trains = case.run.task in ("train", "study") or case.policy.weights == "train"
+    if trains and case.run.task != "classify" and not set(COVERING).isdisjoint(problems):
+        said = "no policy is trained on families of sets: that of mds is asked"
+        raise CaseError(f"problem.name, study.problems: {said}; mds would be right")
+    if not is_covering(case):
+        return
+    for key, right in SETS_WANT.items():
+        if getattr(case.graph, key) != right:
+            shown_right = str(right).lower() if right is False else f'"{right}"'
+            said = f"the graph of {case.problem.name} stands for a family of sets"
+            raise CaseError(f"graph.{key}: {said}; {shown_right} would be right")
 
 
 def _refuse_unread_by_relations(case: Case) -> None:

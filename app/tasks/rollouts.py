@@ -11,12 +11,13 @@ import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, LockstepError
+from app.graphs.covering import HITTING, count_candidates
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
 from app.graphs.quadratic import SPINS
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, is_quadratic, with_shared_blocks
+from app.partition.load import Loaded, is_covering, is_quadratic, with_shared_blocks
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED
 from app.rl.env import Environment
@@ -92,7 +93,7 @@ def policy_alone(
     search = context.case.search
     small = [g for g in graphs if is_small(g)]
     compared = search.baselines and not (search.seconds or search.inside or search.outside)
-    if not small or not compared or problem.dynamics in ROLLOUTS:
+    if not small or not compared or problem.dynamics in ROLLOUTS or is_covering(context.case):
         return {}
     with context.log.phase("policy"):
         mixable = with_shared_blocks(context.group, small, largest=largest)
@@ -123,6 +124,14 @@ def introduce(context: Context, loaded: Loaded) -> None:
         what += "s" if graph.n != 2 else ""
         log.info(
             "%s: %d %s, as a cut of %d nodes, %d edges", graph.name, graph.n - 1, what, graph.n, graph.edges
+        )
+        return
+    if is_covering(context.case):
+        chosen = context.group.max_integer(count_candidates(graph))
+        left = graph.n - chosen - 1
+        sets, elements = (left, chosen) if context.case.problem.name == HITTING else (chosen, left)
+        log.info(
+            "%s: %d sets, %d elements, %d pairs of both", graph.name, sets, elements, graph.edges - chosen
         )
         return
     log.info(

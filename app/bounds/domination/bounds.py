@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.bounds.domination.exact import ExactDomination, fits
-from app.bounds.domination.packing import Mask, Packing, improving_packings, nothing, solved_program
+from app.bounds.domination.packing import (
+    LARGEST_PROGRAM,
+    Mask,
+    Packing,
+    improving_packings,
+    nothing,
+    program_seconds,
+    solved_program,
+)
 from app.graphs.graph import Graph
 from app.toolbox import Bounds
 
@@ -24,8 +32,9 @@ class DominationBounds(Bounds):
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
     size (3,000 nodes, mean degree 9: in 0.1 s as high as the simplex method in 23 s); small programs are
-    solved exactly after it, where there is time. In the time that `expect` or `allow` name there is an exact
-    search beside them (exact.py), whose bound stands where it is higher than that of the packings.
+    solved exactly after it, where there is time, and those of few rows, with prices, before it. In the time
+    that `expect` or `allow` name there is an exact search beside them (exact.py), whose bound stands where it
+    is higher than that of the packings.
 
     best   the best Packing so far
     """
@@ -125,7 +134,9 @@ class DominationBounds(Bounds):
 
     def _packings(self) -> list[Iterator[Packing]]:
         question = self.graph, self.weights, *self._question
-        return [improving_packings(*question), solved_program(*question, lambda: self._end)]
+        work = [improving_packings(*question), solved_program(*question, lambda: self._end)]
+        large = self.graph.n + len(self.graph.indices) > LARGEST_PROGRAM
+        return work[::-1] if large and math.isfinite(program_seconds(*question)) else work
 
 
 class _Turns:

@@ -17,6 +17,7 @@ from app.graphs.formats.named_edges import read_named_edges
 from app.graphs.formats.ogb import read_ogb
 from app.graphs.formats.ppi import read_ppi
 from app.graphs.formats.qubo import read_qubo
+from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
 from app.graphs.formats.source import Limits, Source, graph_suffix, shown
 from app.graphs.formats.text import fields_of
 from app.graphs.generators.shipped import PREFIX, read_shipped
@@ -32,6 +33,10 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "dimacs": read_dimacs,
     "gset": read_gset,
     "qubo": read_qubo,
+    "sets": read_sets,
+    "gmt": read_gmt,
+    "hgr": read_hypergraph,
+    "scp": read_scp,
     "npz": read_npz,
     "networkx": read_shipped,
     "tsplib": read_points,
@@ -45,6 +50,10 @@ SUFFIXES = {
     ".mtx": "matrix_market",
     ".gset": "gset",
     ".qubo": "qubo",
+    ".sets": "sets",
+    ".gmt": "gmt",
+    ".hgr": "hgr",
+    ".scp": "scp",
     ".npz": "npz",
     ".tsp": "tsplib",
     ".atsp": "tsplib",
@@ -96,7 +105,7 @@ def open_edges(
         near = difflib.get_close_matches(format, ["auto", *READERS], n=1, cutoff=0)[0]
         raise CaseError(f"graph.format: found '{shown(format)}'; did you mean '{near}'?")
     chosen = detect(path, limits) if format == "auto" else format
-    if ids == "numbers":
+    if ids == "numbers" or chosen in ("sets", "gmt"):
         return READERS[chosen](path, limits)
     if chosen != "edges":
         found = f"found the format {chosen}, whose nodes are numbers"
@@ -122,6 +131,8 @@ def detect(path: str, limits: Limits) -> str:
     if start[:14].lower() == b"%%matrixmarket":
         return "matrix_market"
     lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
+    if is_hitting(lines):
+        return "hgr"
     if _is_dimacs(lines):
         return "dimacs"
     if _is_qubo(lines):

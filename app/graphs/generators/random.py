@@ -28,7 +28,7 @@ def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStr
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         u = np.arange(n, dtype=np.int64)
         row_start = u * (n - 1) - u * (u - 1) // 2
-        for pairs in _chosen_pairs(n * (n - 1) // 2, p, seed):
+        for pairs in chosen_pairs(n * (n - 1) // 2, p, seed):
             u = np.searchsorted(row_start[:-1], pairs, side="right") - 1
             yield u, pairs - row_start[u] + u + 1, None
 
@@ -36,7 +36,7 @@ def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStr
     return EdgeStream(name or f"er-{n}-{p}-{seed}", path, "generated", n, 0, False, chunks)
 
 
-def _chosen_pairs(pairs: int, p: float, seed: int) -> Iterator[np.ndarray]:
+def chosen_pairs(pairs: int, p: float, seed: int) -> Iterator[np.ndarray]:
     """The numbers [k] int64 of the chosen ones of `pairs` pairs, ascending, a block at a time."""
     if p == 0 or pairs == 0:
         return

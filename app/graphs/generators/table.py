@@ -9,6 +9,7 @@ from app.graphs.generators.near import geometric, small_world
 from app.graphs.generators.random import barabasi_albert, erdos_renyi
 from app.graphs.generators.rmat import rmat
 from app.graphs.generators.sbm import planted
+from app.graphs.generators.sets import random_sets
 from app.graphs.generators.torus import torus
 from app.graphs.points import generate_points
 from app.graphs.stream import EdgeStream
@@ -25,5 +26,6 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "torus": torus,
     "small_world": small_world,
     "geometric": geometric,
+    "sets": random_sets,
     "uniform_points": generate_points,
 }

@@ -87,10 +87,12 @@ class DominationTools(NodeTools):
         left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
         left[kernel.needed] = allowed[kernel.columns] = True
         self._take(kernel.chosen, left, allowed)
-        return (
-            f"reduced to {len(kernel.needed)} of {graph.n} nodes to dominate, by {len(kernel.columns)} nodes"
-            f"; {np.count_nonzero(kernel.chosen)} are chosen"
-        )
+        return self._reduced(len(kernel.needed), len(kernel.columns), np.count_nonzero(kernel.chosen))
+
+    def _reduced(self, needed: int, columns: int, chosen: int) -> str:
+        """What reductions leave: so many nodes to dominate, nodes that may do it, and nodes in the set."""
+        left = f"{needed} of {self.graph.n} nodes to dominate, by {columns} nodes"
+        return f"reduced to {left}; {chosen} are chosen"
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] bool, with the nodes that are in the set beside the core."""

@@ -1,0 +1,115 @@
+"""The toolbox of set covers and hitting sets: that of the dominating sets that stand for them."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.feasible import undominated_node
+from app.errors import FixedNodesError
+from app.graphs.covering import demand_called
+from app.graphs.graph import Graph
+from app.search.domination.baselines import greedy_order, needed
+from app.search.domination.tools import DominationTools
+from app.toolbox import Baseline, Instance
+
+
+def candidates_of(graph: Graph) -> int:
+    """How many candidates a whole graph of app/graphs/covering.py has: they come first."""
+    return int(graph.indptr[-1] - graph.indptr[-2])
+
+
+def uncovered(graph: Graph, chosen: np.ndarray) -> str | None:
+    """The first demand next to no chosen candidate [n] bool, as its file calls it; None: there is none."""
+    count = candidates_of(graph)
+    demands = np.arange(graph.n) >= count
+    demands[-1] = False
+    node = undominated_node(graph, chosen & (np.arange(graph.n) < count), demands)
+    return None if node is None else demand_called(graph, node, count)
+
+
+class CoveringTools(DominationTools):
+    """Choices of candidates that meet all demands: dominating sets with the reference, the last node, and
+    without demands. Solutions leave the reference out.
+    """
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        graph, count = instance.graph, candidates_of(instance.graph)
+        self.candidates, self.given, self.problem = count, instance, problem
+        for nodes in (instance.inside, instance.outside):
+            if (nodes >= count).any():
+                words = f"{{}} is no {problem.candidate}; {problem.candidate}s would be right"
+                raise FixedNodesError(words, int(nodes.max()))
+        self._refuse_unmet(graph, instance.outside)
+        inside = np.append(instance.inside, graph.n - 1)
+        outside = np.append(instance.outside, np.arange(count, graph.n - 1))
+        super().__init__(replace(instance, inside=inside, outside=outside), problem)
+
+    def _refuse_unmet(self, graph: Graph, outside: np.ndarray) -> None:
+        """Raises FixedNodesError where the candidates that may be chosen leave a demand."""
+        allowed = np.ones(graph.n, dtype=bool)
+        allowed[outside] = False
+        if (demand := uncovered(graph, allowed)) is not None:
+            left = self.problem.met.format(demand).replace("{", "{{").replace("}", "}}")
+            raise FixedNodesError(f"what is to be outside leaves {left}")
+
+    def _reduced(self, needed: int, columns: int, chosen: int) -> str:
+        """The same in sets and elements."""
+        one, other = self.problem.candidate, self.problem.demand
+        demands = self.graph.n - 1 - self.candidates
+        text = f"reduced to {needed} of {demands} {other}s, by {columns} of {self.candidates} {one}s"
+        return f"{text}; {chosen - 1} are chosen"
+
+    # ---- solutions without the reference -------------------------------------------------------------------
+
+    def value(self, solution: np.ndarray) -> int:
+        """The number (cost) of the chosen candidates."""
+        return super().value(self._without(solution))
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """A demand that is left, a node that is no candidate, or a fixed one on the wrong side."""
+        wrong = np.flatnonzero(solution[self.candidates :])
+        if len(wrong):
+            return f"the {self.words} holds what is no {self.problem.candidate}"
+        whole = solution.copy()
+        whole[-1] = True
+        return super().fault(whole)
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] bool, the chosen candidates."""
+        return self._without(super().lift(core_solution))
+
+    @staticmethod
+    def _without(solution: np.ndarray) -> np.ndarray:
+        """A set [n] bool without the reference."""
+        if not solution[-1]:
+            return solution
+        solution = solution.copy()
+        solution[-1] = False
+        return solution
+
+    # ---- plain heuristics ----------------------------------------------------------------------------------
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The greedy choice, and what of it is needed; none where candidates are fixed."""
+        if len(self.given.inside) or len(self.given.outside):
+            return {}
+        return {"most_gain": self._most_gain, "most_gain_pruned": partial(self._most_gain, pruned=True)}
+
+    def _most_gain(self, pruned: bool = False) -> tuple[np.ndarray, str]:
+        """Take the candidate that meets most demands that are left, for its cost (Chvátal 1979)."""
+        graph, compiled = self.graph, self.instance.compiled
+        price = None if self.weights is None else self._baseline_price()
+        chosen, dominated = np.zeros(graph.n, dtype=bool), np.ones(graph.n, dtype=bool)
+        dominated[self.candidates : -1] = False
+        barred = np.arange(graph.n) >= self.candidates
+        order = greedy_order(graph, price, chosen, barred, compiled, dominated)
+        chosen[order] = True
+        if pruned:
+            chosen = needed(graph, chosen, order, compiled, dominated)
+        return chosen, "most gain, pruned" if pruned else "most gain"
+
+    def _baseline_price(self) -> np.ndarray:
+        """[n] int64, above 0; candidates of cost 0 have next to none."""
+        return np.maximum(self.weights * (2 * self.graph.n), 1)
