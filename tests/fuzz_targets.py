@@ -23,7 +23,7 @@ from app import cli
 from app.case.config import Case
 from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
-from app.case.policy import PolicyCase
+from app.case.policy import PolicyCase, ProblemCase
 from app.checkpoint import store
 from app.comm.group import Group
 from app.device import HostDevice
@@ -32,6 +32,7 @@ from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn.saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
+from app.graphs.covering import COVERING
 from app.graphs.formats.planetoid import read_planetoid
 from app.graphs.formats.readers import READERS, open_graph_set
 from app.graphs.formats.source import Limits
@@ -41,6 +42,7 @@ from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.files import read_features, read_labels, read_splits
 from app.graphs.nodes.keyed import Nodes
 from app.graphs.nodes.weights import read_node_weights
+from app.graphs.quadratic import QUADRATIC
 from app.graphs.stream import EdgeStream
 from app.graphs.triples.data import TEST, read_triples_npz
 from app.graphs.triples.label_tables import read_label_tables
@@ -175,6 +177,31 @@ def read_named(path: str, _: random.Random) -> None:
     again = Path(path).with_name("solution")
     again.write_text(nodes_text(np.ones(graph.n, bool), graph.ids), encoding="utf-8")
     assert read_nodes(str(again), graph.ids).all()
+
+
+FAMILY = {
+    "a.sets": b"# c\nA: 1 2 3\nB: 3, 4\n4 5 6\n", "b.sets": b"10 20\n7: 30 10\n",
+    "c.gmt": "S1\tx\tå\tb\nS2\t\tb\tc d\n".encode(),
+    "d.hgr": b"% c\n3 4 11\n2 1 2\n1 2 3\n5 3 4\n1\n2\n3\n4\n",
+    "e.hgr": b"c x\np hs 4 3\n1 2\n2 3\n3 4\n", "f.scp": b"3 2\n5 7\n1 1\n2 1 2\n1 2\n",
+    "g.scp": b"3 2\n5 2 1 2\n7 2 2 3\n", "p.txt": EDGES,
+}  # fmt: skip
+TERMS = {"q.qubo": b"c x\np qubo 0 4 2 2\n0 0 -3\n1 1 2.5\n0 1 4\n1 3 -1e2\n", "w.csv": SMALL["w.csv"]}
+
+
+@cache
+def disguised_samples() -> list[Sample]:
+    """Families of sets and quadratic functions, of every format."""
+    packed = one("a.sets.gz", gzip.compress(FAMILY["a.sets"], mtime=0))
+    return [one(name, data) for name, data in (FAMILY | TERMS).items()] + [packed]
+
+
+def read_disguised(path: str, draw: random.Random) -> None:
+    """The rows of the graph that sets or terms stand for."""
+    terms = Path(path).name[0] in "qw"
+    name = draw.choice(QUADRATIC if terms else COVERING)
+    table = GraphCase(path=[path], ids="numbers" if draw.random() < 0.7 else "names")
+    load_united(solo(), table, Case(memory=CASE.memory, problem=ProblemCase(name)))
 
 
 def read_graph_set(path: str, _: random.Random) -> None:
@@ -563,6 +590,7 @@ TARGETS = {
     "graph": Target(read_graph, graph_samples),
     "named": Target(read_named, named_samples),
     "features_by_name": Target(read_keyed, keyed_samples),
+    "disguised": Target(read_disguised, disguised_samples),
     "graph_set": Target(read_graph_set, set_samples),
     "ogb": Target(read_folder, ogb_samples),
     "ppi": Target(read_folder, ppi_samples),
