@@ -172,7 +172,8 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
-    of nodes, maxcut and tsp of edges, qubo and ising of edges and loops. What is lost of weights is a Python
+    of nodes, maxcut and tsp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set of
+    elements. What is lost of weights is a Python
     warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
@@ -189,9 +190,12 @@ def solve(
                {(i, j): c}, a pair (h, J) of linear terms (numbers, or a mapping {i: c}) and products of two
                variables (such a mapping or list, or a matrix), a NetworkX graph with loops, each of which
                adds c x_i x_j, or c x_i where i = j. For ising the same terms of spins s_i, -1 or 1, in place
-               of x_i
-    problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising or tsp; the same as problem.name of
-               the settings
+               of x_i.
+               For set_cover and hitting_set a family of sets: a mapping {set: its elements}, a list of sets,
+               a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
+               with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
+    problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising, set_cover, hitting_set or tsp; the
+               same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
