@@ -18,6 +18,7 @@ GROWTH_OF_SLICE = 4  # times the steps of the round before, at most
 RAMP = 1.0  # s that searches have worked: their slices are as long as a round then
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+HURRIED_MARGIN = 1.5  # of an estimate of what one call takes, that a short time limit must have room for
 LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
 CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once searches have settled,
 GAINING_SHARE = 1.0  # the same for bounds that may get much better, once searches have settled,
@@ -163,11 +164,16 @@ class Workload:
             wanted = self.last * EAGER_SHARE / (1 - EAGER_SHARE)
         elif self.made and self.mine:
             wanted = self._tree_share() * self.search_seconds - self.exact.seconds
+            if self.budget.seconds and wanted < self._least_of_tree():  # it would take of the searches
+                return 0.0
         else:
             wanted = self._turn() * (self._exact_share() if self.more else 1)
         room = min(self.exact.room, self.budget.left())
-        fits = self.exact.tree.least_seconds <= room
-        return min(wanted, room) if fits else 0.0
+        return min(wanted, room) if self._least_of_tree() <= room else 0.0
+
+    def _least_of_tree(self) -> float:
+        """Seconds that a call of the exact search may take, whatever it is given."""
+        return self.exact.tree.least_seconds * (HURRIED_MARGIN if self.budget.hurried else 1)
 
     def _tree_share(self) -> float:
         """What the exact search gets of the time of the searches of this rank."""
@@ -244,7 +250,8 @@ class Workload:
 
     def _least(self) -> float:
         """Seconds that a call of the bounds may take beyond what it is given."""
-        return max(self.overrun, self.bounds.least_seconds)
+        margin = HURRIED_MARGIN if self.budget.hurried else 1
+        return max(self.overrun, margin * self.bounds.least_seconds)
 
     def _last_seconds(self) -> float:
         """What a first bound after the rounds would take, where that fits a time limit; else 0."""
