@@ -243,11 +243,16 @@ def remarks(case: Case, result: dict[str, Any]) -> list[str]:
 
 
 def _beaten(case: Case, entry: dict[str, Any]) -> str:
-    """Of an instance, the baseline that is better than its answer, and what may be done; "" for none."""
+    """Of an instance, the baseline that beat its search, or its policy, and what may be done; "" for none."""
     label, value = _best(entry.get("sense"), entry.get("baselines") or {})
+    longer = "a longer search.seconds" if case.search.seconds else "more search.steps"
+    if label and entry.get("source") in entry["baselines"]:
+        if entry.get("optimal"):
+            return ""
+        said = f'the answer is that of the baseline "{entry["source"]}"'
+        return f"{entry['name']}: {said}; {longer} may find more"
     if not label or not _is_better(entry["sense"], value, entry["objective"]):
         return ""
-    longer = "a longer search.seconds" if case.search.seconds else "more search.steps"
     right = longer if case.search.solver == "full" else 'search.solver="full"'
     return (
         f'{entry["name"]}: the baseline "{label}" found {value}, better than the answer, '

@@ -290,6 +290,10 @@ class Toolbox(ABC):
     bounds_follow: bool = False
     left_out: str = ""
 
+    def improves(self, value: int, than: int) -> bool:
+        """Whether a value of the instance is better than another."""
+        return value < than if self.sense == "minimise" else value > than
+
     # ---- core and instance ---------------------------------------------------------------------------------
 
     @property

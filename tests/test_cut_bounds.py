@@ -6,11 +6,13 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from data import needs_data
 from test_cut import KINDS, gset, optimum, random_graph, sparse_graph
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut import relaxation as triangles
+from app.bounds.cut import sdp
 from app.bounds.cut import verify as cut_verify
 from app.bounds.cut.bounds import CutBounds
 from app.bounds.cut.sdp import MixingMethod, _colour_classes, smallest_eigenvalue
@@ -292,6 +294,27 @@ def test_smallest_eigenvalue_of_a_larger_matrix():
     y = np.random.default_rng(1).random(600)
     exact = np.linalg.eigvalsh(dense(graph) + np.diag(y))[0]
     assert smallest_eigenvalue(matrix, y) == pytest.approx(exact, abs=1e-2)
+
+
+@pytest.mark.parametrize("n", [300, 500])
+def test_smallest_eigenvalue_where_many_are_near_zero(n, monkeypatch):
+    """As of the best y; its own size is no measure of the error then, where rows differ much in weight."""
+    graph = sparse_graph(n, 4 * n, 3)
+    hub = sp.lil_array((n, n))
+    hub[0, 1:] = hub[1:, 0] = 1.0 + np.arange(n - 1) % 7
+    matrix = sp.csr_array(CutBounds(graph)._matrix + hub)
+    rows = sp.triu(matrix, 1).tocoo()
+    mixing = MixingMethod(matrix, from_edges(n, rows.row, rows.col))
+    for _ in range(300):
+        mixing.sweep()
+    exact = np.linalg.eigvalsh(matrix.toarray() + np.diag(mixing.y))[0]
+    size = np.abs(matrix).sum(axis=1).max() + mixing.y.max()
+    assert smallest_eigenvalue(matrix, mixing.y) == pytest.approx(exact, abs=1e-6 * size)
+    monkeypatch.setattr(sdp, "ERRORS", (1e-16,))
+    monkeypatch.setattr(sdp, "RESTARTS", 1)
+    least = smallest_eigenvalue(matrix, mixing.y)
+    assert least <= exact + 1e-9 * size
+    assert (least < -1) == (n > sdp.DENSE)  # none is found
 
 
 @needs_data

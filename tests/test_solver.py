@@ -16,6 +16,7 @@ from app.rng import SplitMix
 from app.search.node_tools import NodeTools
 from app.solver import workload
 from app.solver.budget import Budget
+from app.solver.exact import Exact
 from app.solver.pipeline import Pipeline
 from app.solver.progress import Progress, relative_gap
 from app.solver.rounds import Rounds
@@ -259,6 +260,57 @@ def test_slices_end_where_steps_begin_to_cost_more(group, monkeypatch):
     assert all(begun % 50 + steps <= 50 for begun, steps in seen[1:])
 
 
+@pytest.mark.mpi_skip
+def test_slices_end_in_time_were_steps_as_dear_as_of_late(group, monkeypatch):
+    """Phases of a search cost more than others: the last slice of a time limit may meet a dear one."""
+    monkeypatch.setattr(Budget, "left", lambda self: 1.0)
+    found = {}
+    for seconds in (60.0, 0.0):
+        budget = Budget.of_case(1 << 62, seconds, 0.0, 100)
+        progress = Progress(Log(False), "walk", True, 1.0)
+        progress._begun -= 30.0  # rounds are long by now
+        work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+        work.steps, work.made, found[seconds] = 1000, 100, []
+        for last in (0.1, 0.001, 0.001, 0.1):  # a step takes 1 ms, 10 us
+            work.last = last
+            found[seconds].append(work.next_slice(1 << 40))
+    room = [1.0 / each for each in (1e-3, 0.8e-3, 0.64e-3, 1e-3)]
+    expected = [min(each, own) for each, own in zip(room, found[0.0])]
+    assert found[60.0] == pytest.approx(expected, abs=1)
+    assert found[0.0][1] > 10 * room[1]
+
+
+@pytest.mark.mpi_skip
+def test_an_exact_search_whose_calls_are_long_waits_for_its_share(group, monkeypatch):
+    """Under a time limit, of which one of its rounds may be the most; not where the end is in sight."""
+    monkeypatch.setattr(Budget, "left", lambda self: 50.0)
+    budget = Budget.of_case(1 << 62, 60.0, 0.0, 100)
+    progress = Progress(Log(False), "walk", True, 1.0)
+    progress.found(10_000, "start", 0)
+    work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    tree = SimpleNamespace(least_seconds=0.5, closing=False)
+    work.exact = SimpleNamespace(tree=tree, seconds=0.0, room=50.0, more=True, begun=True, eager=False)
+    work.made, work.last, share = 1, 0.1, workload.BOUND_SHARE * workload.TREE_SHARE
+    for searched, wanted in ((1.0, 0.0), (4.9, 0.0), (6.0, 6.0 * share)):
+        work.search_seconds = searched
+        assert work._exact_time() == pytest.approx(wanted)
+    work.exact.eager = True
+    assert 0 < work._exact_time() < 0.5
+    work.budget = Budget.of_case(1 << 62, 0.0, 9.0, 100)
+    work.exact.eager, work.search_seconds = False, 1.0
+    assert work._exact_time() == pytest.approx(share)
+
+
+@pytest.mark.mpi_skip
+def test_a_short_limit_must_have_room_for_estimates_that_are_too_low(group, monkeypatch):
+    monkeypatch.setattr(Curious, "least_seconds", 0.5)
+    monkeypatch.setattr(Budget, "left", lambda self: 0.7)
+    for seconds, fits in ((60.0, True), (1.0, False)):
+        budget, progress = Budget.of_case(1 << 62, seconds, 0.0, 100), Progress(Log(False), "walk", True, 1.0)
+        work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+        assert work.may_bound() == fits
+
+
 def test_a_closed_gap_ends_the_search(group):
     bounds = Stairs(3)
     outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0, 100), bounds, floor=3)
@@ -413,6 +465,19 @@ class Known(Tree):
 
     def solution(self):
         return self.chosen
+
+
+@pytest.mark.parametrize(
+    ("seconds", "call", "begun"), [(60.0, 5.0, True), (60.0, 7.0, False), (0.0, 7.0, True)]
+)
+def test_an_exact_search_is_not_begun_whose_calls_are_long_for_a_time_limit(group, seconds, call, begun):
+    tree = Known(np.ones(3, dtype=bool))
+    tree.least_seconds = call
+    progress = Progress(Log(False), "x", True, 1.0)
+    progress.found(9, "start", 0)
+    exact = Exact(group, Tools(Curious(1), 0), tree, Budget.of_case(-1, seconds, 60.0, 100), progress, 1)
+    exact.share(0, 60.0)
+    assert (exact.begun, exact.more) == (begun, begun)
 
 
 @pytest.mark.parametrize("limit", [{"search.steps": 100}, {"search.seconds": 5.0}], ids=["steps", "seconds"])

@@ -171,6 +171,10 @@ def test_baselines_that_beat_the_answer_are_named():
     assert 'a: the baseline "tabu" found 3, better than the answer, 5; more search.steps' in said
     (said,) = remarks(policy, {"instances": [entry("a", 5, "maximise", descent=6, tabu=3)]})
     assert '"descent" found 6' in said and 'search.solver="full"' in said
+    taken = entry("a", 4, descent=4, tabu=5) | {"source": "descent"}
+    (said,) = remarks(full, {"instances": [taken]})
+    assert said == 'a: the answer is that of the baseline "descent"; more search.steps may find more'
+    assert remarks(full, {"instances": [taken | {"optimal": True}]}) == []
     many = remarks(full, {"instances": [entry(str(i), 5, rule=4) for i in range(9)]})
     assert len(many) == 4 and "6 other graphs" in many[-1]
 

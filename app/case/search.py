@@ -91,8 +91,13 @@ class SearchCase(Table, frozen=True):
     baselines: Annotated[
         bool,
         about(
-            "also run the classical heuristics, for comparison; under a limit of seconds they come after it: "
+            "also run the classical heuristics, for comparison: the answer is never worse than the best of "
+            "them; under a limit of seconds they come after it: "
             "none begins once they have had as long again (at least 1 s), the last is finished; false: none"
         ),
     ] = True
+    heuristic: Annotated[
+        str,
+        about('of the classical heuristics this one alone, by its name, as a replay asks for; "": all'),
+    ] = ""
     bounds: Annotated[bool, about("prove how far from optimal the answer can be")] = True

@@ -12,6 +12,7 @@ from app.text import counted, duration
 from app.toolbox import EXACT, Toolbox, Tree
 
 BEGIN_SHARE = 0.05  # of the time that is left: a search that takes longer to begin is left out
+CALL_SHARE = 0.1  # of that time: so is one of which a single call would take more
 EAGER_SHARE = 0.75  # of the time of a rank with a local search, once an end is in sight
 EAGER, GIVE_UP = 0.8, 1.1  # of the time left: the forecast of an end in sight; of one that no longer is
 PAUSE = 9.0  # of the time that an exchange takes, before the next
@@ -86,6 +87,8 @@ class Exact:
     def _begin(self) -> None:
         """Make the tree ready, where there is time for it."""
         fits = self.tree.begin_seconds <= BEGIN_SHARE * self.room
+        if self.budget.seconds:
+            fits = fits and self.tree.least_seconds <= CALL_SHARE * self.room
         self.begun = self.more = bool(self._from_first(fits)[0])
         if self.begun:
             with raise_together(self.group, "beginning the exact search"):

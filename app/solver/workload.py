@@ -9,15 +9,17 @@ import numpy as np
 from app.solver.budget import Budget
 from app.solver.exact import EAGER_SHARE, Exact
 from app.solver.progress import Progress
-from app.toolbox import NEAR, Bounds, Search, Toolbox
+from app.toolbox import ALWAYS, NEAR, Bounds, Search, Toolbox
 
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 GROWTH_OF_SLICE = 4  # times the steps of the round before, at most
+FORGOTTEN = 0.8  # what a round leaves of the dearest steps before it
 RAMP = 1.0  # s that searches have worked: their slices are as long as a round then
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+HURRIED_MARGIN = 1.5  # of an estimate of what one call takes, that a short time limit must have room for
 LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
 CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once searches have settled,
 GAINING_SHARE = 1.0  # the same for bounds that may get much better, once searches have settled,
@@ -47,6 +49,7 @@ class Workload:
         self.more = bounds is not None
         self.steps = self.made = 0
         self.last = 0.0  # s, of the searches in this round
+        self.dearest = 0.0  # s, of a step in the rounds of late
         self.longest = LONGEST  # s, of a turn of a rank without a search
         self._searched = 0.0  # s, of searches, as rank 0 tells
         self.search_seconds = self.bound_seconds = self.overrun = 0.0
@@ -119,7 +122,19 @@ class Workload:
         each = self.last / (self.made * len(self.mine)) + 1e-9
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
         even = min(search.even_steps for search in self.mine.values())
-        return max(1, min(int(target / (each * len(self.mine))), GROWTH_OF_SLICE * before, even, 1 << 40))
+        steps = min(int(target / (each * len(self.mine))), GROWTH_OF_SLICE * before, even, 1 << 40)
+        return max(1, min(steps, self._steps_in_time(each)))
+
+    def _steps_in_time(self, each: float) -> int:
+        """Steps that a time limit has room for, were they as dear as the dearest of late.
+
+        each   seconds of a step of the round that has ended; the first one also sets things up
+        """
+        if not self.budget.seconds:
+            return ALWAYS
+        if self.steps > FIRST_SLICE:
+            self.dearest = max(each, FORGOTTEN * self.dearest)
+        return int(max(self.budget.left(), 0.0) / (max(each, self.dearest) * len(self.mine)))
 
     def steps_to_come(self) -> int:
         """Steps of each search that a time limit still allows, as long as the last ones took; 0: unknown.
@@ -153,7 +168,11 @@ class Workload:
         """Whether a call of the bounds fits; the first one, without a time limit, always does."""
         if not (self.budget.seconds or self.bound_seconds):
             return True
-        return self._bound_room() > self._least()
+        return self._bound_room() > self._margin() * self._least()
+
+    def _margin(self) -> float:
+        """What estimates are multiplied by where a time limit must have room for a call."""
+        return HURRIED_MARGIN if self.budget.hurried else 1.0
 
     # ---- the exact search ----------------------------------------------------------------------------------
 
@@ -163,11 +182,12 @@ class Workload:
             wanted = self.last * EAGER_SHARE / (1 - EAGER_SHARE)
         elif self.made and self.mine:
             wanted = self._tree_share() * self.search_seconds - self.exact.seconds
+            if self.budget.seconds and wanted < self.exact.tree.least_seconds:  # it would overrun
+                return 0.0
         else:
             wanted = self._turn() * (self._exact_share() if self.more else 1)
         room = min(self.exact.room, self.budget.left())
-        fits = self.exact.tree.least_seconds <= room
-        return min(wanted, room) if fits else 0.0
+        return min(wanted, room) if self._margin() * self.exact.tree.least_seconds <= room else 0.0
 
     def _tree_share(self) -> float:
         """What the exact search gets of the time of the searches of this rank."""

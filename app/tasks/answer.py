@@ -1,7 +1,8 @@
 """One instance of a solve by the pipeline: from the whole graph to its entry of result.json."""
 
 import math
-from dataclasses import astuple, dataclass
+import time
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
-from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
+from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
 from app.text import is_whole
 from app.toolbox import Instance, Toolbox
 
+POLICY_ALONE = "policy alone"  # beside the plain heuristics
 WEAK = 0.1  # gap from which on a bound is called weak
 
 
@@ -90,12 +92,14 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         compiled = context.case.run.kernels == "auto"
         try:
             limit = 1e6 * context.case.memory.whole_graph_mb
-            return problem.toolbox(
+            toolbox = problem.toolbox(
                 Instance(whole, loaded.metric, inside, outside, compiled, most_bytes=limit)
             )
         except FixedNodesError as error:
             named = error.words.format(*(_called(loaded, ids, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None
+        heuristics(context.case, toolbox)  # refuses an unknown name before any work
+        return toolbox
 
 
 def _called(loaded: Loaded, ids: np.ndarray, row: int) -> str:
@@ -165,9 +169,14 @@ def given_solution(
 
 
 def answer_whole(
-    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph
-) -> Solved:
-    """The pipeline on one instance. Ranks: all call; identical on all."""
+    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph,
+    alone: np.ndarray | None = None,
+) -> Solved:  # fmt: skip
+    """The pipeline on one instance, or what is better: a plain heuristic's solution, or the policy's.
+
+    alone   [n] bool, that of the policy by itself, or None
+    Ranks   all call; identical on all
+    """
     case, group = context.case, context.group
     toolbox = make_toolbox(context, problem, loaded, whole)
     ids = whole.held_ids()
@@ -181,16 +190,65 @@ def answer_whole(
         fault = toolbox.fault(answer.solution)
         if fault is not None:
             raise LockstepError(f"{whole.name}: {fault}")
-    entry = _entry(toolbox, whole, answer)
+    baselines: dict[str, float | int | None] = {}
     if case.search.baselines:
         with context.log.phase("baselines"):
-            values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(case))
-        entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
+            answer, baselines = _compared(context, problem, toolbox, whole.name, answer, alone)
+    entry = _entry(toolbox, whole, answer) | {"baselines": baselines}
     entry["bound_is_weak"] = is_weak(entry)
     text = problem.text(answer.solution, written_ids(loaded, ids))
     return Solved(
         entry, text, answer.solution, answer.trace, whole, loaded.metric, answer.certificate,
     )  # fmt: skip
+
+
+def _compared(
+    context: Context, problem: Problem, toolbox: Toolbox, name: str, answer: Answer, alone: np.ndarray | None
+) -> tuple[Answer, dict[str, float | int | None]]:
+    """The best of an answer and what it is compared with; and the objectives of the latter, by label.
+
+    The search does not begin from it: its course, and with it nearly all answers, would be others.
+    alone   see answer_whole
+    Ranks   all call
+    """
+    begun = time.perf_counter()
+    compared = compare(context, toolbox, name, seconds_of_baselines(context.case))
+    values, rival = dict(compared.values), compared.rival(context.group, toolbox)
+    if alone is not None:
+        other = _rival_alone(problem, toolbox, name, alone)
+        values[POLICY_ALONE] = other.value
+        rival = other if rival is None or toolbox.improves(other.value, rival.value) else rival
+    if context.case.search.seconds and compared.name and answer.replay:  # the clock says which begin
+        answer = replace(answer, replay=[*answer.replay, f"search.heuristic={compared.name}"])
+    if rival is not None and toolbox.improves(rival.value, answer.value):
+        spent = time.perf_counter() - begun
+        context.log.info(
+            "%s: the answer is that of %s, %s; the search found %s in %d steps", name, rival.source,
+            in_unit(toolbox, rival.value), in_unit(toolbox, answer.value), answer.steps,
+        )  # fmt: skip
+        answer = _replaced(toolbox, name, answer, rival, spent)
+    return answer, {label: in_unit(toolbox, each) for label, each in values.items()}
+
+
+def _rival_alone(problem: Problem, toolbox: Toolbox, name: str, alone: np.ndarray) -> Rival:
+    """The policy's solution, checked."""
+    solution = problem.canonical(alone)
+    if (fault := toolbox.fault(solution)) is not None:
+        raise LockstepError(f"{POLICY_ALONE} on {name}: {fault}")
+    return Rival(POLICY_ALONE, toolbox.value(solution), lambda: solution)
+
+
+def _replaced(toolbox: Toolbox, name: str, answer: Answer, rival: Rival, spent: float) -> Answer:
+    """The answer with a better solution, found so many seconds after it. Ranks: all call."""
+    solution = rival.solution()
+    if (fault := toolbox.fault(solution)) is not None or toolbox.value(solution) != rival.value:
+        raise LockstepError(f"{rival.source} on {name}: {fault or 'its value is another'}")
+    best = rival.value if toolbox.unit == 1 else rival.value * toolbox.unit
+    bound = None if answer.bound is None else answer.trace[-1].bound
+    event = Event(answer.seconds + spent, best, bound)
+    return replace(
+        answer, solution=solution, value=rival.value, source=rival.source, trace=[*answer.trace, event]
+    )
 
 
 def in_unit(toolbox: Any, value: int | None) -> float | int | None:

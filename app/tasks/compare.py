@@ -2,12 +2,16 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from app.case.config import Case
 from app.case.search import STARTS
+from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
 from app.errors import CaseError, LockstepError
@@ -20,7 +24,8 @@ from app.problems.table import make_problem
 from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
-from app.toolbox import Bounds, Instance, Toolbox, verified
+from app.text import show
+from app.toolbox import Baseline, Bounds, Instance, Toolbox, verified
 
 LEAST_SECONDS = 1.0  # that baselines have under any time limit
 
@@ -83,35 +88,111 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     return gather_whole(context.group, loaded.graph, loaded.rows)
 
 
-def baseline_values(
-    context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf
-) -> dict[str, int]:
-    """Values of the plain heuristics by label; each is checked. Ranks: all call, each does a share.
+class Rival(NamedTuple):
+    """What an answer is compared with: who found it, its value, and the solution, which is asked for late."""
+
+    source: str
+    value: int
+    solution: Callable[[], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What plain heuristics have found.
+
+    values   by label, of those that began
+    name     the best one's, of equal ones the first; "": none began
+    label, value   its own
+    owner    the rank that ran it; held: on that rank, its solution
+    """
+
+    values: dict[str, int]
+    name: str = ""
+    label: str = ""
+    value: int = 0
+    owner: int = 0
+    held: np.ndarray | None = None
+
+    def rival(self, group: Group, toolbox: Toolbox) -> Rival | None:
+        """The best one; None: none began. Its solution: all ranks call."""
+        if not self.name:
+            return None
+        return Rival(self.label, self.value, partial(self._everywhere, group, toolbox))
+
+    def _everywhere(self, group: Group, toolbox: Toolbox) -> np.ndarray:
+        """The best one's solution. Ranks: all call."""
+        held = self.held if group.rank == self.owner else np.zeros(0, dtype=np.int64)
+        numbers = np.zeros(group.max_integer(len(held)), dtype=np.int64)
+        numbers[: len(held)] = held
+        return toolbox.as_solution(group.broadcast(numbers, self.owner))
+
+
+def compare(context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf) -> Compared:
+    """The plain heuristics, each checked. Ranks: all call, each does a share.
 
     seconds   none begins after so many
     """
-    group, begun = context.group, time.monotonic()
-    named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
+    group, named = context.group, heuristics(context.case, toolbox)
     names = list(named)
     if toolbox.left_out:
         context.log.info("%s: too large for the baselines %s", name, toolbox.left_out)
-    values = np.zeros(len(names), dtype=np.int64)
-    labels = [""] * len(names)
-    with raise_together(group, "baselines"):
-        for i in range(group.rank, len(names), group.size):
-            keeper.at(0)
-            if time.monotonic() - begun > seconds:
-                break
-            solution, labels[i] = named[names[i]]()
-            if (fault := toolbox.fault(solution)) is not None:
-                raise LockstepError(f"baseline {names[i]} on {name}: {fault}")
-            values[i] = toolbox.value(solution)
+    values, labels, held = _my_share(context, toolbox, named, name, seconds)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
     unbegun = [each for each, label in zip(names, labels) if not label]
     if unbegun:
         context.log.info("%s: no time for the baselines %s", name, ", ".join(unbegun))
-    return {label: value for label, value in zip(labels, values.tolist()) if label}
+    begun = [i for i, label in enumerate(labels) if label]
+    told = {labels[i]: int(values[i]) for i in begun}
+    if not begun:
+        return Compared(told)
+    best = begun[0]
+    for i in begun[1:]:
+        best = i if toolbox.improves(int(values[i]), int(values[best])) else best
+    return Compared(told, names[best], labels[best], int(values[best]), best % group.size, held)
+
+
+def _my_share(
+    context: Context, toolbox: Toolbox, named: dict[str, Baseline], name: str, seconds: float
+) -> tuple[np.ndarray, list[str], np.ndarray | None]:
+    """Values and labels of all heuristics, those of this rank alone filled in; its best solution."""
+    group, begun = context.group, time.monotonic()
+    keeper = context.keeper.apart(only_this_rank(context.device))
+    values, labels = np.zeros(len(named), dtype=np.int64), [""] * len(named)
+    best: int | None = None
+    held: np.ndarray | None = None
+    with raise_together(group, "baselines"):
+        for i, (which, rule) in enumerate(named.items()):
+            if i % group.size != group.rank:
+                continue
+            keeper.at(0)
+            if time.monotonic() - begun > seconds:
+                break
+            solution, labels[i] = rule()
+            if (fault := toolbox.fault(solution)) is not None:
+                raise LockstepError(f"baseline {which} on {name}: {fault}")
+            values[i] = toolbox.value(solution)
+            if best is None or toolbox.improves(int(values[i]), best):
+                best, held = int(values[i]), solution
+    return values, labels, held
+
+
+def heuristics(case: Case, toolbox: Toolbox) -> dict[str, Baseline]:
+    """The plain heuristics that a case asks for, by name. Raises CaseError for an unknown one."""
+    named, wanted = toolbox.baselines(), case.search.heuristic
+    if not wanted or not named:
+        return named
+    if wanted not in named:
+        right = f"one of {', '.join(named)} would be right"
+        raise CaseError(f"search.heuristic: found {show(wanted)}; {right}")
+    return {wanted: named[wanted]}
+
+
+def baseline_values(
+    context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf
+) -> dict[str, int]:
+    """Values of the plain heuristics by label, as `compare` finds them. Ranks: all call."""
+    return compare(context, toolbox, name, seconds).values
 
 
 def seconds_of_baselines(case: Case) -> float:

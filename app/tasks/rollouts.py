@@ -82,28 +82,30 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
 
 def policy_alone(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int = 1
-) -> dict[int, int]:
-    """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
+) -> dict[int, np.ndarray]:
+    """Solutions [n] bool of the policy by itself on small graphs, by id(loaded), beside the baselines.
 
     largest   nodes of the largest small graph of a set of which these are a part
-    returns   nothing under a time limit, with fixed or weighted nodes, and where the learned start is the
-              policy's own rollout
+    returns   nothing under a time limit, with fixed or weighted nodes, where one heuristic is named, and
+              where the learned start is the policy's own rollout
     Ranks     all call
     """
     search = context.case.search
     small = [g for g in graphs if is_small(g)]
-    compared = search.baselines and not (search.seconds or search.inside or search.outside)
+    compared = search.baselines and not (
+        search.seconds or search.inside or search.outside or search.heuristic
+    )
     if not small or not compared or problem.dynamics in ROLLOUTS or is_covering(context.case):
         return {}
     with context.log.phase("policy"):
         mixable = with_shared_blocks(context.group, small, largest=largest)
         blocks = [context.state_rows(loaded, problem) for loaded in mixable]
         envs = _solve_side_by_side(context, policy, blocks)
-    rollouts = [
-        _finish(context, finished_rollout(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
-        for e in envs
-    ]
-    return {id(loaded): rollout.objective for loaded, rollout in zip(small, rollouts)}
+    found = {}
+    for loaded, shared, env in zip(small, mixable, envs):
+        rollout = finished_rollout(context.group, problem, env.block, env.chosen_at, env.steps, env.value)
+        found[id(loaded)] = _whole_solution(context, shared, _finish(context, rollout))
+    return found
 
 
 def is_small(loaded: Loaded) -> bool:
@@ -251,6 +253,12 @@ def _finish(context: Context, rollout: Rollout) -> Rollout:
     return drop_redundant(context.group, rollout) if context.case.search.drop_redundant else rollout
 
 
+def _whole_solution(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
+    """[n] bool, the solution of all ranks' rows. Ranks: all call."""
+    own = rollout.solution_own.astype(np.uint8)
+    return context.group.gather_host(own, loaded.rows.row_counts()).astype(bool)
+
+
 def _account(
     context: Context, problem: Problem, loaded: Loaded, rollout: Rollout, seconds: float,
     prices: _Prices | None,
@@ -297,8 +305,7 @@ def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
 
     A wrong answer is an internal error, never a result.
     """
-    group = context.group
-    solution = group.gather_host(rollout.solution_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
+    group, solution = context.group, _whole_solution(context, loaded, rollout)
     with raise_together(group, "checking the solution"):
         wrong = rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:

@@ -234,18 +234,18 @@ def _solve_all(
         if id(loaded) in known:
             yield known[id(loaded)]
             continue
-        solved = solve_graph(context, problem, policy, loaded, PieceKeeper(context.keeper, f"instance {i}"))
-        if id(loaded) in alone:
-            solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
-        yield solved
+        keeper = PieceKeeper(context.keeper, f"instance {i}")
+        yield solve_graph(context, problem, policy, loaded, keeper, alone.get(id(loaded)))
 
 
 def solve_graph(
-    context: Context, problem: Problem, policy: Policy, loaded: Loaded, keeper: Keeper = NOTHING_KEPT
-) -> Solved:
+    context: Context, problem: Problem, policy: Policy, loaded: Loaded, keeper: Keeper = NOTHING_KEPT,
+    alone: np.ndarray | None = None,
+) -> Solved:  # fmt: skip
     """One graph by the pipeline; by the policy alone where the graph is too large for one rank.
 
     keeper  where this solve may be stopped, and what it goes on from
+    alone   the solution of the policy by itself, where the pipeline's is to be compared with it
     Ranks   all call; identical on all
     """
     whole = whole_graph(context, loaded) if context.case.search.solver == "full" else None
@@ -254,7 +254,7 @@ def solve_graph(
         return solved
     introduce(context, loaded)
     pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
-    return answer_whole(context, pipeline, problem, loaded, whole)
+    return answer_whole(context, pipeline, problem, loaded, whole, alone)
 
 
 # ---- what is written and said -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from app.graphs.graph import Graph
 from app.rng import stream
 
 MOST = 1 << 25  # float64 of all vectors: 256 MB; larger graphs get vectors of lower rank
+ERRORS, RESTARTS = (1e-7, 1e-6, 1e-5), 25  # of an eigenvalue, in units of the size; of a search for each
 DENSE = 400  # up to so many rows the smallest eigenvalue comes from a dense solver
 
 
@@ -55,17 +56,27 @@ def _colour_classes(graph: Graph) -> list[np.ndarray]:
     return [np.flatnonzero(found == c) for c in range(int(found.max(initial=-1)) + 1)]
 
 
-def smallest_eigenvalue(matrix: sp.csr_array, y: np.ndarray, iterations: int = 2000) -> float:
-    """An estimate of the smallest eigenvalue of W + Diag(y): not a proof, and never far above it."""
+def smallest_eigenvalue(matrix: sp.csr_array, y: np.ndarray) -> float:
+    """An estimate of the smallest eigenvalue of W + Diag(y): not a proof, and never far above it.
+
+    Where y is nearly the best many eigenvalues are near 0, and the error that is asked for is of the matrix's
+    size, not of the eigenvalue's: beside 0 that would never be small.
+    """
     n = len(y)
-    shifted = sp.csr_array(matrix + sp.diags_array(y))
     if n <= DENSE:
+        shifted = matrix + sp.diags_array(y)
         return float(eigvalsh(shifted.toarray(), subset_by_index=[0, 0])[0])
+    norm = float(np.abs(matrix).sum(axis=1).max())
+    size = norm + float(np.abs(y).max())
+    shifted = sp.csr_array(matrix + sp.diags_array(y - size))  # no eigenvalue of it is above 0
     start = stream(0, "cut eigenvalue").standard_normal(n)
-    try:
-        found = eigsh(
-            shifted, 1, which="SA", v0=start, tol=1e-4, maxiter=iterations, ncv=40, return_eigenvectors=False
-        )
-    except ArpackNoConvergence:
-        return float(-np.abs(matrix).sum(axis=1).max())
-    return float(found[0])
+    for error in ERRORS:
+        try:
+            found = eigsh(
+                shifted, 1, which="SA", v0=start, tol=error, maxiter=RESTARTS, ncv=40,
+                return_eigenvectors=False,
+            )  # fmt: skip
+        except ArpackNoConvergence:
+            continue
+        return float(found[0]) + size
+    return float(y.min()) - norm  # none is below
