@@ -1,6 +1,7 @@
 """The errors a user may see, and the exit code each one ends the program with."""
 
 import errno
+from typing import Any
 
 # Of the disk, of a quota, of the limit of a file's size.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -50,9 +51,13 @@ class NumericsError(LockstepError):
 
 
 class Stopped(LockstepError):
-    """A run that stopped early, with a valid checkpoint to go on from."""
+    """A run that stopped early, with a valid checkpoint to go on from.
+
+    so_far   what was known by then, as each that lets it through has it; None: nothing
+    """
 
     exit_code = 3
+    so_far: Any = None
 
 
 class Halted(LockstepError):

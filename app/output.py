@@ -25,7 +25,9 @@ from app.comm.transport import mpi_library
 from app.errors import CaseError
 from app.files import placed
 
+STOPPED = "stopped.json"  # what a stopped run knows
 OWN_FILES = (
+    STOPPED,
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
     "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
@@ -212,6 +214,8 @@ class RunFolder:
         """Write result.json, the last file, after every rank has come here. Ranks: all call."""
         self.group.barrier()
         with raise_together(self.group, f"writing {self.path}/result.json"):
+            if self.group.rank == 0:
+                Path(self.file(STOPPED)).unlink(missing_ok=True)  # of an earlier part of the run
             self.write_json("result.json", {"status": "complete", **result})
 
 

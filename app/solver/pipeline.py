@@ -14,7 +14,7 @@ from app.case.config import Case
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
-from app.errors import LockstepError
+from app.errors import LockstepError, Stopped
 from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
@@ -73,20 +73,41 @@ class Pipeline:
         """keeper   of one instance: where its search may be stopped, and what it goes on from"""
         self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
         self.keeper = keeper
+        self.known: np.ndarray | None = None  # the best core solution before the search
 
     def answer(self, toolbox: Toolbox, name: str, given: np.ndarray | None = None) -> Answer:
         """The best solution the budget allows, and a bound.
 
         given   a user's solution of the instance to start from, or None
-        Ranks   all call
+        Ranks   all call; Stopped has the Answer so far, where there is one
         """
+        progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
+        self.known = None
+        try:
+            return self._answer(toolbox, progress, given)
+        except Stopped as stopped:
+            core = self.known if stopped.so_far is None else stopped.so_far
+            stopped.so_far = None if core is None else self._so_far(toolbox, progress, core)
+            raise
+
+    def _so_far(self, toolbox: Toolbox, progress: Progress, core: np.ndarray) -> Answer:
+        """The answer that a core solution is, where the solve ends here."""
+        solution = toolbox.lift(core)
+        return Answer(
+            solution, toolbox.value(solution), progress.bound, progress.method, None, None,
+            progress.evaluations, 0, progress.source, False, progress.integral(), progress.elapsed(),
+            progress.trace, [], b"",
+        )  # fmt: skip
+
+    def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None) -> Answer:
+        """The course of `answer`. Ranks: all call."""
+        name = progress.name
         search, self.replay, self.by_clock = self.case.search, [], False
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         earlier = self.keeper.recall("search")
         if earlier is not None:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
-        progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         if search.reductions and self._reductions_fit(toolbox, budget):
             self._reduce(toolbox, progress, budget)
         elif search.reductions:
@@ -160,7 +181,7 @@ class Pipeline:
             nonlocal best
             values[source] = toolbox.value(toolbox.lift(core))
             if progress.found(values[source], source, 0):
-                best = core
+                best = self.known = core
 
         consider("greedy" if toolbox.core.n else "reductions", start)
         if given is not None:

@@ -17,6 +17,7 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
+from app.errors import Stopped
 from app.proofs.archive import certificate_of
 from app.solver.budget import Budget
 from app.solver.exact import Exact
@@ -120,7 +121,11 @@ class Rounds:
         for number in count():
             # Where steps decide, a stopped search begins anew and takes the same course.
             state = partial(self._state, found) if self.budget.seconds else None
-            self.keeper.at(number, "search", state, now=True)
+            try:
+                self.keeper.at(number, "search", state, now=True)
+            except Stopped as stopped:
+                stopped.so_far = self._best(found)
+                raise
             with raise_together(self.group, "searching"):
                 self.work.search(self._steps())
                 self.work.bound(self._news)
@@ -141,13 +146,15 @@ class Rounds:
             found, _ = self._share()
         return self._finish(found)
 
+    def _best(self, found: np.ndarray) -> np.ndarray:
+        """The best core solution so far. Ranks: all call."""
+        outcome = self._finish(found) if found.any() else None
+        return self.start if outcome is None or outcome.solution is None else outcome.solution
+
     def _state(self, found: np.ndarray) -> State:
         """The best solution of the instance so far, and the seconds it took. Ranks: all call."""
-        best = self.start
-        if found.any():
-            outcome = self._finish(found)
-            best = self.start if outcome.solution is None else outcome.solution
-        return State({"elapsed": self.budget.elapsed()}, {"solution": np.asarray(self.toolbox.lift(best))})
+        best = np.asarray(self.toolbox.lift(self._best(found)))
+        return State({"elapsed": self.budget.elapsed()}, {"solution": best})
 
     # ---- one round ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from app.case.config import Case
 from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
-from app.errors import CaseError, FixedNodesError, GraphError, LockstepError
+from app.errors import CaseError, FixedNodesError, GraphError, LockstepError, Stopped
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, LONGEST, NodeIndex, fault_of_name, name_array, one_id, plain_ids
@@ -185,21 +185,36 @@ def answer_whole(
         if given is not None and (fault := toolbox.fault(given)) is not None:
             path = "start" if loaded.start is not None else case.search.start
             context.log.info("warning: %s: %s; it is repaired", path, fault)
-    answer = pipeline.answer(toolbox, whole.name, given)
-    with context.log.phase("check"), raise_together(group, "checking the solution"):
+    answer: Answer | None = None
+    baselines: dict[str, float | int | None] = {}
+
+    def solved(found: Answer) -> Solved:
+        entry = _entry(toolbox, whole, found) | {"baselines": baselines}
+        entry["bound_is_weak"] = is_weak(entry)
+        text = problem.text(found.solution, written_ids(loaded, ids))
+        return Solved(entry, text, found.solution, found.trace, whole, loaded.metric, found.certificate)
+
+    try:
+        answer = pipeline.answer(toolbox, whole.name, given)
+        _check(context, toolbox, whole.name, answer)
+        if case.search.baselines:
+            with context.log.phase("baselines"):
+                answer, baselines = _compared(context, problem, toolbox, whole.name, answer, alone)
+    except Stopped as stopped:
+        known = stopped.so_far if answer is None else answer
+        if known is not None:
+            _check(context, toolbox, whole.name, known)
+            stopped.so_far = solved(known)
+        raise
+    return solved(answer)
+
+
+def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> None:
+    """A wrong answer is an internal error, never a result. Ranks: all call."""
+    with context.log.phase("check"), raise_together(context.group, "checking the solution"):
         fault = toolbox.fault(answer.solution)
         if fault is not None:
-            raise LockstepError(f"{whole.name}: {fault}")
-    baselines: dict[str, float | int | None] = {}
-    if case.search.baselines:
-        with context.log.phase("baselines"):
-            answer, baselines = _compared(context, problem, toolbox, whole.name, answer, alone)
-    entry = _entry(toolbox, whole, answer) | {"baselines": baselines}
-    entry["bound_is_weak"] = is_weak(entry)
-    text = problem.text(answer.solution, written_ids(loaded, ids))
-    return Solved(
-        entry, text, answer.solution, answer.trace, whole, loaded.metric, answer.certificate,
-    )  # fmt: skip
+            raise LockstepError(f"{name}: {fault}")
 
 
 def _compared(

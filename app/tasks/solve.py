@@ -14,8 +14,8 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, PieceKeeper
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
-from app.errors import CaseError, Halted
-from app.output import plain
+from app.errors import CaseError, Halted, LockstepError, Stopped
+from app.output import STOPPED, plain
 from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_solutions, plot_solves
 from app.problems.problem import Problem
@@ -76,13 +76,17 @@ def run_solve(context: Context) -> dict[str, Any]:
     instances, traced = [], []
     answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
     known = {i: state for i, state in answers.items() if state is not None}
-    for entry, written, solved in solve(context, grid, problem, policy, graphs, largest, known):
-        instances.append(entry)
-        traced += [] if solved is None else [solved]
-        if context.folder is not None:
-            _write(context, file_name(entry["name"]), written)
-        if count <= LISTED:
-            _say(context, entry)
+    try:
+        for entry, written, solved in solve(context, grid, problem, policy, graphs, largest, known):
+            instances.append(entry)
+            traced += [] if solved is None else [solved]
+            if context.folder is not None:
+                _write(context, file_name(entry["name"]), written)
+            if count <= LISTED:
+                _say(context, entry)
+    except Stopped as stopped:
+        _write_so_far(context, instances, stopped.so_far)
+        raise
     _table(context, instances)
     _write_answers(context, instances)
     if context.folder is not None and context.case.output.plots:
@@ -273,6 +277,26 @@ def _write(context: Context, name: str, written: Written) -> None:
         if written.certificate and context.group.rank == 0:
             with context.folder.placed(f"certificates/{name}.npz") as file:
                 file.write(written.certificate)
+
+
+def _write_so_far(context: Context, instances: list[dict[str, Any]], solved: Solved | None) -> None:
+    """Where a run is stopped: the best solution of the instance under way as that of one that is finished,
+    and stopped.json, what is known of all. Ranks: all call; rank 0 writes.
+    """
+    known = [*instances, *([] if solved is None else [solved.entry])]
+    if context.folder is None or not known:
+        return
+    about = {"status": "stopped", "task": "solve", "problem": context.case.problem.name}
+    try:
+        if solved is not None:
+            _say(context, solved.entry)
+            _write(context, file_name(solved.entry["name"]), written_of(solved))
+        with raise_together(context.group, "writing what is known so far"):
+            context.folder.write_json(STOPPED, {**about, "instances": known})
+    except LockstepError as error:  # the checkpoint is there: the run has stopped well
+        context.log.info("warning: what is known so far is not written: %s", error)
+        return
+    context.log.info("what is known so far: %s, and solution/", STOPPED)
 
 
 def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
