@@ -3,10 +3,15 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
+
+from app.graphs.triples.data import NodeLabels, Triples
+from app.tasks.links import ranks_text
+from app.tasks.rgcn import _predictions_text
 
 pytestmark = pytest.mark.mpi_skip
 SMALL = ["graph.nodes=600", "rgcn.labelled=300", "rgcn.bases=6", "rgcn.epochs=4"]
@@ -107,6 +112,20 @@ def test_names_with_blanks_stand_apart_from_their_classes(tmp_path):
     lines = (tmp_path / "out" / "predictions" / "t.txt").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["New York", "Old York"]
     assert {line.split("\t")[1] for line in lines} <= {"big town", "small"}
+
+
+def test_names_keep_to_their_line():
+    """A literal may have a line feed or a tab inside, and a name of a class a comma."""
+    triples = Triples(
+        "g", 2, 1, *np.zeros((3, 1), dtype=np.int32), ["r"], ['"two\nlines"', "b"]
+    )  # fmt: skip
+    two = np.array([0, 1], dtype=np.int32)
+    labels = NodeLabels(2, two[:1], two[:1], two[1:], two[1:], ["a,b", "c\td"])
+    text = _predictions_text(triples, labels, SimpleNamespace(predictions=two))
+    assert text == '"two\\nlines"\ta,b\nb\tc\\td\n'
+    links = SimpleNamespace(test=np.array([[0, 0, 1]]), ranks=np.array([[1.0, 2.5]]))
+    assert ranks_text(triples, links) == '"two\\nlines" r b 1 2.5\n'
+    assert ranks_text(Triples("g", 2, 1, *two[None, :1].repeat(3, 0)), links) == "0 0 1 1 2.5\n"
 
 
 def tell_apart(folder, relations, classes, first=0, extra=""):

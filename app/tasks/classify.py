@@ -19,7 +19,7 @@ from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.graphs.graph import IN_A
-from app.graphs.ids import CONTROL, blank_between, plain_ids
+from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
@@ -382,14 +382,18 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
 
 
 def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
-    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`."""
-    blank = "\t" if any(" " in name for name in data.class_names) else blank_between(ids)
+    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`.
+
+    Those of one class are labels that `graph.node_data_by = "id"` reads.
+    """
+    blank = "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
     if predicted.dtype.kind == "f":
         rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
         return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), rows))
     if predicted.ndim == 1:
-        pairs = zip(plain_ids(ids), data.called(predicted).tolist())
-        return "".join(f"{i}{blank}{CONTROL.sub('?', str(c))}\n" for i, c in pairs)
+        called = [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]
+        pairs = zip(plain_ids(ids), predicted.tolist())
+        return "".join(f"{i}{blank}{called[c]}\n" for i, c in pairs)
     classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
     chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
     return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), chosen))

@@ -13,6 +13,7 @@ from app.gnn.rgcn.links import LinkFit, train_links
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.split import Split
+from app.graphs.ids import between_names, escaped
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
@@ -141,14 +142,14 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
 def ranks_text(triples: Triples, found: LinkFit) -> str:
     """Lines `subject relation object rank rank` of the held-out triples, by name where the file has names.
 
-    Between tabs where a name has a blank, else between blanks. The filtered ranks are those of the object
-    among all nodes, then of the subject; half of a tie is .5.
+    Between tabs where a name has a blank or a comma, else between blanks. The filtered ranks are those of
+    the object among all nodes, then of the subject; half of a tie is .5.
     """
-    nodes = triples.node_names or range(triples.nodes)
-    relations = triples.relation_names or range(triples.relations)
-    names = (*triples.node_names, *triples.relation_names)
-    between = "\t" if any(" " in name for name in names) else " "
+    nodes = triples.node_names or [str(i) for i in range(triples.nodes)]
+    relations = triples.relation_names or [str(i) for i in range(triples.relations)]
+    between = between_names((*triples.node_names, *triples.relation_names))
     return "".join(
-        between.join(map(str, (nodes[s], relations[r], nodes[o], f"{of_object:g}", f"{of_subject:g}"))) + "\n"
+        between.join([*map(escaped, (nodes[s], relations[r], nodes[o])), f"{of_object:g}", f"{of_subject:g}"])
+        + "\n"
         for (s, r, o), (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
     )

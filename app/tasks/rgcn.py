@@ -13,6 +13,7 @@ from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.training import RelationalFit, train_rgcn
+from app.graphs.ids import between_names, escaped
 from app.graphs.nodes.data import SPLITS
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
@@ -216,11 +217,11 @@ def _likely(triples: Triples, labels: NodeLabels, found: RelationalFit) -> dict[
 def _predictions_text(triples: Triples, labels: NodeLabels, found: RelationalFit) -> str:
     """Lines `node class` for the labelled nodes, by name where the file has names.
 
-    Between a tab where some name has a blank, else a blank.
+    Between a tab where some name has a blank or a comma, else a blank.
     """
-    nodes, classes = triples.node_names, labels.class_names
-    between = "\t" if any(" " in name for name in (*nodes, *classes)) else " "
+    nodes, classes = triples.node_names, [escaped(name) for name in labels.class_names]
+    between = between_names((*nodes, *classes))
     return "".join(
-        f"{nodes[node] if nodes else node}{between}{classes[c] if classes else c}\n"
+        f"{escaped(nodes[node]) if nodes else node}{between}{classes[c] if classes else c}\n"
         for node, c in zip(labels.nodes.tolist(), found.predictions.tolist())
     )
