@@ -65,7 +65,7 @@ def between_names(names: Iterable[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as the rest of a line: in quotes where it would be several fields, or loses quotes of its own."""
+    """A name as the rest of a line: in quotes where it would be several fields, or loses its quotes."""
     apart = "," in name or (len(name) > 1 and name[0] == name[-1] == '"')
     return f'"{name.replace(chr(34), 2 * chr(34))}"' if apart else name
 
