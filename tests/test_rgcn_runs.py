@@ -178,6 +178,39 @@ def test_saved_weights_know_relations_and_classes_by_name(tmp_path):
     assert code == 2 and "for classes 'green', 'red'; these have 'zinc' besides" in printed
 
 
+def test_weights_are_applied_where_there_are_no_tables(tmp_path):
+    """To all nodes; where only the nodes of the test are named, to these; from an .npz, too."""
+    keys = tell_apart(tmp_path / "a", ("likes", "hates"), ("red, dark", "green"))
+    code, printed = lockstep(tmp_path / "learned", *keys, "rgcn.epochs=30")
+    assert code == 0, printed
+
+    def predicted(name, *more, ranks=1):
+        code, printed = lockstep(tmp_path / name, *keys, *more, "rgcn.epochs=0", weights, ranks=ranks)
+        assert code == 0, printed
+        assert ("no labelled nodes to tell the accuracy by" in printed) == (name != "known")
+        (path,) = (tmp_path / name / "predictions").iterdir()
+        return dict(line.split("\t") for line in path.read_text().splitlines())
+
+    weights = f"rgcn.weights={tmp_path / 'learned' / 'weights.npz'}"
+    known = predicted("known")
+    for table in ("trainingSet.tsv", "testSet.tsv"):
+        (tmp_path / "a" / table).unlink()
+    assert predicted("one") == known == predicted("two", ranks=2)
+    assert result_of(tmp_path / "one")["digest"] == result_of(tmp_path / "two")["digest"]
+    (tmp_path / "asked.tsv").write_text("node\tlabel\nn3\t\nn5\t\n")
+    some = predicted("some", f"rgcn.test_labels={tmp_path / 'asked.tsv'}")
+    assert some == {node: known[node] for node in ("n3", "n5")}
+    code, printed = lockstep(tmp_path / "dry", *keys, "rgcn.epochs=0", weights, "--dry-run")
+    assert code == 0, printed
+    code, printed = lockstep(tmp_path / "more", *keys, weights)
+    assert code == 2 and "trainingSet.tsv: no such file" in printed
+    arrays = {"triples": np.array([[0, 0, 1], [1, 1, 0]]), "num_nodes": 20, "num_relations": 2}
+    np.savez(tmp_path / "g.npz", **arrays)
+    keys[0] = f"graph.path={tmp_path / 'g.npz'}"
+    code, printed = lockstep(tmp_path / "npz", *keys, "rgcn.epochs=0", weights)
+    assert code == 0 and len((tmp_path / "npz" / "predictions" / "g.txt").read_text().splitlines()) == 20
+
+
 def test_nothing_learned_and_nothing_to_test(tmp_path):
     """No predictions of a network that learned nothing; no accuracy of no nodes."""
     code, printed = lockstep(tmp_path / "none", *SMALL, "rgcn.epochs=0")

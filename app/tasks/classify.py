@@ -98,11 +98,16 @@ def _without_cost_model(case: Case) -> Case:
     return structs.replace(case, parallel=parallel)
 
 
-def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classified:
-    """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call."""
+def classify_nodes(
+    context: Context, loaded: Loaded, data: NodeData, model: SavedModel | None = None
+) -> Classified:
+    """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call.
+
+    model   the weights, where they are in memory
+    """
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "checking the data"):
-        gnn, saved = _architecture(case.gnn, loaded, data)
+        gnn, saved = _architecture(case.gnn, loaded, data, model)
         _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     if not gnn.epochs and data.labels is not None and not any(data.counts.values()):
@@ -171,11 +176,13 @@ def saved_of(done: Classified) -> SavedModel:
     )
 
 
-def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
-    """The [gnn] table with the layers of saved weights where some are given."""
+def _architecture(
+    gnn: GnnCase, loaded: Loaded, data: NodeData, model: SavedModel | None
+) -> tuple[GnnCase, SavedModel | None]:
+    """The [gnn] table with the layers of saved weights where some are given; model: those in memory."""
     if not gnn.weights:
         return gnn, None
-    saved = load_model(gnn.weights)
+    saved = model or load_model(gnn.weights)
     check_fits(gnn.weights, saved, data.width or loaded.graph.n)
     return saved.architecture_of(gnn), saved
 

@@ -1,5 +1,6 @@
 """Link prediction on a knowledge graph: train on most triples, rank the others."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -44,14 +45,17 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
 
 
-def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]:
+def learn_links(
+    context: Context, triples: Triples, model: SavedRgcn | None = None
+) -> tuple[LinkFit, SavedRgcn]:
     """Train on some of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
 
+    model   the weights, where they are in memory
     returns what training leaves, and what weights.npz holds
     """
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "reading weights"):
-        saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
+        saved = _Saved(case.rgcn.weights, model) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
     if said := replaced("rgcn", case.rgcn, rgcn):
         context.warn(f"the weights bring their layers: {said}")
@@ -92,11 +96,13 @@ def _say_split(context: Context, split: Split) -> None:
 
 
 class _Saved:
-    """A weights.npz of link prediction. Raises GraphError, one line, for anything else."""
+    """A weights.npz of link prediction, or a model in memory. Raises GraphError, one line, for others."""
 
-    def __init__(self, path: str) -> None:
-        self.path, self.saved = path, load_rgcn(path)
-        self.rows = self.saved.arrays.pop(RELATIONS, None)
+    def __init__(self, path: str, model: SavedRgcn | None) -> None:
+        self.path, saved = path, model or load_rgcn(path)
+        self.rows = saved.arrays.get(RELATIONS)
+        arrays = {name: each for name, each in saved.arrays.items() if name != RELATIONS}
+        self.saved = replace(saved, arrays=arrays)
         if self.rows is None or self.rows.ndim != 2:
             raise GraphError(f"{path}: of a network for classes; one that predicts links would be right")
 

@@ -70,7 +70,8 @@ class Targets:
         self.wanted = {split: self._of_rows(nodes, classes) for split, (nodes, classes) in sets.items()}
         self.counts = {split: int((classes >= 0).sum()) for split, (_, classes) in sets.items()}
         learned = self.wanted["train"] >= 0
-        weight = np.where(learned, np.float32(1) / np.float32(self.counts["train"]), 0).astype(np.float32)
+        weight = np.where(learned, np.float32(1) / np.float32(max(self.counts["train"], 1)), 0)
+        weight = weight.astype(np.float32)
         self.labels, self.weight = group.device.put(self.wanted["train"]), group.device.put(weight)
 
     def _of_rows(self, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:

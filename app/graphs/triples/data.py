@@ -57,6 +57,7 @@ class Triples:
 class NodeLabels:
     """Classes of some nodes: some to train with, others to look on, the rest for the test.
 
+    classes   how many; 0: no node has one, all are asked of trained weights, which know how many there are
     train_idx, test_idx, val_idx   [k] int32 nodes
     train_label, test_label, val_label   [k] int32 in 0 .. classes-1; of the test -1, too: the class is asked
     class_names                    [classes], or empty
@@ -84,8 +85,16 @@ class NodeLabels:
         }  # fmt: skip
 
 
-def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
-    """Triples and, where the file has them, labels. Raises GraphError."""
+def asked_of(nodes: np.ndarray) -> NodeLabels:
+    """Labels of which none is known: the classes of these nodes are asked."""
+    nodes = nodes.astype(np.int32)
+    return NodeLabels(0, NO_NODES, NO_NODES, nodes, np.full(len(nodes), -1, dtype=np.int32))
+
+
+def read_triples_npz(
+    path: str, limits: Limits = DEFAULT_LIMITS, learns: bool = True
+) -> tuple[Triples, NodeLabels | None]:
+    """Triples and, where the file has them, labels; learns: some are to train with. Raises GraphError."""
     file = Npz(Source(path, limits))
     nodes, relations = _count(file, "num_nodes"), _count(file, "num_relations")
     parts = {TRAIN: _rows(file, "triples", nodes, relations)}
@@ -102,7 +111,7 @@ def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triple
         graph_name(path), nodes, relations, *columns, names["relation"], names["node"],
         sets if len(parts) > 1 else NO_SETS,
     )  # fmt: skip
-    return triples, _read_labels(file, nodes)
+    return triples, _read_labels(file, nodes, learns)
 
 
 def _rows(file: Npz, name: str, nodes: int, relations: int) -> np.ndarray:
@@ -142,7 +151,7 @@ def _names(file: Npz, name: str, most: int) -> list[str]:
     return file.whole(column).tolist()
 
 
-def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
+def _read_labels(file: Npz, nodes: int, learns: bool) -> NodeLabels | None:
     if "train_idx" not in file:
         return None
     found = {}
@@ -158,7 +167,7 @@ def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
     arrays = [each.astype(np.int32) for kind in ("train", "test") for each in found[kind]]
     others = [each.astype(np.int32) for each in found.get("val", ())]
     labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes), *others)
-    return check_labels(labels, file.source)
+    return check_labels(labels, file.source, learns)
 
 
 def _integers(file: Npz, name: str, length: int | None) -> np.ndarray:
@@ -169,14 +178,14 @@ def _integers(file: Npz, name: str, length: int | None) -> np.ndarray:
     return file.wide(column, file.whole(column))
 
 
-def check_labels(labels: NodeLabels, source: Source) -> NodeLabels:
-    """The labels, if no node has two and there are some to train with. Raises GraphError."""
+def check_labels(labels: NodeLabels, source: Source, learns: bool = True) -> NodeLabels:
+    """The labels, if no node has two and, for who learns, there are some to train with. Raises GraphError."""
     both = np.concatenate([nodes for nodes, _ in labels.sets().values()])
     nodes, counts = np.unique(both, return_counts=True)
     if (counts > 1).any():
         node = int(nodes[counts > 1][0])
         raise source.error(f"node {node} is labelled twice; one label a node would be right")
-    if not len(labels.train_idx):
+    if learns and not len(labels.train_idx):
         raise source.error("no node to train with; at least one would be right")
     return labels
 
