@@ -14,6 +14,7 @@ from app.graphs.formats.npz import Npz
 from app.graphs.formats.source import Limits, Source, graph_name
 
 DEFAULT_LIMITS = Limits()
+PIECE = 1 << 18  # triples of an array that are read at a time
 MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
 NO_NODES = np.zeros(0, dtype=np.int32)
 TRAIN, VALID, TEST = range(3)  # what a triple is for
@@ -101,9 +102,8 @@ def read_triples_npz(
     for number, key in SET_KEYS.items():
         if key in file:
             parts[number] = _rows(file, key, nodes, relations)
-    rows = np.concatenate(list(parts.values()))
-    columns = [np.ascontiguousarray(rows[:, at], dtype=np.int32) for at in range(3)]
-    sets = np.concatenate([np.full(len(part), number, dtype=np.uint8) for number, part in parts.items()])
+    columns = np.concatenate(list(parts.values()), axis=1) if len(parts) > 1 else parts[TRAIN]
+    sets = np.repeat(np.array(list(parts), dtype=np.uint8), [part.shape[1] for part in parts.values()])
     names = {
         key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))
     }
@@ -115,16 +115,27 @@ def read_triples_npz(
 
 
 def _rows(file: Npz, name: str, nodes: int, relations: int) -> np.ndarray:
-    """[m, 3] int64, an array of triples."""
+    """[3, m] int32, subjects, relations and objects of an array of triples, read in pieces."""
     column = file.integers(name, (None, 3))
     if column.fortran:
         raise file.error("is stored column-major; row-major would be right", name)
     if column.shape[0] > MOST:
         raise file.error(f"holds {column.shape[0]} triples; at most {MOST} would be right", name)
-    rows = file.wide(column, file.whole(column)).reshape(-1, 3)
-    for at, most in ((0, nodes), (1, relations), (2, nodes)):
-        _check_numbers(file, name, rows[:, at], most)
-    return rows
+    found, lo = np.empty((3, column.shape[0]), dtype=np.int32), 0
+    for part in file.parts(column, 3 * PIECE):
+        rows = file.wide(column, part).reshape(-1, 3)
+        hi = lo + len(rows)
+        for at, most in enumerate((nodes, relations, nodes)):
+            _check_numbers(file, name, rows[:, at], most)
+            found[at, lo:hi] = rows[:, at]
+        lo = hi
+    return found
+
+
+def stated_triples(path: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """How many triples an .npz has to learn from, by its header; 0 where it has none. Raises GraphError."""
+    file = Npz(Source(path, limits))
+    return file.integers("triples", (None, 3)).shape[0] if "triples" in file else 0
 
 
 def _count(file: Npz, name: str) -> int:
