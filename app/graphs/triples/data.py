@@ -167,8 +167,8 @@ def _read_labels(file: Npz, nodes: int, learns: bool) -> NodeLabels | None:
         return None
     found = {}
     for kind in ("train", "test", "val") if "val_idx" in file else ("train", "test"):
-        index = _integers(file, f"{kind}_idx", None)
-        found[kind] = [index, _integers(file, f"{kind}_label", len(index))]
+        index = file.list_of(f"{kind}_idx")
+        found[kind] = [index, file.list_of(f"{kind}_label", len(index))]
         _check_numbers(file, f"{kind}_idx", found[kind][0], nodes)
     classes = 1 + max(int(label.max(initial=0)) for _, label in found.values())
     if "num_classes" in file:
@@ -179,14 +179,6 @@ def _read_labels(file: Npz, nodes: int, learns: bool) -> NodeLabels | None:
     others = [each.astype(np.int32) for each in found.get("val", ())]
     labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes), *others)
     return check_labels(labels, file.source, learns)
-
-
-def _integers(file: Npz, name: str, length: int | None) -> np.ndarray:
-    """[length] int64; an array of nothing may be of any kind, as np.array([]) is."""
-    if length in (0, None) and name in file and file.columns[name].shape == (0,):
-        return np.zeros(0, dtype=np.int64)
-    column = file.integers(name, (length,))
-    return file.wide(column, file.whole(column))
 
 
 def check_labels(labels: NodeLabels, source: Source, learns: bool = True) -> NodeLabels:
