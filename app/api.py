@@ -304,9 +304,9 @@ def classify(
                edges count ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows, as a table of pandas is by its index; None: one for every node of its own
-    labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
-               of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or [n, C] to be
-               predicted, NaN for none
+    labels     [n] classes, -1 or None for none; [n, C] of 0 and 1; or names, None or NaN for none; also a
+               mapping of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or
+               [n, C] to be predicted, NaN for none
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2

@@ -1083,3 +1083,23 @@ def test_weights_of_an_earlier_call_are_applied_and_trained_further(goal, shared
             classify(graph, X, **options)
     with pytest.raises(GraphError, match="weights: for nodes with 4 features; these have 3"):
         classify(graph, X[:, :3], weights=told)
+
+
+def test_nodes_without_a_label_and_entries_given_twice():
+    """None among numbers of classes, NaN among names as in a column of pandas; sums as of SciPy."""
+    graph, settings = [(0, 1), (1, 2), (2, 3)], {"gnn.epochs": 2, "seed": 1}
+
+    def run(labels, X=None):
+        return classify(graph, X, labels, train=[0, 1], settings=settings)
+
+    wanted = run([0, 1, -1, 1]).digest
+    assert run([0, 1, None, 1]).digest == run(np.array([0, 1, None, 1], dtype=object)).digest == wanted
+    names = run(["a", "b", None, "b"])
+    assert run(["a", "b", float("nan"), "b"]).digest == names.digest == wanted
+    assert run(np.array(["a", "b", np.nan, "b"], dtype=object)).digest == wanted
+    with pytest.raises(GraphError, match="found label nan in row 2; a class from 0, or -1 for none"):
+        run([0, 1, np.nan, 1])
+    entries, columns = np.array([1.0, 2, 3, 4, 5]), np.array([1, 1, 0, 2, 0])
+    twice = sp.csr_array((entries, columns, np.array([0, 2, 3, 4, 5])), shape=(4, 3))
+    assert run([0, 1, 1, 1], twice).digest == run([0, 1, 1, 1], sp.csr_array(twice.toarray())).digest
+    assert twice.nnz == 5

@@ -15,6 +15,7 @@ from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
+from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
@@ -344,8 +345,10 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 
 def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32.
-    Ranks: all call."""
-    own = classifier.predict_own()[: classifier.block.n_real]
+    Ranks: all call. Raises NumericsError where scores are not finite."""
+    scores = classifier.scores_own()[: classifier.block.n_real]
+    refuse_infinite_rows(context.group, scores)
+    own = classifier.goal.predicted(scores)
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
