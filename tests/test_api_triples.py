@@ -549,3 +549,30 @@ def test_weights_are_given_once(shared_path):
     links = predict_links(rows_of(), settings=LINKS)
     with pytest.raises(GraphError, match="of a network that predicts links; one for classes would be right"):
         classify_relational(rows_of(), weights=links)
+
+
+@pytest.mark.parametrize("bases", [0, 2])
+@pytest.mark.parametrize("inverse", [True, False])
+def test_numbered_relations_are_those_of_the_weights(bases, inverse):
+    """Triples need not have them all; more than were learned are refused."""
+    triples, settings = np.array([[0, 0, 1], [1, 2, 0]]), SMALL | {"rgcn.bases": bases}
+    settings |= {"rgcn.inverse": inverse}
+    told = classify_relational(triples, np.eye(2), [0, 1], train=[0, 1], settings=settings)
+    few = [classify_relational(triples[:1], np.eye(2), weights=told, relations=each) for each in (None, 3)]
+    assert few[0].digest == few[1].digest
+    with pytest.raises(GraphError, match="weights: for 3 relations; these triples have 5"):
+        classify_relational(np.array([[0, 4, 1]]), np.eye(2), weights=told)
+
+
+@pytest.mark.parametrize(
+    "triples, said",
+    [
+        ([("a", None, "b")], "triples: found ('a', None, 'b') in row 0; three names would be right"),
+        ([("a", "r", float("nan"))], "triples: found ('a', 'r', nan) in row 0; three names would be right"),
+        ([(10**9, 0, 1)], "triples: found node 1000000000 among 1 rows; names, as texts, of which"),
+        ([(1, 2 * 10**9, 1)], "triples: found relation 2000000000 among 1 rows; names, as texts, of which"),
+    ],
+)
+def test_triples_with_holes_are_refused(triples, said):
+    with pytest.raises(GraphError, match=re.escape(said)):
+        classify_relational(triples, None, {1: 0}, train=[1], settings=SMALL)

@@ -50,6 +50,8 @@ class SavedRgcn:
             number = {name: i for i, name in enumerate(self.relation_names)}
             new = np.array([number.get(name, -1) for name in triples.relation_names], dtype=np.int32)
             triples, unknown = _renumbered(path, triples, new, self.relation_names)
+        elif self.features and not self.case.min_edges:
+            triples = self._numbered(path, triples)
         if not labels.classes:
             labels = replace(labels, classes=self.classes, class_names=self.class_names)
         elif labels.class_names:
@@ -68,6 +70,14 @@ class SavedRgcn:
                 labels.val_idx, val,
             )  # fmt: skip
         return triples, labels, unknown
+
+    def _numbered(self, path: str, triples: Triples) -> Triples:
+        """Triples of as many relations as it has learned, where they are numbers. Raises GraphError."""
+        name = "first/a" if self.case.bases else "first/W"
+        known = len(self.arrays.get(name, ())) // (2 if self.case.inverse else 1)
+        if triples.relations > known:
+            raise GraphError(f"{path}: for {known} relations; these triples have {triples.relations}")
+        return replace(triples, relations=known)
 
     @property
     def called(self) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.frames import is_frame
+from app.graphs.formats.memory import MANY, SPARSEST
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
 from app.graphs.nodes.data import SPLITS
@@ -101,6 +102,8 @@ def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     for i, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
             raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; {RIGHT}")
+        if any(each is None or (isinstance(each, float) and each != each) for each in row):
+            raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; three names would be right")
     if rows and all(_is_count(each) for row in rows for each in row):
         try:
             return np.array([[int(each) for each in row] for row in rows], dtype=np.int64)
@@ -138,6 +141,10 @@ def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | 
                 number = int(rows[i, columns][wrong[i]][0])
                 raise GraphError(f"{given}: found {what} {number} in row {i}; 0..{most - 1} would be right")
         largest = max(int(rows[:, columns].max()) for rows in parts.values())
+        rows_in_all = sum(map(len, parts.values()))
+        if stated is None and largest >= MANY + SPARSEST * rows_in_all:
+            right = f"names, as texts, of which those that occur count, or {name}=, would be right"
+            raise GraphError(f"triples: found {what} {largest} among {rows_in_all} rows; {right}")
         counts.append(largest + 1 if stated is None else int(stated))
     return Triples(NAME, *counts, *_columns(np.concatenate(list(parts.values()))))
 
