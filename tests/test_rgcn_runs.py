@@ -272,6 +272,16 @@ def test_keys_that_do_not_count_together_are_refused(tmp_path, keys, said):
     assert code == 2 and said in printed, printed
 
 
+@pytest.mark.parametrize("key", ["graph.features", "rgcn.train_labels", "rgcn.test_labels"])
+def test_links_are_predicted_without_features_and_labels(tmp_path, key):
+    """They would have been read by nobody."""
+    (tmp_path / "t.tsv").write_text("a\tr\tb\nb\tr\ta\n")
+    given = f"{key}={tmp_path / 't.tsv'}"
+    keys = ['graph.generator=""', f"graph.path={tmp_path / 't.tsv'}", "rgcn.goal=links", given]
+    code, printed = lockstep(tmp_path / "out", *keys)
+    assert code == 2 and f'{key}: is read with rgcn.goal = "classes"; leave it out' in printed, printed
+
+
 def test_the_number_of_nodes_may_be_drawn(tmp_path):
     code, printed = lockstep(tmp_path / "out", *SMALL, "graph.nodes=[500, 700]")
     assert code == 0, printed
