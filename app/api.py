@@ -10,18 +10,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_given import (
-    check_given,
-    digest_of_names,
-    digests_of_table,
-    refuse_data_keys,
-)
+from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
 from app.api_loop import GraphAgent
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
+from app.gnn.saved import SavedModel
 from app.gnn.training import ended_early
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData
@@ -302,29 +298,35 @@ def classify(
     train: Any = None,
     val: Any = None,
     test: Any = None,
+    weights: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
 ) -> Classification:
-    """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
+    """Train a graph network on the nodes of a graph, full batch; or apply trained weights.
 
     graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
                nodes are in ascending order; graph.neighbours of the settings says whether the directions of
                edges count ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows, as a table of pandas is by its index; None: one for every node of its own
-    labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
-               of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or [n, C] to be
-               predicted, NaN for none
+    labels     [n] classes, -1 or None for none; [n, C] of 0 and 1; or names, None or NaN for none; also a
+               mapping of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or
+               [n, C] to be predicted, NaN for none
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
+    weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
+               trained further
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
-    context = context_of_settings(merged({"run.task": "classify"}, settings), comm, verbose)
+    begun = Begun(weights, "gnn", settings)
+    chosen = merged({"run.task": "classify"}, settings, begun.keys())
+    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
-    if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
+    told = setting(settings, "graph", "neighbours") is not None
+    if hasattr(graph, "is_directed") and graph.is_directed() and not told:
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
     loaded, names = loaded_graph(context, graph)
@@ -332,7 +334,7 @@ def classify(
     data = _node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
-    done = classify_nodes(context, loaded, data)
+    done = classify_nodes(context, loaded, data, model)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=3)
     predicted = _predicted(context, loaded, done)
@@ -406,12 +408,6 @@ def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
     if not named(loaded.graph.ids):
         return None
     return sorted(plain_ids(ids_everywhere(context.group, loaded.graph, loaded.rows)))
-
-
-def _names_neighbours(settings: dict[str, Any]) -> bool:
-    """Whether a caller says which neighbours of a node count."""
-    table = settings.get("graph", {})
-    return "graph.neighbours" in settings or (isinstance(table, dict) and "neighbours" in table)
 
 
 def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:

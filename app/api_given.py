@@ -1,20 +1,28 @@
 """What a caller of the Python interface hands in: the same on all ranks, and named once."""
 
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import structs
 
 from app.case.config import Case
 from app.comm.group import Group
-from app.comm.guard import digest
+from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
+from app.gnn.rgcn.saved import SavedRgcn
+from app.gnn.saved import SavedModel
 from app.graphs.nodes.data import NodeTable
 from app.graphs.stream import EdgeStream
+from app.tasks.context import Context
+from app.text import show
 
+Model = TypeVar("Model", SavedModel, SavedRgcn)
 PLAIN = (str, bytes, Number, type(None))
 ORDERED = ("nodes", "edges", "triples", "relations")  # may come of sets
 HINT = "a set of texts has another order in each process, sorted() of it the same"
@@ -43,6 +51,66 @@ def check_given(group: Group, parts: Mapping[str, str]) -> None:
                 name = (first or other).split("\t")[0]
                 said = f"{name}: rank {rank} was given other ones than rank 0; the same on all would be right"
                 raise GraphError(said + (f" ({HINT})" if name in ORDERED else ""))
+
+
+def setting(settings: Any, table: str, key: str) -> Any:
+    """What settings from Python say of a key, as {"table.key": ...} or {"table": {"key": ...}}; else None."""
+    if not isinstance(settings, Mapping):
+        return None
+    within = settings.get(table)
+    found = within.get(key) if isinstance(within, Mapping) else None
+    return settings.get(f"{table}.{key}", found)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Trained weights that a call is given: applied, or trained further where its settings name epochs.
+
+    weights    None, the path of a weights.npz, or what an earlier call returned
+    table      "gnn" or "rgcn", which they are of     settings   of the call
+    """
+
+    weights: Any
+    table: str
+    settings: Any
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether they are in no file."""
+        return not (self.weights is None or isinstance(self.weights, str | os.PathLike))
+
+    @property
+    def applied(self) -> bool:
+        """Whether they are not trained further."""
+        return self.weights is not None and not setting(self.settings, self.table, "epochs")
+
+    def keys(self) -> dict[str, Any]:
+        """Settings to be laid over those of the call."""
+        if self.in_memory:  # no case has these: `put` enters them
+            return {f"{self.table}.epochs": 1} if self.applied else {}
+        path = {} if self.weights is None else {f"{self.table}.weights": os.fspath(self.weights)}
+        return path | ({f"{self.table}.epochs": 0} if self.applied else {})
+
+    def put(self, context: Context, kind: type[Model]) -> tuple[Context, Model | None]:
+        """The context of the call with weights in memory, and their model; None: there are none.
+
+        Ranks   all call
+        """
+        model = getattr(self.weights, "model", None)
+        with raise_together(context.group, "reading the weights"):
+            if self.in_memory and not isinstance(model, kind):
+                right = "the path of a weights.npz or what an earlier call returned would be right"
+                raise CaseError(f"weights: found {show(self.weights)}; {right}")
+            if self.weights is not None and setting(self.settings, self.table, "weights") is not None:
+                raise CaseError("weights: given here and in the settings; one of them would be right")
+        content = digest(model.arrays) if self.in_memory else "none, or a file"
+        check_given(context.group, {"weights": content})
+        if not self.in_memory:
+            return context, None
+        given = getattr(context.case, self.table)
+        epochs = 0 if self.applied else given.epochs
+        given = structs.replace(given, weights="weights", epochs=epochs)  # so messages call them
+        return replace(context, case=structs.replace(context.case, **{self.table: given})), model
 
 
 def digest_of_arrays(*arrays: np.ndarray | None) -> str:

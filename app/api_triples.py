@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_given import check_given, digest_of_arrays, digest_of_names, digests_of_table
+from app.api_given import (
+    Begun,
+    check_given,
+    digest_of_arrays,
+    digest_of_names,
+    digests_of_table,
+)
 from app.case.config import Case
 from app.case.file import merged
 from app.comm.guard import check_same, digest, raise_together
@@ -15,6 +21,7 @@ from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
 from app.gnn.metrics import Scores, scores_among
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.saved import SavedRgcn
 from app.gnn.rgcn.training import RelationalFit
 from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.memory import table_of_arrays
@@ -39,6 +46,7 @@ def classify_relational(
     train: Any = None,
     val: Any = None,
     test: Any = None,
+    weights: Any = None,
     nodes: int | None = None,
     relations: int | None = None,
     relation: str = "relation",
@@ -46,7 +54,7 @@ def classify_relational(
     comm: MPI.Comm | None = None,
     verbose: bool = False,
 ) -> RelationalClassification:
-    """Train a relational network (R-GCN) on nodes of a knowledge graph, full batch; or apply rgcn.weights.
+    """Train a relational network (R-GCN) on nodes of a knowledge graph, full batch; or apply trained weights.
 
     triples    [m, 3] integers (subject, relation, object), numbered from 0; a list of rows (subject,
                relation, object) of any names, or a DataFrame of three columns; a NetworkX MultiDiGraph; or a
@@ -58,6 +66,10 @@ def classify_relational(
     train, val, test   [n] bool, or nodes by name; node numbers where there are no names, or these are texts.
                A node is in one at most. val plays no part in training; test None: all labelled nodes that are
                in neither of the others. Nodes of the test need no label: their classes are predicted, too
+    weights    a weights.npz, or what an earlier call returned: applied, or with "rgcn.epochs" of the settings
+               trained further. Applied, they need no labels: without any the classes of the nodes of the
+               test are asked, without a test those of all nodes. Weights of a graph without features are of
+               its nodes, and of those whose classes were learned or asked, `nodes` of that call
     nodes, relations   how many there are, of numbers; None: one more than the largest
     relation   the edge attribute of a NetworkX graph that names the relation
     settings   keys of a case, as {"rgcn.hidden": 16, "rgcn.epochs": 50, "seed": 1}
@@ -68,19 +80,22 @@ def classify_relational(
     Source     Schlichtkrull et al. 2018; on ranks as in Kibata et al. 2020
     """
     triples = os.fspath(triples) if isinstance(triples, os.PathLike) else triples
-    context = _context(triples, "classes", settings, comm, verbose)
+    begun = Begun(weights, "rgcn", settings)
+    context = _context(triples, "classes", merged(settings, begun.keys()), comm, verbose)
+    context, model = begun.put(context, SavedRgcn)
     group, case = context.group, context.case
     with raise_together(group, "reading the triples"):
         named, own = _read(context, triples, nodes, relations, relation, labels is None)
-        classes = _classes_of(own, labels, dict(zip(SETS, (train, val, test))), named)
+        sets = dict(zip(SETS, (train, val, test)))
+        classes = _classes_of(own, labels, sets, named, case.rgcn.epochs > 0)
         inputs, table = _inputs_of(features, case, named.triples)
         given = {} if table is None or group.size == 1 else digests_of_table(table)
     check_same(group, _shape_of(inputs), "features", GraphError)
     check_given(group, given)
     named, classes = _shared(context, named, classes)
-    done = classify_relations(context, named.triples, classes.labels, inputs)
+    done = classify_relations(context, named.triples, classes.labels, inputs, model)
     fit, known = done.fit, done.labels
-    chosen, called = known.nodes, classes.called_as(known.class_names)
+    chosen, called = known.nodes, classes.called_as(known.class_names, known.classes)
     likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
     return RelationalClassification(
         called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
@@ -89,11 +104,17 @@ def classify_relational(
     )  # fmt: skip
 
 
-def _classes_of(own: NodeLabels | None, labels: Any, sets: dict[str, Any], named: NamedTriples) -> Classes:
-    """The classes of nodes: those of the file, `own`, or the labels and sets of a caller."""
-    if own is None:
-        return labels_of_arrays(labels, sets, named.nodes, named.triples.nodes)
-    if any(each is not None for each in sets.values()):
+def _classes_of(
+    own: NodeLabels | None, labels: Any, sets: dict[str, Any], named: NamedTriples, learns: bool
+) -> Classes:
+    """The classes of nodes: those of the file, `own`, or the labels and sets of a caller.
+
+    learns   there have to be some to train with
+    """
+    given = any(each is not None for each in sets.values())
+    if own is None or (given and not own.classes):  # of a file that knows no class
+        return labels_of_arrays(labels, sets, named.nodes, named.triples.nodes, learns)
+    if given:
         raise CaseError("train, val, test: with the labels of a file its own sets count; leave them out")
     return Classes(own, np.array(own.class_names or np.arange(own.classes)))
 
@@ -126,6 +147,7 @@ def predict_links(
     *,
     val: Any = None,
     test: Any = None,
+    weights: Any = None,
     nodes: int | None = None,
     relations: int | None = None,
     relation: str = "relation",
@@ -138,6 +160,8 @@ def predict_links(
     triples    to learn from, as for `classify_relational`
     val, test  triples of the same kind to choose the epoch by, and to rank; None: drawn from the others,
                shares rgcn.validation and rgcn.held_out
+    weights    a weights.npz of the same triples, or what an earlier call returned: applied, or with
+               "rgcn.epochs" of the settings trained further
     nodes, relations, relation   as for `classify_relational`
     settings   keys of a case, as {"rgcn.dimension": 128, "rgcn.held_out": 0.1, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -147,11 +171,13 @@ def predict_links(
     """
     triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
-    context = _context(triples, "links", settings, comm, verbose, others)
+    begun = Begun(weights, "rgcn", settings)
+    context = _context(triples, "links", merged(settings, begun.keys()), comm, verbose, others)
+    context, model = begun.put(context, SavedRgcn)
     with raise_together(context.group, "reading the triples"):
         named, _ = _read(context, triples, nodes, relations, relation, False, others)
     named, _ = _shared(context, named, None)
-    found, saved = learn_links(context, named.triples)
+    found, saved = learn_links(context, named.triples, model)
     graph = named.triples
     return LinkPrediction(
         held_out=[

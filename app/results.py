@@ -197,7 +197,7 @@ class Classification:
     embeddings: np.ndarray | None = None
 
     def save(self, path: str) -> None:
-        """Write weights.npz, for `gnn.weights=PATH` of a case."""
+        """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
         save_model(path, self.model, "trained from Python")
 
     def __repr__(self) -> str:
@@ -251,7 +251,7 @@ class RelationalClassification(Classification):
     """
 
     def save(self, path: str) -> None:
-        """Write weights.npz, for `rgcn.weights=PATH` of a case."""
+        """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""
         _save_rgcn(path, self.model)
 
 
@@ -286,7 +286,7 @@ class LinkPrediction:
     model: SavedRgcn
 
     def save(self, path: str) -> None:
-        """Write weights.npz, for `rgcn.weights=PATH` of a case."""
+        """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""
         _save_rgcn(path, self.model)
 
     def objects(self, subject: Any, relation: Any, count: int = 10) -> list[tuple[Any, float]]:

@@ -1053,3 +1053,53 @@ def test_what_directions_and_half_matrices_lose_is_a_warning():
         solve(nx.DiGraph([(1, 0), (2, 0)]), "mds")
     with pytest.warns(UserWarning, match="all distances below the diagonal are 0"):
         assert solve(np.array([[0, 3, 4], [0, 0, 5], [0, 0, 0]]), "tsp").objective == 4
+
+
+@pytest.mark.filterwarnings("ignore:classify")
+@pytest.mark.parametrize("goal", ["classes", "values"])
+def test_weights_of_an_earlier_call_are_applied_and_trained_further(goal, shared_path):
+    """From memory and from a file; on another graph, without labels; unless the settings name epochs."""
+    X, graph = np.random.default_rng(3).normal(size=(34, 4)), nx.karate_club_graph()
+    given = [graph.nodes[v]["club"] for v in graph] if goal == "classes" else X.sum(axis=1)
+    settings = {"gnn.epochs": 5, "gnn.goal": goal, "gnn.feature_rows": "standard", "seed": 1}
+    told = classify(graph, X, given, train=range(20), settings=settings)
+    path = str(shared_path / "w.npz")
+    if MPI.COMM_WORLD.rank == 0:
+        told.save(path)
+    MPI.COMM_WORLD.barrier()
+    for weights in (told, path):
+        again = classify(graph, X, weights=weights)
+        assert np.array_equal(again.predicted, told.predicted) and again.epochs == 0
+    other = classify([(0, 1), (1, 2)], X[:3], weights=told)
+    assert len(other.predicted) == 3 and other.digest == told.digest
+    for few in ({"gnn.epochs": 2}, {"gnn": {"epochs": 2}}):
+        more = classify(graph, X, given, train=range(20), weights=told, settings={**few, "gnn.goal": goal})
+        assert more.epochs == 2 and more.digest != told.digest
+    for options, said in (
+        ({"weights": 5}, "weights: found 5; the path of a weights.npz or what an earlier call returned"),
+        ({"weights": told, "settings": {"gnn.weights": path}}, "weights: given here and in the settings"),
+    ):
+        with pytest.raises(CaseError, match=said):
+            classify(graph, X, **options)
+    with pytest.raises(GraphError, match="weights: for nodes with 4 features; these have 3"):
+        classify(graph, X[:, :3], weights=told)
+
+
+def test_nodes_without_a_label_and_entries_given_twice():
+    """None among numbers of classes, NaN among names as in a column of pandas; sums as of SciPy."""
+    graph, settings = [(0, 1), (1, 2), (2, 3)], {"gnn.epochs": 2, "seed": 1}
+
+    def run(labels, X=None):
+        return classify(graph, X, labels, train=[0, 1], settings=settings)
+
+    wanted = run([0, 1, -1, 1]).digest
+    assert run([0, 1, None, 1]).digest == run(np.array([0, 1, None, 1], dtype=object)).digest == wanted
+    names = run(["a", "b", None, "b"])
+    assert run(["a", "b", float("nan"), "b"]).digest == names.digest == wanted
+    assert run(np.array(["a", "b", np.nan, "b"], dtype=object)).digest == wanted
+    with pytest.raises(GraphError, match="found label nan in row 2; a class from 0, or -1 for none"):
+        run([0, 1, np.nan, 1])
+    entries, columns = np.array([1.0, 2, 3, 4, 5]), np.array([1, 1, 0, 2, 0])
+    twice = sp.csr_array((entries, columns, np.array([0, 2, 3, 4, 5])), shape=(4, 3))
+    assert run([0, 1, 1, 1], twice).digest == run([0, 1, 1, 1], sp.csr_array(twice.toarray())).digest
+    assert twice.nnz == 5

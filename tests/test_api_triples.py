@@ -433,3 +433,146 @@ def test_saved_weights_call_classes_as_the_caller_does(tmp_path):
     same = dict(zip(first.nodes, first.predicted.tolist()))
     assert all(same[v] == c for v, c in zip(later.nodes, later.predicted.tolist()) if v in same)
     assert set(later.predicted.tolist()) <= {0, 1, 2}
+
+
+# ---- trained weights --------------------------------------------------------------------------------------
+
+TOLD = {"a": [1, 0], "b": [0, 1], "c": [1, 1], "d": [0, 0]}
+KINDS = {"a": "x", "b": "y, z", "c": "w"}
+SMALL = {"rgcn.epochs": 20, "rgcn.bases": 2, "seed": 3, "run.device": "cpu"}
+ROWS = [("a", "r", "b"), ("b", "r", "c"), ("c", "s", "a"), ("d", "s", "a"), ("d", "r", "b")]
+OTHERS = [("p", "r", "q"), ("q", "s", "p"), ("q", "new", "q")]
+
+
+def save_once(told, path):
+    """Rank 0 writes the file that all read."""
+    if MPI.COMM_WORLD.rank == 0:
+        told.save(path)
+    MPI.COMM_WORLD.barrier()
+
+
+def learned(features=True):
+    X = np.array([*TOLD.values()], dtype=float) if features else None
+    return classify_relational(ROWS, X, KINDS, train=[*KINDS], settings=SMALL)
+
+
+@pytest.mark.filterwarnings("ignore:1 triples are left out")
+def test_weights_are_applied_where_no_class_is_known(shared_path):
+    """To all nodes, or those of the test; from memory and from a file; the same on any number of ranks."""
+    told, path = learned(), str(shared_path / "w.npz")
+    save_once(told, path)
+    more = {"settings": {"output.probabilities": True, "run.device": "cpu"}}
+    found = [classify_relational(OTHERS, np.eye(2), weights=each, **more) for each in (told, path)]
+    assert [each.nodes for each in found] == [["p", "q"]] * 2 and found[0].digest == found[1].digest
+    assert found[0].classes.tolist() == ["w", "x", "y, z"] and found[0].epochs == 0
+    W = {name: array.astype(float) for name, array in told.model.arrays.items()}
+    Z = forward(W, [(0, 0, 1), (1, 1, 0)], np.eye(2), 2)
+    likely = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    assert np.allclose(found[0].probabilities, likely, atol=1e-6)
+    assert found[0].predicted.tolist() == [found[0].classes[c] for c in Z.argmax(axis=1)]
+    one = classify_relational(OTHERS, np.eye(2), test=["q"], weights=told)
+    assert one.nodes == ["q"] and one.predicted[0] == found[0].predicted[1] and one.scores["test"].nodes == 0
+    known = classify_relational(OTHERS, np.eye(2), {"p": "x"}, weights=told)
+    assert known.nodes == ["p"] and known.scores["test"].nodes == 1
+    assert MPI.COMM_WORLD.allgather(found[0].digest) == [found[0].digest] * MPI.COMM_WORLD.size
+
+
+def forward(W, edges, X, n):
+    """Scores [n, classes] by the formula of the paper, in 64 bits; edges (subject, relation, object)."""
+    relations = len(W["first/a"]) // 2
+    both = [(o, r, s) for s, r, o in edges] + [(s, relations + r, o) for s, r, o in edges]
+    for layer in ("first", "layer1"):
+        f = X.shape[1]
+        Z = X @ W[f"{layer}/self"]
+        for i in range(n):
+            for r in range(2 * relations):
+                near = [s for t, rel, s in both if (t, rel) == (i, r)]
+                if near:
+                    V = (W[f"{layer}/a"][r] @ W[f"{layer}/V"]).reshape(f, -1)
+                    Z[i] += X[near].mean(axis=0) @ V
+        X = np.maximum(Z, 0)
+    return Z
+
+
+def test_weights_of_numbered_classes_are_applied():
+    triples, y = np.array([[0, 0, 1], [1, 0, 2]]), np.array([0, 7, -1])
+    told = classify_relational(triples, np.eye(3), y, train=[0, 1], settings=SMALL)
+    found = classify_relational(triples, np.eye(3), weights=told)
+    assert found.predicted[:2].tolist() == told.predicted.tolist() and found.nodes == [0, 1, 2]
+    assert found.predicted.dtype.kind == "i"
+
+
+def test_weights_without_features_are_applied_to_their_nodes():
+    """Named by the test; without it the choice of nodes is another one, which is said."""
+    told = learned(features=False)
+    found = classify_relational(ROWS, test=told.nodes, weights=told)
+    assert found.predicted.tolist() == told.predicted.tolist()
+    with pytest.raises(GraphError, match="weights: has rows for the nodes of another graph, or of another"):
+        classify_relational(ROWS, weights=told)
+
+
+def test_weights_are_trained_further_where_epochs_are_named():
+    told = learned()
+    for settings in ({"rgcn.epochs": 2}, {"rgcn": {"epochs": 2}}):
+        X = np.array([*TOLD.values()], dtype=float)
+        found = classify_relational(ROWS, X, KINDS, train=[*KINDS], weights=told, settings=settings)
+        assert found.epochs == 2 and found.records[0]["loss"] < learned().records[0]["loss"]
+    links = predict_links(rows_of(), settings=LINKS)
+    again = predict_links(rows_of(), weights=links, settings={**LINKS, "rgcn.epochs": 0})
+    assert again.digest == links.digest and np.array_equal(again.ranks, links.ranks)
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        ({"weights": 3}, "weights: found 3; the path of a weights.npz or what an earlier call returned"),
+        ({"weights": "nowhere"}, 'rgcn.weights: no such file: "nowhere"'),
+        ({"features": np.eye(2, 3)}, "weights: for nodes with 2 features; these have 3"),
+        ({"labels": {"p": "v"}}, "weights: for classes 'w', 'x', 'y, z'; these have 'v' besides"),
+        ({"settings": {"rgcn.epochs": 2}}, "labels: found none; classes of some nodes"),
+        ({"test": []}, "test: no node whose class is asked; at least one"),
+        ({"train": ["p"]}, "train: node 'p' has no label"),
+    ],
+)
+def test_what_cannot_be_applied(more, said):
+    given = {"features": np.eye(2), "weights": learned()} | more
+    with pytest.raises((CaseError, GraphError), match=re.escape(said)):
+        classify_relational(OTHERS, **given)
+
+
+@pytest.mark.filterwarnings("ignore:1 triples are left out")
+def test_weights_are_given_once(shared_path):
+    told, path = learned(), str(shared_path / "w.npz")
+    save_once(told, path)
+    with pytest.raises(CaseError, match="weights: given here and in the settings; one of them"):
+        classify_relational(OTHERS, np.eye(2), weights=told, settings={"rgcn.weights": path})
+    links = predict_links(rows_of(), settings=LINKS)
+    with pytest.raises(GraphError, match="of a network that predicts links; one for classes would be right"):
+        classify_relational(rows_of(), weights=links)
+
+
+@pytest.mark.parametrize("bases", [0, 2])
+@pytest.mark.parametrize("inverse", [True, False])
+def test_numbered_relations_are_those_of_the_weights(bases, inverse):
+    """Triples need not have them all; more than were learned are refused."""
+    triples, settings = np.array([[0, 0, 1], [1, 2, 0]]), SMALL | {"rgcn.bases": bases}
+    settings |= {"rgcn.inverse": inverse}
+    told = classify_relational(triples, np.eye(2), [0, 1], train=[0, 1], settings=settings)
+    few = [classify_relational(triples[:1], np.eye(2), weights=told, relations=each) for each in (None, 3)]
+    assert few[0].digest == few[1].digest
+    with pytest.raises(GraphError, match="weights: for 3 relations; these triples have 5"):
+        classify_relational(np.array([[0, 4, 1]]), np.eye(2), weights=told)
+
+
+@pytest.mark.parametrize(
+    "triples, said",
+    [
+        ([("a", None, "b")], "triples: found ('a', None, 'b') in row 0; three names would be right"),
+        ([("a", "r", float("nan"))], "triples: found ('a', 'r', nan) in row 0; three names would be right"),
+        ([(10**9, 0, 1)], "triples: found node 1000000000 among 1 rows; names, as texts, of which"),
+        ([(1, 2 * 10**9, 1)], "triples: found relation 2000000000 among 1 rows; names, as texts, of which"),
+    ],
+)
+def test_triples_with_holes_are_refused(triples, said):
+    with pytest.raises(GraphError, match=re.escape(said)):
+        classify_relational(triples, None, {1: 0}, train=[1], settings=SMALL)

@@ -25,8 +25,18 @@ from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Source
 from app.graphs.formats.writers import write_graph
 from app.graphs.graph import Graph
-from app.graphs.ids import LONGEST, ids_of_names, name_array, plain_ids
+from app.graphs.ids import (
+    LONGEST,
+    between_names,
+    blank_between,
+    escaped,
+    ids_of_names,
+    name_array,
+    plain_ids,
+    quoted,
+)
 from app.graphs.nodes import keyed as keyed_text
+from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.keyed import Nodes, keyed
 from app.graphs.nodes.text import has_number, is_label, is_split, text_features, text_labels, text_splits
 from app.graphs.whole import whole_graph
@@ -34,6 +44,7 @@ from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs, with_shared_blocks
 from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
+from app.tasks.classify import _predictions_text
 
 ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
 FILES = {
@@ -749,3 +760,31 @@ def test_classify_of_names_from_python(group, shared_path):
             settings={"graph.ids": "names", "graph.order": order, "gnn.epochs": 2},
         )
         assert found.nodes == ["a", "b,c", "d", "é 1"] and len(found.predicted) == 4
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("nodes", [["a", "b", "cd"], ["a,1", "b", 'q"'], ["c d", "a", '"q"']])
+@pytest.mark.parametrize("classes", [["blue", "red, dark"], ["a,b", "c"], ["New York", '"x"'], ["a", "b"]])
+def test_predictions_are_labels_by_id(tmp_path, nodes, classes):
+    """Whatever commas, blanks and quotes are in the names of nodes and of classes."""
+    ids = np.sort(name_array([name.encode() for name in nodes]))
+    data = NodeData(
+        None, None, *[np.zeros(0, bool)] * 4, 2, False, np.arange(2), 0, False, {}, class_names=tuple(classes)
+    )  # fmt: skip
+    (tmp_path / "p.txt").write_text(_predictions_text(ids, np.array([0, 1, 1]), data))
+    found = keyed(text_labels, is_label, Source(str(tmp_path / "p.txt")), Nodes(ids))
+    order = np.argsort(np.array(classes))
+    numbers = np.empty(3, dtype=int)
+    numbers[found.order] = np.concatenate(list(found.parts()))
+    assert sorted(classes) == list(found.names) and [classes[order[i]] for i in numbers] == [
+        classes[0], classes[1], classes[1],
+    ]  # fmt: skip
+
+
+def test_how_names_stand_in_lines():
+    assert blank_between(name_array([b"a", b"b"])) == " " == blank_between(np.arange(3))
+    assert blank_between(name_array([b"a", b"b,c"])) == "\t" == between_names(["a", "b c"])
+    assert [quoted(name) for name in ("a", "a,b", '"a"', '"', 'say "a"')] == [
+        "a", '"a,b"', '"""a"""', '"', 'say "a"',
+    ]  # fmt: skip
+    assert escaped("a\nb\tc\x85\u2028é") == "a\\nb\\tc\\x85\\u2028é"

@@ -178,6 +178,22 @@ def test_files_beside_a_graph(group, folder):
     assert data.counts["train"] > data.counts["test"] > 0 and not data.warnings
 
 
+def test_a_list_of_no_nodes_may_be_of_any_kind(group, folder):
+    """np.array([]) holds floats; one that holds some is refused."""
+
+    def write():
+        np.savetxt(folder / "g.txt", EDGES, "%d")
+        for name, val in (("none", []), ("some", [3.0])):
+            lists = {"train_idx": np.arange(2), "val_idx": np.array(val), "test_idx": np.arange(2, 3)}
+            np.savez(folder / f"{name}.npz", **lists)
+
+    on_first(group, write)
+    _, data = loaded_data(group, path=[str(folder / "g.txt")], splits=str(folder / "none.npz"))
+    assert data.counts == {"train": 2, "val": 0, "test": 1}
+    with pytest.raises(GraphError, match="array 'val_idx': found float64 of shape"):
+        loaded_data(group, path=[str(folder / "g.txt")], splits=str(folder / "some.npz"))
+
+
 def test_random_splits_that_are_empty_are_warned_of(group, folder):
     """Each node is drawn by itself: a set of a small graph may have none."""
     empty = set()

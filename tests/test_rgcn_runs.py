@@ -3,10 +3,15 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
+
+from app.graphs.triples.data import NodeLabels, Triples
+from app.tasks.links import ranks_text
+from app.tasks.rgcn import _predictions_text
 
 pytestmark = pytest.mark.mpi_skip
 SMALL = ["graph.nodes=600", "rgcn.labelled=300", "rgcn.bases=6", "rgcn.epochs=4"]
@@ -109,6 +114,20 @@ def test_names_with_blanks_stand_apart_from_their_classes(tmp_path):
     assert {line.split("\t")[1] for line in lines} <= {"big town", "small"}
 
 
+def test_names_keep_to_their_line():
+    """A literal may have a line feed or a tab inside, and a name of a class a comma."""
+    triples = Triples(
+        "g", 2, 1, *np.zeros((3, 1), dtype=np.int32), ["r"], ['"two\nlines"', "b"]
+    )  # fmt: skip
+    two = np.array([0, 1], dtype=np.int32)
+    labels = NodeLabels(2, two[:1], two[:1], two[1:], two[1:], ["a,b", "c\td"])
+    text = _predictions_text(triples, labels, SimpleNamespace(predictions=two))
+    assert text == '"two\\nlines"\ta,b\nb\tc\\td\n'
+    links = SimpleNamespace(test=np.array([[0, 0, 1]]), ranks=np.array([[1.0, 2.5]]))
+    assert ranks_text(triples, links) == '"two\\nlines" r b 1 2.5\n'
+    assert ranks_text(Triples("g", 2, 1, *two[None, :1].repeat(3, 0)), links) == "0 0 1 1 2.5\n"
+
+
 def tell_apart(folder, relations, classes, first=0, extra=""):
     """20 nodes of two classes; one relation joins those of one class, one others. `first` begins the file."""
     rows = [(i, r, (i + 2 * k + r) % 20) for i in range(20) for k in range(3) for r in (0, 1)]
@@ -157,6 +176,39 @@ def test_saved_weights_know_relations_and_classes_by_name(tmp_path):
     other = tell_apart(tmp_path / "other", names[0], ("red", "zinc"))
     code, printed = lockstep(tmp_path / "refused", *other, *apply)
     assert code == 2 and "for classes 'green', 'red'; these have 'zinc' besides" in printed
+
+
+def test_weights_are_applied_where_there_are_no_tables(tmp_path):
+    """To all nodes; where only the nodes of the test are named, to these; from an .npz, too."""
+    keys = tell_apart(tmp_path / "a", ("likes", "hates"), ("red, dark", "green"))
+    code, printed = lockstep(tmp_path / "learned", *keys, "rgcn.epochs=30")
+    assert code == 0, printed
+
+    def predicted(name, *more, ranks=1):
+        code, printed = lockstep(tmp_path / name, *keys, *more, "rgcn.epochs=0", weights, ranks=ranks)
+        assert code == 0, printed
+        assert ("no labelled nodes to tell the accuracy by" in printed) == (name != "known")
+        (path,) = (tmp_path / name / "predictions").iterdir()
+        return dict(line.split("\t") for line in path.read_text().splitlines())
+
+    weights = f"rgcn.weights={tmp_path / 'learned' / 'weights.npz'}"
+    known = predicted("known")
+    for table in ("trainingSet.tsv", "testSet.tsv"):
+        (tmp_path / "a" / table).unlink()
+    assert predicted("one") == known == predicted("two", ranks=2)
+    assert result_of(tmp_path / "one")["digest"] == result_of(tmp_path / "two")["digest"]
+    (tmp_path / "asked.tsv").write_text("node\tlabel\nn3\t\nn5\t\n")
+    some = predicted("some", f"rgcn.test_labels={tmp_path / 'asked.tsv'}")
+    assert some == {node: known[node] for node in ("n3", "n5")}
+    code, printed = lockstep(tmp_path / "dry", *keys, "rgcn.epochs=0", weights, "--dry-run")
+    assert code == 0, printed
+    code, printed = lockstep(tmp_path / "more", *keys, weights)
+    assert code == 2 and "trainingSet.tsv: no such file" in printed
+    arrays = {"triples": np.array([[0, 0, 1], [1, 1, 0]]), "num_nodes": 20, "num_relations": 2}
+    np.savez(tmp_path / "g.npz", **arrays)
+    keys[0] = f"graph.path={tmp_path / 'g.npz'}"
+    code, printed = lockstep(tmp_path / "npz", *keys, "rgcn.epochs=0", weights)
+    assert code == 0 and len((tmp_path / "npz" / "predictions" / "g.txt").read_text().splitlines()) == 20
 
 
 def test_nothing_learned_and_nothing_to_test(tmp_path):
@@ -218,6 +270,16 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
 def test_keys_that_do_not_count_together_are_refused(tmp_path, keys, said):
     code, printed = lockstep(tmp_path / "out", *SMALL, *keys)
     assert code == 2 and said in printed, printed
+
+
+@pytest.mark.parametrize("key", ["graph.features", "rgcn.train_labels", "rgcn.test_labels"])
+def test_links_are_predicted_without_features_and_labels(tmp_path, key):
+    """They would have been read by nobody."""
+    (tmp_path / "t.tsv").write_text("a\tr\tb\nb\tr\ta\n")
+    given = f"{key}={tmp_path / 't.tsv'}"
+    keys = ['graph.generator=""', f"graph.path={tmp_path / 't.tsv'}", "rgcn.goal=links", given]
+    code, printed = lockstep(tmp_path / "out", *keys)
+    assert code == 2 and f'{key}: is read with rgcn.goal = "classes"; leave it out' in printed, printed
 
 
 def test_the_number_of_nodes_may_be_drawn(tmp_path):

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from data import data_dir, needs_data
 
+from app.case.file import build
 from app.errors import GraphError
 from app.graphs.formats.source import Source
+from app.graphs.triples import data
 from app.graphs.triples.data import TEST, TRAIN, VALID, NodeLabels, Triples, check_labels, read_triples_npz
 from app.graphs.triples.label_tables import read_label_tables
 from app.graphs.triples.relational import nodes_by_layer, relational_graph
 from app.graphs.triples.text import read_triple_text
+from app.model.defaults import DEFAULTS
+from app.model.fits import needs_of
+from app.tasks import relational_plan
 
 pytestmark = pytest.mark.mpi_skip
 GOOD = b"<a> <p> <b> .\n"
@@ -250,6 +255,49 @@ def test_npz_round_trip(tmp_path):
 def test_wrong_arrays_are_named(tmp_path, changes, message):
     with pytest.raises(GraphError, match=message):
         read_triples_npz(save(tmp_path, **changes))
+
+
+def test_an_archive_is_read_in_pieces(tmp_path, monkeypatch):
+    rows = np.random.default_rng(1).integers(0, 5, (23, 3))
+    labels = dict.fromkeys(("train_idx", "train_label"), np.array([0]))
+    none = dict.fromkeys(("test_idx", "test_label"), np.array([]))
+    for name, kind in (("a", np.int64), ("b", np.uint8)):
+        counts = {"num_nodes": 5, "num_relations": 5}
+        np.savez(tmp_path / name, triples=rows.astype(kind), val_triples=rows[:3], **counts, **labels, **none)
+        for piece in (1, 4, 1000):
+            monkeypatch.setattr(data, "PIECE", piece)
+            found, _ = read_triples_npz(str(tmp_path / f"{name}.npz"))
+            assert np.array_equal(found.rows(TRAIN), rows) and np.array_equal(found.rows(VALID), rows[:3])
+            assert found.subject.dtype == np.int32
+    assert data.stated_triples(str(tmp_path / "a.npz")) == 23
+    bad = rows.copy()
+    bad[21, 1] = 7
+    np.savez(tmp_path / "c", triples=bad, num_nodes=5, num_relations=5)
+    monkeypatch.setattr(data, "PIECE", 4)
+    with pytest.raises(GraphError, match=r"array 'triples': found number 7; 0\.\.4 would be right"):
+        read_triples_npz(str(tmp_path / "c.npz"))
+
+
+def test_too_many_triples_are_refused_unread(tmp_path, monkeypatch):
+    """By the header of an archive or the counts of a generator, in a dry run, too."""
+    np.savez(tmp_path / "g", triples=np.zeros((1000, 3), np.uint8), num_nodes=1, num_relations=1)
+    keys = {"run.task": "classify", "gnn.model": "rgcn"}
+    path = {"graph.path": str(tmp_path / "g.npz")}
+    drawn = {"graph.generator": "ba", "graph.nodes": 100, "graph.d": 10}
+
+    def refused(case):
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(relational_plan, "read_case_triples", refused)
+    monkeypatch.setattr(relational_plan, "memory_room", lambda: (1 << 20, "the machine"))
+    for settings in (path, drawn):
+        case = build(keys | settings)
+        (need,) = needs_of(case, 1, None)
+        assert need.certain == DEFAULTS.base_bytes + 36 * 1000 < need.most
+        lines, words, needed = relational_plan.relational_plan(case, 1)
+        assert words == lines[-1] and needed == need.certain and "a rank at least: base" in words
+    (tmp_path / "g.txt").write_text("a\tb\tc\n")
+    assert not list(needs_of(build(keys | {"graph.path": str(tmp_path / "g.txt")}), 1, None))
 
 
 def test_there_must_be_something_to_train_with():

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from app.comm.group import Group
 from app.errors import NumericsError
 
 Array = Any
@@ -27,11 +28,27 @@ def td_loss(q: np.ndarray, target: np.ndarray, kind: str, whole: int) -> tuple[n
     return losses, np.clip(error, -1, 1) / count
 
 
-def refuse_infinite(value: float, epoch: int, rate: float, what: str = "the loss") -> None:
+SMALLER = "features and edge weights of smaller magnitude would be right"
+
+
+def refuse_infinite(value: float, epoch: int, rate: float, steps: int, what: str = "the loss") -> None:
     """Stop a training that has left the finite numbers. Raises NumericsError: on all ranks, as they agree.
 
-    value   of an epoch     rate   the learning rate
+    value   of an epoch     rate   the learning rate     steps   that the weights had made by then
     """
-    if not math.isfinite(value):
-        right = f"a learning_rate below {rate:g}, or a smaller weight_decay, would be right"
-        raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")
+    if math.isfinite(value):
+        return
+    if not steps:  # it is what the network reads that makes them so
+        raise NumericsError(f"training: {what} before the first step is {value}; {SMALLER}")
+    right = f"a learning_rate below {rate:g}, or a smaller weight_decay, would be right"
+    raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")
+
+
+def refuse_infinite_rows(group: Group, rows: np.ndarray) -> None:
+    """Refuse scores of nodes [k, columns] that are no numbers any more: they say nothing of these nodes.
+
+    Ranks   all call. Raises NumericsError on all
+    """
+    wrong = int(group.sum_integers(np.array([np.count_nonzero(~np.isfinite(rows).all(axis=1))]))[0])
+    if wrong:
+        raise NumericsError(f"the scores of {wrong} nodes are not finite; {SMALLER}")

@@ -81,7 +81,7 @@ def fit(
         optimiser.update(params.flat, classifier.engine.gradient)
         after_epoch(epoch)
         result.epochs = epoch
-        refuse_infinite(loss, epoch, case.learning_rate)
+        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if not due:
@@ -112,7 +112,7 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
         params.set(result.weights)
     result.weights = params.host()
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
-    refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
+    refuse_infinite(largest, result.epochs, case.learning_rate, result.epochs, "the largest weight")
 
 
 @dataclass

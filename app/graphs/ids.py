@@ -5,6 +5,7 @@ at either end. Names are in ascending order where their bytes are, whatever the 
 """
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -53,8 +54,25 @@ def one_id(ids: np.ndarray, at: Any) -> str:
 
 
 def blank_between(ids: np.ndarray) -> str:
-    """What parts an id from what follows in a line that is written: a tab where some name has a blank."""
-    return "\t" if named(ids) and b" " in ids.tobytes() else " "
+    """What parts an id from what follows in a line that is written: a tab where some name has a blank or a
+    comma, either of which readers would part it at."""
+    return "\t" if named(ids) and any(mark in ids.tobytes() for mark in (b" ", b",")) else " "
+
+
+def between_names(names: Iterable[str]) -> str:
+    """The same of names in a list."""
+    return "\t" if any(mark in name for name in names for mark in " ,") else " "
+
+
+def quoted(name: str) -> str:
+    """A name as the rest of a line: in quotes where it would be several fields, or loses its quotes."""
+    apart = "," in name or (len(name) > 1 and name[0] == name[-1] == '"')
+    return f'"{name.replace(chr(34), 2 * chr(34))}"' if apart else name
+
+
+def escaped(name: str) -> str:
+    """A name without characters that would end its line or its field: a line feed is written as two."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 
 def fault_of_name(name: bytes) -> str | None:

@@ -24,11 +24,13 @@ from app.model.plan import (
     least_solving,
     network_of,
     state_entries,
+    stated_triples_of,
     tasks_of,
     whole_bytes,
 )
 
 MARGIN, OF_LAYERS = 1.15, 1.05  # an estimate may be so much too high; of classify, which is known better
+READ, SORTED, SORTED_BOTH_WAYS = 12, 24, 100  # bytes for each triple: columns; keys, with inverse relations
 NEAR = 0.9  # of the room: from there on a rank may take more than there is
 
 
@@ -162,6 +164,10 @@ def _warning(most: int, here: int) -> str:
 
 def needs_of(case: Case, ranks: int, device: object) -> Iterator[Need]:
     """What a rank holds of each graph whose counts are known before reading."""
+    if case.run.task == "classify" and case.gnn.model == "rgcn":
+        if triples := stated_triples_of(case):
+            yield _need_of_triples(case, triples)
+        return
     if case.run.task == "classify":
         nodes, entries = classified_counts(case)
         if nodes and entries and case.gnn.epochs:
@@ -171,6 +177,13 @@ def needs_of(case: Case, ranks: int, device: object) -> Iterator[Need]:
         for counts in counts_of(case, table):
             if not isinstance(counts, str):
                 yield _need(case, counts, ranks, learns)
+
+
+def _need_of_triples(case: Case, triples: int) -> Need:
+    """Of reading triples and sorting them by keys: what a network on them takes is known after that."""
+    sorting = SORTED_BOTH_WAYS if case.rgcn.inverse or case.rgcn.goal == "links" else SORTED
+    held = {"base": DEFAULTS.base_bytes, "triples": READ * triples, "sorting": SORTED * triples}
+    return Need(case.run.name, held, beside=(sorting - SORTED) * triples)
 
 
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:

@@ -14,8 +14,10 @@ from app.comm.grid import fit_groups
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.generators.table import GENERATORS
 from app.graphs.stream import EdgeStream
+from app.graphs.triples.data import stated_triples
 from app.model import memory
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
@@ -146,6 +148,17 @@ def classified_counts(case: Case) -> tuple[int | None, int]:
     streams = [open_edges(path, table.format, limit, ids=table.ids) for path in paths]
     nodes, stored = [each.nodes for each in streams], [_stated_entries(each) for each in streams]
     return None if None in nodes else sum(nodes), 0 if None in stored else sum(stored)
+
+
+def stated_triples_of(case: Case) -> int:
+    """Triples of a knowledge graph, as far as they are known before they are read or drawn; else 0."""
+    table = case.graph
+    if table.generator:
+        return table.edges or int(mean_nodes(table) * table.d)
+    path = table.path[0] if len(table.path) == 1 else ""
+    if graph_suffix(path) != ".npz":
+        return 0
+    return stated_triples(path, Limits(int(case.memory.max_decompressed_gb * 1e9)))
 
 
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:

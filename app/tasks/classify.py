@@ -15,11 +15,12 @@ from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
+from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.graphs.graph import IN_A
-from app.graphs.ids import CONTROL, blank_between, plain_ids
+from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
@@ -98,11 +99,16 @@ def _without_cost_model(case: Case) -> Case:
     return structs.replace(case, parallel=parallel)
 
 
-def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classified:
-    """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call."""
+def classify_nodes(
+    context: Context, loaded: Loaded, data: NodeData, model: SavedModel | None = None
+) -> Classified:
+    """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call.
+
+    model   the weights, where they are in memory
+    """
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "checking the data"):
-        gnn, saved = _architecture(case.gnn, loaded, data)
+        gnn, saved = _architecture(case.gnn, loaded, data, model)
         _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     if not gnn.epochs and data.labels is not None and not any(data.counts.values()):
@@ -171,11 +177,13 @@ def saved_of(done: Classified) -> SavedModel:
     )
 
 
-def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
-    """The [gnn] table with the layers of saved weights where some are given."""
+def _architecture(
+    gnn: GnnCase, loaded: Loaded, data: NodeData, model: SavedModel | None
+) -> tuple[GnnCase, SavedModel | None]:
+    """The [gnn] table with the layers of saved weights where some are given; model: those in memory."""
     if not gnn.weights:
         return gnn, None
-    saved = load_model(gnn.weights)
+    saved = model or load_model(gnn.weights)
     check_fits(gnn.weights, saved, data.width or loaded.graph.n)
     return saved.architecture_of(gnn), saved
 
@@ -337,8 +345,10 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 
 def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32.
-    Ranks: all call."""
-    own = classifier.predict_own()[: classifier.block.n_real]
+    Ranks: all call. Raises NumericsError where scores are not finite."""
+    scores = classifier.scores_own()[: classifier.block.n_real]
+    refuse_infinite_rows(context.group, scores)
+    own = classifier.goal.predicted(scores)
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
@@ -382,14 +392,18 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
 
 
 def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
-    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`."""
-    blank = "\t" if any(" " in name for name in data.class_names) else blank_between(ids)
+    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`.
+
+    Those of one class are labels that `graph.node_data_by = "id"` reads.
+    """
+    blank = "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
     if predicted.dtype.kind == "f":
         rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
         return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), rows))
     if predicted.ndim == 1:
-        pairs = zip(plain_ids(ids), data.called(predicted).tolist())
-        return "".join(f"{i}{blank}{CONTROL.sub('?', str(c))}\n" for i, c in pairs)
+        called = [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]
+        pairs = zip(plain_ids(ids), predicted.tolist())
+        return "".join(f"{i}{blank}{called[c]}\n" for i, c in pairs)
     classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
     chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
     return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), chosen))

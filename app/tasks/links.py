@@ -1,5 +1,6 @@
 """Link prediction on a knowledge graph: train on most triples, rank the others."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from app.gnn.rgcn.links import LinkFit, train_links
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.split import Split
+from app.graphs.ids import between_names, escaped
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
@@ -43,14 +45,17 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
 
 
-def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]:
+def learn_links(
+    context: Context, triples: Triples, model: SavedRgcn | None = None
+) -> tuple[LinkFit, SavedRgcn]:
     """Train on some of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
 
+    model   the weights, where they are in memory
     returns what training leaves, and what weights.npz holds
     """
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "reading weights"):
-        saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
+        saved = _Saved(case.rgcn.weights, model) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
     if said := replaced("rgcn", case.rgcn, rgcn):
         context.warn(f"the weights bring their layers: {said}")
@@ -91,11 +96,13 @@ def _say_split(context: Context, split: Split) -> None:
 
 
 class _Saved:
-    """A weights.npz of link prediction. Raises GraphError, one line, for anything else."""
+    """A weights.npz of link prediction, or a model in memory. Raises GraphError, one line, for others."""
 
-    def __init__(self, path: str) -> None:
-        self.path, self.saved = path, load_rgcn(path)
-        self.rows = self.saved.arrays.pop(RELATIONS, None)
+    def __init__(self, path: str, model: SavedRgcn | None) -> None:
+        self.path, saved = path, model or load_rgcn(path)
+        self.rows = saved.arrays.get(RELATIONS)
+        arrays = {name: each for name, each in saved.arrays.items() if name != RELATIONS}
+        self.saved = replace(saved, arrays=arrays)
         if self.rows is None or self.rows.ndim != 2:
             raise GraphError(f"{path}: of a network for classes; one that predicts links would be right")
 
@@ -141,14 +148,14 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
 def ranks_text(triples: Triples, found: LinkFit) -> str:
     """Lines `subject relation object rank rank` of the held-out triples, by name where the file has names.
 
-    Between tabs where a name has a blank, else between blanks. The filtered ranks are those of the object
-    among all nodes, then of the subject; half of a tie is .5.
+    Between tabs where a name has a blank or a comma, else between blanks. The filtered ranks are those of
+    the object among all nodes, then of the subject; half of a tie is .5.
     """
-    nodes = triples.node_names or range(triples.nodes)
-    relations = triples.relation_names or range(triples.relations)
-    names = (*triples.node_names, *triples.relation_names)
-    between = "\t" if any(" " in name for name in names) else " "
+    nodes = triples.node_names or [str(i) for i in range(triples.nodes)]
+    relations = triples.relation_names or [str(i) for i in range(triples.relations)]
+    between = between_names((*triples.node_names, *triples.relation_names))
     return "".join(
-        between.join(map(str, (nodes[s], relations[r], nodes[o], f"{of_object:g}", f"{of_subject:g}"))) + "\n"
+        between.join([*map(escaped, (nodes[s], relations[r], nodes[o])), f"{of_object:g}", f"{of_subject:g}"])
+        + "\n"
         for (s, r, o), (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
     )

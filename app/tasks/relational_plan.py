@@ -18,10 +18,11 @@ from app.gnn.rgcn.split import Split, split_triples
 from app.gnn.rgcn.training import choose_placement, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
+from app.memory.room import memory_room
 from app.memory.tiers import TierBudget
 from app.model import memory, rgcn_memory
 from app.model.defaults import DEFAULTS
-from app.model.fits import refuse_without_room
+from app.model.fits import needs_of, refuse_without_room
 from app.model.gnn import traffic
 from app.model.node_plan import parts_words, time_words
 from app.model.plan import origin_line, rates_of
@@ -76,6 +77,10 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
     Raises CaseError
     """
     rates = rates_of(case, ranks)
+    for need in needs_of(case, ranks, None):
+        if need.certain > memory_room()[0]:  # reading would take more than there is
+            words = f"{memory.size(need.certain)} a rank at least: {memory.words(need.held)}"
+            return [origin_line(case), words], words, need.certain
     triples, labels = read_case_triples(case)
     lines = [f"{triples.name}: {len(triples)} triples, {triples.nodes} nodes, {triples.relations} relations"]
     saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None

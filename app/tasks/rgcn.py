@@ -13,6 +13,7 @@ from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.training import RelationalFit, train_rgcn
+from app.graphs.ids import between_names, escaped
 from app.graphs.nodes.data import SPLITS
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
@@ -61,23 +62,28 @@ def run_rgcn(context: Context) -> dict[str, Any]:
 
 
 def classify_relations(
-    context: Context, triples: Triples, labels: NodeLabels, inputs: Features | None
-) -> Relational:
-    """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call."""
+    context: Context, triples: Triples, labels: NodeLabels, inputs: Features | None,
+    model: SavedRgcn | None = None,
+) -> Relational:  # fmt: skip
+    """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call.
+
+    model   the weights, where they are in memory
+    """
     case, log, group = context.case, context.log, context.group
     if inputs is not None and (case.rgcn.parts > 1 or case.memory.fast_mb):
         key = "rgcn.parts" if case.rgcn.parts > 1 else "memory.fast_mb"
         raise CaseError(f"{key}: is of weights for each node, and there are features; leave it out")
     with log.phase("set up"), raise_together(group, "reading weights"):
-        saved, unknown = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None, 0
-        rgcn, least = case.rgcn, case.rgcn.min_edges
+        saved, unknown = model or (load_rgcn(case.rgcn.weights) if case.rgcn.weights else None), 0
+        rgcn, least, path = case.rgcn, case.rgcn.min_edges, case.rgcn.weights
         if saved:
+            saved.refuse_links(path)
             rgcn, least = saved.architecture_of(rgcn), saved.least_edges(triples)
-            triples, labels, unknown = saved.renumber(rgcn.weights, triples, labels)
+            triples, labels, unknown = saved.renumber(path, triples, labels)
         graph = relational_graph(triples, rgcn.inverse, least)
         edges = "" if inputs else edges_digest(graph, labels.nodes)
         if saved:
-            saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
+            saved.check_fits(path, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
     budget = TierBudget.of(case.memory)
     estimate(
@@ -91,17 +97,18 @@ def classify_relations(
 
     def begin(net: RGCN) -> None:
         if saved:
-            saved.put(rgcn.weights, net.whole(group))
+            saved.put(path, net.whole(group))
 
     with log.phase("train"):
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
             begin, context.keeper,
         )  # fmt: skip
+    shares = ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items())
     log.info(
-        "%d epochs in %.2f s (%.2f ms each); accuracy: %s",
+        "%d epochs in %.2f s (%.2f ms each); %s",
         rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
-        ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items()),
+        f"accuracy: {shares}" if shares else "no labelled nodes to tell the accuracy by",
     )  # fmt: skip
     names = [name for name, kept in zip(triples.relation_names, graph.kept) if kept], labels.class_names
     known = [each if len(set(each)) == len(each) else [] for each in names]
@@ -216,11 +223,11 @@ def _likely(triples: Triples, labels: NodeLabels, found: RelationalFit) -> dict[
 def _predictions_text(triples: Triples, labels: NodeLabels, found: RelationalFit) -> str:
     """Lines `node class` for the labelled nodes, by name where the file has names.
 
-    Between a tab where some name has a blank, else a blank.
+    Between a tab where some name has a blank or a comma, else a blank.
     """
-    nodes, classes = triples.node_names, labels.class_names
-    between = "\t" if any(" " in name for name in (*nodes, *classes)) else " "
+    nodes, classes = triples.node_names, [escaped(name) for name in labels.class_names]
+    between = between_names((*nodes, *classes))
     return "".join(
-        f"{nodes[node] if nodes else node}{between}{classes[c] if classes else c}\n"
+        f"{escaped(nodes[node]) if nodes else node}{between}{classes[c] if classes else c}\n"
         for node, c in zip(labels.nodes.tolist(), found.predictions.tolist())
     )

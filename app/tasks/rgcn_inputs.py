@@ -1,5 +1,9 @@
 """What a case of R-GCN reads: triples, the labels and the features of nodes."""
 
+import os
+
+import numpy as np
+
 from app.case.config import Case
 from app.case.file import label_tables
 from app.comm.guard import raise_together
@@ -9,7 +13,15 @@ from app.graphs.formats.source import Limits, Source, graph_suffix
 from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.files import read_features
-from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples, read_triples_npz
+from app.graphs.triples.data import (
+    SET_KEYS,
+    TEST,
+    VALID,
+    NodeLabels,
+    Triples,
+    asked_of,
+    read_triples_npz,
+)
 from app.graphs.triples.label_tables import read_label_tables
 from app.graphs.triples.text import read_triple_text
 from app.rng import stream
@@ -44,9 +56,10 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     """Triples and labels of graph.path, one .npz or a text file with two tables, or generated ones.
 
     labelled   False: labels are not wanted, those of tables not read
-    Raises CaseError. Labels may be None where they are not wanted, or links are to be predicted.
+    Raises CaseError. Labels may be None where they are not wanted, or links are to be predicted. Where
+    trained weights are applied and there are none, the classes of all nodes are asked.
     """
-    labelled = labelled and case.rgcn.goal == "classes"
+    labelled, learns = labelled and case.rgcn.goal == "classes", case.rgcn.epochs > 0
     others = _files_of_sets(case)
     if case.graph.generator == "ba":
         seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
@@ -63,15 +76,23 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
     path = paths[0]
     if graph_suffix(path) == ".npz":
-        triples, labels = read_triples_npz(path, limits)
+        triples, labels = read_triples_npz(path, limits, learns)
         if labels is None and labelled:
+            if not learns:
+                return triples, asked_of(np.arange(triples.nodes))
             right = "train_idx, train_label, test_idx and test_label would be right"
             raise CaseError(f"graph.path: {triples.name} holds no labels; {right}")
         return triples, labels
     triples = read_triple_text(path, others, limits)
     if not labelled:
         return triples, None
-    return triples, read_label_tables(*label_tables(case), triples, limits)
+    tables = label_tables(case)
+    if not learns:  # only those that there are
+        named = case.rgcn.train_labels, case.rgcn.test_labels
+        tables = [path if name or os.path.exists(path) else "" for path, name in zip(tables, named)]
+    if not any(tables):
+        return triples, asked_of(np.arange(triples.nodes))
+    return triples, read_label_tables(*tables, triples, limits, learns)
 
 
 def _files_of_sets(case: Case) -> dict[int, str]:

@@ -102,7 +102,7 @@ def train_links(
         beat()
         keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
         loss = run.step(split.train, draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives))
-        refuse_infinite(loss, epoch, case.learning_rate)
+        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
@@ -116,7 +116,7 @@ def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase) 
     group, D, E = run.group, run.decoder.D, run.embeddings()
     relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
     largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))
-    refuse_infinite(largest, case.epochs, case.learning_rate, "the largest embedding")
+    refuse_infinite(largest, case.epochs, case.learning_rate, case.epochs, "the largest embedding")
     ranks = rank_learned(group, E, D, split, split.test)
     scores = {
         "learned": summary(ranks),

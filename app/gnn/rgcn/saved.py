@@ -41,6 +41,7 @@ class SavedRgcn:
     def renumber(self, path: str, triples: Triples, labels: NodeLabels) -> tuple[Triples, NodeLabels, int]:
         """Triples and labels with relations and classes numbered as here, by name; what has none stays.
 
+        Labels of which none is known take the classes of here.
         returns   also how many triples are of relations that it does not know, which are left out
         Raises GraphError.
         """
@@ -49,12 +50,16 @@ class SavedRgcn:
             number = {name: i for i, name in enumerate(self.relation_names)}
             new = np.array([number.get(name, -1) for name in triples.relation_names], dtype=np.int32)
             triples, unknown = _renumbered(path, triples, new, self.relation_names)
-        if self.class_names and labels.class_names:
-            number = {name: i for i, name in enumerate(self.class_names)}
+        elif self.features and not self.case.min_edges:
+            triples = self._numbered(path, triples)
+        if not labels.classes:
+            labels = replace(labels, classes=self.classes, class_names=self.class_names)
+        elif labels.class_names:
+            number = {name: i for i, name in enumerate(self.called)}
             other = next((name for name in labels.class_names if name not in number), None)
             if other is not None:
                 raise GraphError(
-                    f"{path}: for classes {_few(self.class_names)}; these have {shown(other)!r} besides"
+                    f"{path}: for classes {_few(self.called)}; these have {shown(other)!r} besides"
                 )
             new = np.array([*(number[name] for name in labels.class_names), -1], dtype=np.int32)
             train, test, val = (
@@ -66,6 +71,19 @@ class SavedRgcn:
             )  # fmt: skip
         return triples, labels, unknown
 
+    def _numbered(self, path: str, triples: Triples) -> Triples:
+        """Triples of as many relations as it has learned, where they are numbers. Raises GraphError."""
+        name = "first/a" if self.case.bases else "first/W"
+        known = len(self.arrays.get(name, ())) // (2 if self.case.inverse else 1)
+        if triples.relations > known:
+            raise GraphError(f"{path}: for {known} relations; these triples have {triples.relations}")
+        return replace(triples, relations=known)
+
+    @property
+    def called(self) -> list[str]:
+        """The names of its classes; their numbers where they have none."""
+        return self.class_names or [str(i) for i in range(self.classes)]
+
     def architecture_of(self, given: RgcnCase) -> RgcnCase:
         """The given table with the architecture of this network."""
         return structs.replace(given, **{key: getattr(self.case, key) for key in ARCHITECTURE})
@@ -73,6 +91,11 @@ class SavedRgcn:
     def least_edges(self, triples: Triples) -> int:
         """Of a relation; those that it knows by name all count, however few they have here."""
         return 0 if self.relation_names and triples.relation_names else self.case.min_edges
+
+    def refuse_links(self, path: str) -> None:
+        """Refuse a network that predicts links. Raises GraphError."""
+        if not self.classes:
+            raise GraphError(f"{path}: of a network that predicts links; one for classes would be right")
 
     def check_fits(self, path: str, features: int, classes: int, edges: str) -> None:
         """Refuse another graph, other features or other classes. Raises GraphError."""

@@ -15,7 +15,7 @@ from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.errors import CaseError
 from app.gnn.goals import softmax
-from app.gnn.loss import refuse_infinite
+from app.gnn.loss import refuse_infinite, refuse_infinite_rows
 from app.gnn.optim import make_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.features import Features
@@ -70,7 +70,8 @@ class Targets:
         self.wanted = {split: self._of_rows(nodes, classes) for split, (nodes, classes) in sets.items()}
         self.counts = {split: int((classes >= 0).sum()) for split, (_, classes) in sets.items()}
         learned = self.wanted["train"] >= 0
-        weight = np.where(learned, np.float32(1) / np.float32(self.counts["train"]), 0).astype(np.float32)
+        weight = np.where(learned, np.float32(1) / np.float32(max(self.counts["train"], 1)), 0)
+        weight = weight.astype(np.float32)
         self.labels, self.weight = group.device.put(self.wanted["train"]), group.device.put(weight)
 
     def _of_rows(self, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -224,7 +225,7 @@ def train_rgcn(
         for gradient in net.gradients(Z_own):
             with net.clock("optimiser"):
                 steps.take(gradient)
-        refuse_infinite(loss, epoch, case.learning_rate)
+        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
@@ -242,8 +243,10 @@ def _apply(group: Group, labels: NodeLabels, targets: Targets, found: Relational
     net, case = found.net, found.case
     Z_own = net.forward()
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
-    predicted, likely = _classes(group, Z_own), softmax(group.device.get(Z_own[: len(wanted)])[wanted])
-    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
+    scores = group.device.get(Z_own[: len(wanted)])[wanted]
+    refuse_infinite_rows(group, scores)
+    predicted, likely = _classes(group, Z_own), softmax(scores)
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate, case.epochs)  # of the last weights
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
     counts = _counts(group, len(own))

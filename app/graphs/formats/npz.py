@@ -78,6 +78,13 @@ class Npz:
             raise self.error(f"found {column.dtype} of shape {shape_text(column.shape)}; {right}", name)
         return column
 
+    def list_of(self, name: str, length: int | None = None) -> np.ndarray:
+        """[length] int64, numbers from 0; an array of nothing may be of any kind, as np.array([]) is."""
+        if length in (0, None) and name in self and self.columns[name].shape == (0,):
+            return np.zeros(0, dtype=np.int64)
+        column = self.integers(name, (length,))
+        return self.wide(column, self.whole(column))
+
     def numbers(self, name: str, length: int) -> Column:
         """Column `name`, which must hold `length` real numbers."""
         column = self.columns[name]

@@ -257,8 +257,7 @@ def _mask(npz: Npz, name: str, n: int) -> np.ndarray:
 
 def _listed(npz: Npz, name: str, n: int) -> np.ndarray:
     """[k] int64 node numbers."""
-    column = npz.integers(name, (None,))
-    numbers = npz.wide(column, npz.whole(column))
+    numbers = npz.list_of(name)
     if len(numbers) and numbers.max() >= n:
         raise npz.error(f"found node {numbers.max()}; 0..{n - 1} would be right", name)
     return numbers

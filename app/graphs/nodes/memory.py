@@ -108,7 +108,10 @@ class ClassNames:
         if isinstance(values, np.ndarray) and not values.ndim:
             return
         if not any(isinstance(each, str) for each in values):
+            if any(each is None for each in values):
+                self.numbers = [-1 if each is None else each for each in values]
             return
+        values = [None if _is_none(each) else each for each in values]
         for i, each in enumerate(values):
             if each is not None and not isinstance(each, str):
                 right = "names, or None for none, would be right"
@@ -122,6 +125,11 @@ class ClassNames:
     def named(self, classes: np.ndarray) -> np.ndarray:
         """Numbers of classes [k], or their names where they have names."""
         return np.array(self.names)[classes] if self.names else classes
+
+
+def _is_none(label: Any) -> bool:
+    """Whether a node without a label has it: None, and NaN, which tables of names have in its place."""
+    return label is None or (isinstance(label, float) and label != label)
 
 
 def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
@@ -199,6 +207,9 @@ def _features(values: Any) -> DenseFeatures | SparseFeatures:
 
 
 def _sparse(matrix: Any, refuse: Refuse) -> SparseFeatures:
+    if not matrix.has_canonical_format:  # stored entries of one place are added, as SciPy does
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     if matrix.dtype.kind not in "iufb" or matrix.shape[1] > MOST_COLUMNS:
         raise refuse(f"found {matrix.dtype} of shape {matrix.shape}; real numbers would be right")
     indptr, binary = matrix.indptr.astype(np.int64), bool((matrix.data == 1).all())

@@ -14,6 +14,7 @@ from app.graphs.formats.npz import Npz
 from app.graphs.formats.source import Limits, Source, graph_name
 
 DEFAULT_LIMITS = Limits()
+PIECE = 1 << 18  # triples of an array that are read at a time
 MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
 NO_NODES = np.zeros(0, dtype=np.int32)
 TRAIN, VALID, TEST = range(3)  # what a triple is for
@@ -57,6 +58,7 @@ class Triples:
 class NodeLabels:
     """Classes of some nodes: some to train with, others to look on, the rest for the test.
 
+    classes   how many; 0: no node has one, all are asked of trained weights, which know how many there are
     train_idx, test_idx, val_idx   [k] int32 nodes
     train_label, test_label, val_label   [k] int32 in 0 .. classes-1; of the test -1, too: the class is asked
     class_names                    [classes], or empty
@@ -84,17 +86,24 @@ class NodeLabels:
         }  # fmt: skip
 
 
-def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
-    """Triples and, where the file has them, labels. Raises GraphError."""
+def asked_of(nodes: np.ndarray) -> NodeLabels:
+    """Labels of which none is known: the classes of these nodes are asked."""
+    nodes = nodes.astype(np.int32)
+    return NodeLabels(0, NO_NODES, NO_NODES, nodes, np.full(len(nodes), -1, dtype=np.int32))
+
+
+def read_triples_npz(
+    path: str, limits: Limits = DEFAULT_LIMITS, learns: bool = True
+) -> tuple[Triples, NodeLabels | None]:
+    """Triples and, where the file has them, labels; learns: some are to train with. Raises GraphError."""
     file = Npz(Source(path, limits))
     nodes, relations = _count(file, "num_nodes"), _count(file, "num_relations")
     parts = {TRAIN: _rows(file, "triples", nodes, relations)}
     for number, key in SET_KEYS.items():
         if key in file:
             parts[number] = _rows(file, key, nodes, relations)
-    rows = np.concatenate(list(parts.values()))
-    columns = [np.ascontiguousarray(rows[:, at], dtype=np.int32) for at in range(3)]
-    sets = np.concatenate([np.full(len(part), number, dtype=np.uint8) for number, part in parts.items()])
+    columns = np.concatenate(list(parts.values()), axis=1) if len(parts) > 1 else parts[TRAIN]
+    sets = np.repeat(np.array(list(parts), dtype=np.uint8), [part.shape[1] for part in parts.values()])
     names = {
         key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))
     }
@@ -102,20 +111,31 @@ def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triple
         graph_name(path), nodes, relations, *columns, names["relation"], names["node"],
         sets if len(parts) > 1 else NO_SETS,
     )  # fmt: skip
-    return triples, _read_labels(file, nodes)
+    return triples, _read_labels(file, nodes, learns)
 
 
 def _rows(file: Npz, name: str, nodes: int, relations: int) -> np.ndarray:
-    """[m, 3] int64, an array of triples."""
+    """[3, m] int32, subjects, relations and objects of an array of triples, read in pieces."""
     column = file.integers(name, (None, 3))
     if column.fortran:
         raise file.error("is stored column-major; row-major would be right", name)
     if column.shape[0] > MOST:
         raise file.error(f"holds {column.shape[0]} triples; at most {MOST} would be right", name)
-    rows = file.wide(column, file.whole(column)).reshape(-1, 3)
-    for at, most in ((0, nodes), (1, relations), (2, nodes)):
-        _check_numbers(file, name, rows[:, at], most)
-    return rows
+    found, lo = np.empty((3, column.shape[0]), dtype=np.int32), 0
+    for part in file.parts(column, 3 * PIECE):
+        rows = file.wide(column, part).reshape(-1, 3)
+        hi = lo + len(rows)
+        for at, most in enumerate((nodes, relations, nodes)):
+            _check_numbers(file, name, rows[:, at], most)
+            found[at, lo:hi] = rows[:, at]
+        lo = hi
+    return found
+
+
+def stated_triples(path: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """How many triples an .npz has to learn from, by its header; 0 where it has none. Raises GraphError."""
+    file = Npz(Source(path, limits))
+    return file.integers("triples", (None, 3)).shape[0] if "triples" in file else 0
 
 
 def _count(file: Npz, name: str) -> int:
@@ -142,13 +162,13 @@ def _names(file: Npz, name: str, most: int) -> list[str]:
     return file.whole(column).tolist()
 
 
-def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
+def _read_labels(file: Npz, nodes: int, learns: bool) -> NodeLabels | None:
     if "train_idx" not in file:
         return None
     found = {}
     for kind in ("train", "test", "val") if "val_idx" in file else ("train", "test"):
-        index = _integers(file, f"{kind}_idx", None)
-        found[kind] = [index, _integers(file, f"{kind}_label", len(index))]
+        index = file.list_of(f"{kind}_idx")
+        found[kind] = [index, file.list_of(f"{kind}_label", len(index))]
         _check_numbers(file, f"{kind}_idx", found[kind][0], nodes)
     classes = 1 + max(int(label.max(initial=0)) for _, label in found.values())
     if "num_classes" in file:
@@ -158,25 +178,17 @@ def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
     arrays = [each.astype(np.int32) for kind in ("train", "test") for each in found[kind]]
     others = [each.astype(np.int32) for each in found.get("val", ())]
     labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes), *others)
-    return check_labels(labels, file.source)
+    return check_labels(labels, file.source, learns)
 
 
-def _integers(file: Npz, name: str, length: int | None) -> np.ndarray:
-    """[length] int64; an array of nothing may be of any kind, as np.array([]) is."""
-    if length in (0, None) and name in file and file.columns[name].shape == (0,):
-        return np.zeros(0, dtype=np.int64)
-    column = file.integers(name, (length,))
-    return file.wide(column, file.whole(column))
-
-
-def check_labels(labels: NodeLabels, source: Source) -> NodeLabels:
-    """The labels, if no node has two and there are some to train with. Raises GraphError."""
+def check_labels(labels: NodeLabels, source: Source, learns: bool = True) -> NodeLabels:
+    """The labels, if no node has two and, for who learns, there are some to train with. Raises GraphError."""
     both = np.concatenate([nodes for nodes, _ in labels.sets().values()])
     nodes, counts = np.unique(both, return_counts=True)
     if (counts > 1).any():
         node = int(nodes[counts > 1][0])
         raise source.error(f"node {node} is labelled twice; one label a node would be right")
-    if not len(labels.train_idx):
+    if learns and not len(labels.train_idx):
         raise source.error("no node to train with; at least one would be right")
     return labels
 

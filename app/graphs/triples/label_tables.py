@@ -13,18 +13,19 @@ from app.graphs.triples.data import DEFAULT_LIMITS, NodeLabels, Triples, check_l
 
 
 def read_label_tables(
-    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS
+    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS, learns: bool = True
 ) -> NodeLabels:
-    """Labels of nodes from two tables with a header line, separated by tabs.
+    """Labels of nodes from two tables with a header line, separated by tabs; "": there is no such table.
 
     The label is the column whose name begins with "label", the node is the other one that is not named "id"
     (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order
     of their names. A test node may lack its label: its class is asked, -1. Raises GraphError.
+    learns   there have to be some to train with
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
     seen: dict[int, str] = {}
     tables = [
-        _read_table(_source(path, limits, key), number, seen, key == "rgcn.test_labels")
+        _read_table(_source(path, limits, key), number, seen, key == "rgcn.test_labels") if path else []
         for path, key in ((train_path, "rgcn.train_labels"), (test_path, "rgcn.test_labels"))
     ]
     names = sorted({label for table in tables for _, label in table if label})
@@ -33,7 +34,8 @@ def read_label_tables(
     for table in tables:
         arrays.append(np.array([node for node, _ in table], dtype=np.int32))
         arrays.append(np.array([class_of[label] for _, label in table], dtype=np.int32))
-    return check_labels(NodeLabels(len(names), *arrays, names), Source(train_path, limits))
+    source = Source(train_path or test_path, limits)
+    return check_labels(NodeLabels(len(names), *arrays, names), source, learns)
 
 
 def _source(path: str, limits: Limits, key: str) -> Source:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.frames import is_frame
+from app.graphs.formats.memory import MANY, SPARSEST
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
 from app.graphs.nodes.data import SPLITS
@@ -101,6 +102,8 @@ def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     for i, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
             raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; {RIGHT}")
+        if any(each is None or (isinstance(each, float) and each != each) for each in row):
+            raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; three names would be right")
     if rows and all(_is_count(each) for row in rows for each in row):
         try:
             return np.array([[int(each) for each in row] for row in rows], dtype=np.int64)
@@ -138,6 +141,10 @@ def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | 
                 number = int(rows[i, columns][wrong[i]][0])
                 raise GraphError(f"{given}: found {what} {number} in row {i}; 0..{most - 1} would be right")
         largest = max(int(rows[:, columns].max()) for rows in parts.values())
+        rows_in_all = sum(map(len, parts.values()))
+        if stated is None and largest >= MANY + SPARSEST * rows_in_all:
+            right = f"names, as texts, of which those that occur count, or {name}=, would be right"
+            raise GraphError(f"triples: found {what} {largest} among {rows_in_all} rows; {right}")
         counts.append(largest + 1 if stated is None else int(stated))
     return Triples(NAME, *counts, *_columns(np.concatenate(list(parts.values()))))
 
@@ -205,27 +212,33 @@ class Classes:
     labels: NodeLabels
     called: np.ndarray
 
-    def called_as(self, texts: list[str]) -> np.ndarray:
-        """What the caller calls classes in the order of saved weights, which name them by texts."""
-        if not texts or texts == self.labels.class_names:
+    def called_as(self, texts: list[str], classes: int) -> np.ndarray:
+        """What the caller calls classes in the order of saved weights, which name them by texts or number so
+        many of them."""
+        if not texts:
+            return self.called if len(self.called) == classes else np.arange(classes)
+        if texts == self.labels.class_names:
             return self.called
         own = dict(zip(self.labels.class_names, self.called.tolist()))
         other = int if self.called.dtype.kind in "iu" and all(map(_is_number, texts)) else str
         return np.array([own[text] if text in own else other(text) for text in texts])
 
 
-def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None, n: int) -> Classes:
+def labels_of_arrays(
+    values: Any, sets: dict[str, Any], nodes: list[Any] | None, n: int, learns: bool = True
+) -> Classes:
     """Classes of some nodes of a knowledge graph, as `classify` takes them, one at most for each.
 
     values   [n] classes, -1 for none, or names, None for none; or a mapping of nodes to either
     sets     "train", "val" and "test": [n] bool, or nodes as splits_of takes them; test None: the labelled
              nodes that are in neither of the others
     nodes    their names; None: they are numbers
+    learns   there have to be some to train with; else, without labels and sets, all nodes are of the test
     Nodes of the test need no class: theirs is asked. Raises GraphError.
     """
-    if values is None:
+    if values is None and learns:
         raise GraphError("labels: found none; classes of some nodes would be right")
-    given = ClassNames(values, nodes, n)
+    given = ClassNames(np.full(n, -1) if values is None else values, None if values is None else nodes, n)
     known = table_of_arrays(labels=given.numbers)
     known.check(n, NAME)
     if known.labels.columns:
@@ -235,8 +248,13 @@ def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None,
     flags = np.zeros(n, dtype=np.uint8) if splits is None else splits.flags
     if sets.get("test") is None:
         flags[(flags == 0) & (found >= 0)] = SPLITS["test"]
+    if values is None and not any(each is not None for each in sets.values()):
+        flags[:] = SPLITS["test"]
     chosen = {name: np.flatnonzero(flags & bit).astype(np.int32) for name, bit in SPLITS.items()}
     _check_sets(chosen, flags, found, nodes)
+    if not flags.any() or (learns and not len(chosen["train"])):
+        what = "train: no node to train with" if learns else "test: no node whose class is asked"
+        raise GraphError(f"{what}; at least one would be right")
     ids = np.unique(found[(flags > 0) & (found >= 0)])
     arrays = {}
     for name, mine in chosen.items():
@@ -263,13 +281,11 @@ def as_texts(names: list[Any] | None) -> list[str]:
 def _check_sets(
     chosen: dict[str, np.ndarray], flags: np.ndarray, found: np.ndarray, nodes: list[Any] | None
 ) -> None:
-    """Refuse a node in two sets, one without a class to learn from, and nothing to learn from."""
+    """Refuse a node in two sets, and one without a class to learn from."""
 
     def called(node: int) -> str:
         return shown(repr(int(node) if nodes is None else nodes[node]))
 
-    if not len(chosen["train"]):
-        raise GraphError("train: no node to train with; at least one would be right")
     for name, bit in SPLITS.items():
         twice = np.flatnonzero((flags & bit > 0) & (flags != bit))
         if len(twice):

@@ -82,10 +82,16 @@ def _sorted(
     n = triples.nodes
     if n * n * relations >= 2**63:
         raise GraphError(f"{triples.name}: {n} nodes and {relations} relations; fewer would be right")
-    key = sorted_set((target.astype(np.int64) * relations + relation) * n + source)
-    rest, source = np.divmod(key, n)
-    target, relation = np.divmod(rest, relations)
-    return [each.astype(np.int32) for each in (target, relation, source)]
+    key = target.astype(np.int64)
+    for factor, more in ((relations, relation), (n, source)):  # in place: there may be billions
+        key *= factor
+        key += more
+    key = sorted_set(key)
+    source = (key % n).astype(np.int32)
+    key //= n
+    relation = (key % relations).astype(np.int32)
+    key //= relations
+    return [key.astype(np.int32), relation, source]
 
 
 def nodes_by_layer(graph: RelationalGraph, wanted: np.ndarray, layers: int, prune: bool) -> list[np.ndarray]:
