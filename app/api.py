@@ -169,8 +169,7 @@ def solve(
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
     of nodes, maxcut and tsp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set of
-    elements. What is lost of weights is a Python
-    warning: they are kept in 32 bits.
+    elements. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
