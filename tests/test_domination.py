@@ -19,6 +19,7 @@ from app.bounds.domination.packing import (
     ONE,
     improving_packings,
     linear_program,
+    packed_neighbourhoods,
     shared_prices,
     solved_program,
 )
@@ -122,6 +123,18 @@ def test_shared_prices_are_a_packing(seed):
     if needed is None and allowed is None:
         dearest = 1 if weights is None else int(weights.min())
         assert found.lower >= -(-n * dearest // (1 + int(graph.degrees().max())))
+
+
+@pytest.mark.parametrize("cheap", [1, 1000])
+def test_prices_of_nodes_that_may_not_be_chosen_change_nothing(cheap):
+    """The first-order method comes near the linear program's optimum whatever they are."""
+    random = np.random.default_rng(2)
+    graph = graph_of(nx.bipartite.random_graph(60, 30, 0.15, seed=2))
+    allowed, weights = np.arange(90) < 60, random.integers(50, 100, 90)
+    needed, weights[60:] = ~allowed & (graph.degrees() > 0), cheap
+    found = packed_neighbourhoods(graph, weights, needed, allowed)
+    found.check(graph)
+    assert found.lower >= 0.99 * linear_program(graph, weights, needed, allowed).lower
 
 
 def test_a_wrong_witness_is_refused():

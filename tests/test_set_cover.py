@@ -239,6 +239,25 @@ def test_the_graph_of_a_family(tmp_path):
 
 
 @alone
+def test_a_description_may_be_empty(tmp_path):
+    """All that follows it are elements."""
+    path = tmp_path / "a.gmt"
+    path.write_text("A\t\tx\ty\nB\t-\ty\t\tz w\t\r\n")
+    assert solve(str(path), "set_cover", settings=QUICK).nodes == ["A", "B"]
+    assert solve(str(path), "hitting_set", settings=QUICK).nodes == ["y"]
+    path.write_text("A\t\tz\n")
+    assert solve(str(path), "hitting_set", settings=QUICK).nodes == ["z"]
+
+
+@alone
+def test_names_as_long_as_any(tmp_path):
+    path, name = tmp_path / "a.sets", "\u00e4" * 127 + "x"
+    path.write_text(f"a: {name}\n{name}: b {name}\n")
+    assert solve(str(path), "set_cover", settings=QUICK).nodes == [name]
+    assert solve(str(path), "hitting_set", settings=QUICK).nodes == [name]
+
+
+@alone
 def test_files_are_told_apart_by_content_and_name(tmp_path):
     for name, format in (("e.txt", "hgr"), ("a.sets", "sets"), ("c.gmt", "gmt"), ("f.scp", "scp")):
         (tmp_path / name).write_text(FILES[name])
@@ -260,6 +279,14 @@ WRONG = {
     "no fit": ("a.scp", "2 2\n1 1\n1 1\n2 1\n", "2 rows, 2 columns, and numbers that do not fit"),
     "one number": ("a.scp", "2\n", "found 1 numbers; 'ROWS COLUMNS'"),
     "weights": ("a.txt", "1 2 3.5\n", r"found pairs with a weight; 'set element' would be right \(costs"),
+    "a set twice, as an id": ("a.sets", "01: 1\n1: 2\n", "found the set '01' 2 times"),
+    "no name": ("a.gmt", "\td\tx\n", "a.gmt:1: found an empty name"),
+    "a tab in a name": ("a.sets", "a\tb: x\n", r"a.sets:1: found a tab within a name: 'a\\tb'"),
+    "the last letter": ("a.sets", "a: \U0010ffffx x\n", "begins with U.10FFFF"),
+    "ids near 2^63": ("a.txt", f"1 {2**63 - 2}\n", 'together; smaller ids, or graph.ids = "names"'),
+    "a vast header": ("a.hgr", "p hs 4000000000 1\n1\n", "states 4000000001 sets and elements, for 1 n"),
+    "many empty sets": ("a.hgr", "4000000000 1\n1\n", "states 4000000001 sets and elements"),
+    "many columns": ("a.scp", "0 4000000000\n", "states 4000000000 sets and elements, for 2 numbers"),
     "a matrix": ("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n", "format matrix_m"),
 }  # fmt: skip
 
@@ -279,7 +306,7 @@ REFUSED = {
     "an order": ({"settings": {"graph.order": "random"}}, 'graph.order: the graph of set_cover .* "natural"'),
     "a complement": ({"settings": {"graph.complement": True}}, "graph.complement: the .*; false would"),
     "an element as a set": ({"inside": [1]}, "inside: .*1"),
-    "all that has an element": ({"outside": ["A"]}, "what is to be outside leaves element 0 uncovered"),
+    "all that has an element": ({"outside": ["A"]}, "what is to be outside leaves element 1 uncovered"),
     "a start of elements": ({"start": [3]}, "start"),
     "costs of elements": ({"node_weights": {1: 2, 2: 2, 3: 2}}, "node 'A' has no weight"),
     "costs below zero": ({"node_weights": [-1, 2]}, "is below 0"),
@@ -304,6 +331,57 @@ def test_no_families_are_refused(family):
         solve(family, "set_cover")
 
 
+class Frame:
+    """As much of a table as is asked of one."""
+
+    def __init__(self, **columns):
+        self.columns, self.values = list(columns), columns
+
+    def __getitem__(self, name):
+        return self.values[name]
+
+    def to_numpy(self):
+        return np.array(list(self.values.values())).T
+
+
+@alone
+def test_tables_of_sets_and_elements():
+    table = Frame(s=np.array(["a", "a", "b"]), e=np.array([1, 2, 2]))
+    assert solve(table, "set_cover", settings=QUICK).nodes == ["a"]
+    assert solve(table, "hitting_set", settings=QUICK).nodes == [2]
+    twice = Frame(s=[1], e=[2])
+    twice.columns = ["s", "s"]
+    with pytest.raises(GraphError, match="found two columns of one name"):
+        solve(twice, "set_cover")
+    for missing in (np.array([1, np.nan]), np.array([1, None]), np.array(["2020", "NaT"], dtype="M8[D]")):
+        with pytest.raises(GraphError, match="found nothing in row 1 of column 'e'"):
+            solve(Frame(s=np.array(["a", "b"]), e=missing), "set_cover")
+    with pytest.raises(GraphError, match="a table of 3 columns"):
+        solve(Frame(s=[1], e=[2], w=[3]), "set_cover")
+
+
+@alone
+@pytest.mark.parametrize(
+    ("family", "said"),
+    [
+        (np.array([[1, 0], [np.nan, 1]]), "found NaN in row 1, column 0"),
+        (sp.csr_array(np.array([[1, 0], [np.nan, 1]])), "found NaN in row 1, column 0"),
+        (sp.csr_array(1j * np.eye(2)), "an array of complex128"),
+        (sp.coo_array(np.ones(3)), r"an array of float64 of shape \(3,\)"),
+        ({"a": [1, float("nan")]}, "found NaN as an element"),
+    ],
+)
+def test_families_without_meaning_are_refused(family, said):
+    with pytest.raises(GraphError, match=said):
+        solve(family, "set_cover")
+
+
+@alone
+def test_entries_of_one_place_are_one():
+    entries = sp.coo_array(([1, -1, 1, 1], ([0, 0, 0, 1], [0, 0, 1, 0])), shape=(2, 2))
+    assert solve(entries, "set_cover", settings=QUICK).nodes == [0, 1]
+
+
 @alone
 def test_an_element_that_nothing_holds():
     with pytest.raises(GraphError, match="family: element 1 is in no set: no choice of sets is complete"):
@@ -324,6 +402,28 @@ def test_families_are_of_these_problems_alone(tmp_path):
     with pytest.raises(CaseError, match="mds would be right"):
         pytest.importorskip("gymnasium")
         gym_environment([FAMILY], problem="set_cover")
+
+
+@alone
+@pytest.mark.parametrize("keys", ["problem.name=mds", "run.task=classify"])
+def test_a_drawn_family_is_of_these_problems_alone(tmp_path, keys):
+    code, said = run_job([sys.executable, "run.py", "inputs/set_cover.toml", keys, "--dry-run"], cwd=ROOT)
+    assert code == 2 and 'problem.name = "set_cover" or "hitting_set" would be right' in said
+
+
+@alone
+def test_elements_are_not_fixed(tmp_path):
+    """Messages name them as their owner does."""
+    path, fixed = tmp_path / "a.txt", tmp_path / "fixed.txt"
+    path.write_text("7 5\n7 9\n2 9\n")
+    fixed.write_text("7\n")
+    with pytest.raises(CaseError, match="to be outside leaves element 5 uncovered"):
+        solve(str(path), "set_cover", settings={"search.outside": str(fixed)})
+    with pytest.raises(CaseError, match="to be outside leaves set 'A' without one of its elements"):
+        solve({"B": ["y"], "A": ["x"]}, "hitting_set", outside=["x"])
+    fixed.write_text("13\n")
+    with pytest.raises(CaseError, match="13 is no set; sets would be right"):
+        solve(str(path), "set_cover", settings={"search.inside": str(fixed)})
 
 
 # ---- runs -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
-from app.graphs.ids import LONGEST, name_array, named, one_id
+from app.graphs.ids import name_array, named, one_id
 from app.graphs.stream import Chunk, EdgeStream
 
 HITTING = "hitting_set"
@@ -87,7 +87,7 @@ def _chunks(family: EdgeStream, made: EdgeStream, hits: bool) -> Iterator[Chunk]
 
 
 def _pairs(family: EdgeStream) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs, as the stream has them: u, v [m] int64."""
+    """All pairs, as the stream has them: u, v [m] int64, sets and elements."""
     found = [(u, v) for u, v, _ in family.chunks()]
     if not found:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -96,7 +96,7 @@ def _pairs(family: EdgeStream) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sides(family: EdgeStream, u: np.ndarray, v: np.ndarray) -> tuple[Side, Side]:
-    """Sets and elements: as many as the stream counts, or those of pairs."""
+    """Sets and elements: as many as the stream counts, or those of pairs u, v [m]."""
     if family.sets is None:
         known = [np.unique(each) for each in (u, v)]
         known = [np.sort(family.ids[each]) for each in known] if family.named else known
@@ -110,7 +110,7 @@ def _sides(family: EdgeStream, u: np.ndarray, v: np.ndarray) -> tuple[Side, Side
 def _places(
     family: EdgeStream, u: np.ndarray, v: np.ndarray, left: Side, right: Side
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs by places among the sets, and among the elements."""
+    """Pairs u, v [m] as the stream has them, by places [m] among the sets, and among the elements."""
     if family.sets is not None:
         return u, v - family.sets
     u, v = (family.ids[u], family.ids[v]) if family.named else (u, v)
@@ -118,7 +118,11 @@ def _places(
 
 
 def _refuse_unmet(family: EdgeStream, demands: Side, met: np.ndarray, candidate: str) -> None:
-    """Raises GraphError where a demand meets no candidate: whatever is chosen, it is left."""
+    """Raises GraphError where a demand meets no candidate: whatever is chosen, it is left.
+
+    met        [m] the place of the demand of each pair
+    candidate  "set" or "element"
+    """
     times = np.bincount(met, minlength=len(demands.ids))
     if times.all():
         return
@@ -136,31 +140,36 @@ def _tell_costs(family: EdgeStream, made: EdgeStream, demands: Side) -> None:
 
 def _numbers(family: EdgeStream, made: EdgeStream, candidates: Side, demands: Side) -> np.ndarray:
     """[candidates + demands + 1] int64: what the stream calls the nodes; their names go to the stream."""
-    count = len(candidates.ids) + len(demands.ids) + 1
     if named(candidates.ids):
-        long = max(map(len, demands.ids.tolist()), default=0) + len(MARK)
-        if long > LONGEST:
-            right = f"at most {LONGEST - len(MARK)} would be right"
-            raise GraphError(f"{family.name}: found a name of {long - len(MARK)} bytes; {right}")
-        marked = [MARK + name for name in demands.ids.tolist()]
-        made.ids = name_array([*candidates.ids.tolist(), *marked, MARK + MARK])
-        return np.arange(count)
-    if family.sets is not None:
-        return np.arange(count)
+        made.ids = _names(family, candidates, demands)
+    if named(candidates.ids) or family.sets is not None:
+        return np.arange(len(candidates.ids) + len(demands.ids) + 1)
     first, last = (int(ids.max(initial=-1)) + 1 for ids in (candidates.ids, demands.ids))
     if first + last > LARGEST_ID:
-        raise GraphError(f"{family.name}: found ids near 2^63; smaller ids would be right")
+        right = 'smaller ids, or graph.ids = "names",' if family.format == "edges" else "smaller ids"
+        said = f"found ids of a set and an element that are above 2^63 together; {right} would be right"
+        raise GraphError(f"{family.path or family.name}: {said}")
     return np.concatenate([candidates.ids, first + demands.ids, [first + last]])
 
 
+def _names(family: EdgeStream, candidates: Side, demands: Side) -> np.ndarray:
+    """[candidates + demands + 1] names, ascending: those of demands and of the reference are marked."""
+    for side in (candidates, demands):
+        if len(side.ids) and bytes(side.ids[-1]).startswith(MARK):  # the last one in ascending order
+            said = f"found the {side.what} {one_id(side.ids, -1)}, a name that begins with U+10FFFF"
+            raise GraphError(f"{family.path or family.name}: {said}; another would be right")
+    marked = [MARK + name for name in demands.ids.tolist()]
+    return name_array([*candidates.ids.tolist(), *marked, MARK + MARK])
+
+
 def count_candidates(graph: Graph) -> int:
-    """How many candidates a graph of `as_covering` has, of whoever holds its last row; else 0."""
+    """How many candidates a graph of `as_covering` has, where its last row is held; else 0."""
     return int(graph.indptr[-1] - graph.indptr[-2]) if graph.hi == graph.n > graph.lo else 0
 
 
-def demand_called(graph: Graph, node: int, candidates: int) -> str:
+def demand_called(graph: Graph, node: int) -> str:
     """A demand of a whole graph of `as_covering` as its file calls it, for a message."""
-    ids = graph.node_ids(np.array([candidates - 1, node]))
+    ids = graph.node_ids(np.array([count_candidates(graph) - 1, node]))
     if named(ids):
         return one_id(np.array([ids[1].removeprefix(MARK)]), 0)
     return str(int(ids[1]) - int(ids[0]) - 1 + graph.first_id)

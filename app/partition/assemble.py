@@ -15,6 +15,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
 from app.graphs.derived import complement_rows
+from app.graphs.formats.counted import MANY_NODES, MOST_PER_EDGE
 from app.graphs.graph import Graph
 from app.graphs.kernels import count_ids, deal_pairs
 from app.graphs.pairs import Pairs
@@ -24,9 +25,6 @@ from app.partition.rows import RowPartition, block_count, block_starts, cut_bloc
 
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
 ROUTED_PAIRS = 1 << 17  # pairs of all ranks that one exchange moves
-
-MANY_NODES = 1 << 24  # as many may be isolated
-MOST_PER_EDGE = 256  # nodes that a header may state for each edge line
 
 
 @dataclass(frozen=True)

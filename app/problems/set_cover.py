@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from app.graphs.covering import demand_called
 from app.graphs.graph import Graph
 from app.problems.mds import MinimumDominatingSet
-from app.search.domination.covering import CoveringTools, uncovered
+from app.search.domination.covering import CoveringTools, unmet_demand
 from app.toolbox import Instance
 
 
@@ -25,8 +26,8 @@ class SetCover(MinimumDominatingSet):
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A demand of a whole graph that meets no chosen candidate."""
-        demand = uncovered(graph_rows, solution_all)
-        return None if demand is None else f"leaves {self.met.format(demand)}"
+        demand = unmet_demand(graph_rows, solution_all)
+        return None if demand is None else f"leaves {self.met.format(demand_called(graph_rows, demand))}"
 
 
 class HittingSet(SetCover):

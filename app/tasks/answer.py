@@ -12,11 +12,12 @@ from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, FixedNodesError, GraphError, LockstepError, Stopped
+from app.graphs.covering import count_candidates, demand_called
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
-from app.graphs.ids import CONTROL, LONGEST, NodeIndex, fault_of_name, name_array, one_id, plain_ids
+from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
 from app.graphs.weights import decimals_of
-from app.partition.load import Loaded, is_quadratic
+from app.partition.load import Loaded, is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
 from app.solver.pipeline import Answer, Pipeline
@@ -96,15 +97,19 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 Instance(whole, loaded.metric, inside, outside, compiled, most_bytes=limit)
             )
         except FixedNodesError as error:
-            named = error.words.format(*(_called(loaded, ids, node) for node in error.nodes))
+            named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
 
 
-def _called(loaded: Loaded, ids: np.ndarray, row: int) -> str:
+def _called(case: Case, loaded: Loaded, whole: Graph, row: int) -> str:
     """A node as the user calls it."""
-    return one_id(ids, row) if loaded.labels is None else repr(loaded.labels[int(ids[row])])
+    if loaded.labels is not None:
+        return repr([*loaded.labels, *(loaded.demands or [])][int(whole.held_ids()[row])])
+    if is_covering(case) and row >= count_candidates(whole):
+        return demand_called(whole, row)
+    return one_id(whole.held_ids(), row)
 
 
 def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
@@ -129,7 +134,7 @@ def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.
 
 
 def written_ids(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
-    """[n] what files of solutions call the nodes; a reference keeps the last place.
+    """[n] what files of solutions call the nodes; what is not to be named keeps the last places.
 
     The ids of a file, or the labels of a graph in memory where all are whole numbers or names that files may
     have, else row numbers.
@@ -138,11 +143,12 @@ def written_ids(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
     if labels is None:
         return ids
     known = [labels[i] for i in ids.tolist() if i < len(labels)]
-    more = len(ids) - len(known)  # a reference, which no label names
+    more = len(ids) - len(known)  # a reference and demands, which no file names
     if all(is_whole(each) and 0 <= each < LARGEST_ID for each in known):
         return np.array([*known, *[max(known, default=0) + 1] * more], dtype=np.int64)
     if all(type(each) is str and _is_name(each) for each in known):
-        return name_array([*(each.encode() for each in known), *[b"~" * LONGEST] * more])
+        names = [each.encode() for each in known]
+        return name_array([*names, *[max(names, default=b"") + b"\x7f"] * more])  # no file has it
     return ids
 
 

@@ -136,6 +136,9 @@ def _refuse_for_sets(case: Case) -> None:
         said = "no policy is trained on families of sets: that of mds is asked"
         raise CaseError(f"problem.name, study.problems: {said}; mds would be right")
     if not is_covering(case):
+        if case.graph.generator == "sets":
+            right = 'problem.name = "set_cover" or "hitting_set" would be right, to solve it'
+            raise CaseError(f"graph.generator: sets: a family of sets; {right}")
         return
     for key, right in SETS_WANT.items():
         if getattr(case.graph, key) != right:

@@ -178,7 +178,7 @@ class _Table:
     """Rows of nodes that are needed, columns of those that are allowed.
 
     rows, columns   their nodes     table   [r, c] CSR of ones
-    price           [c] over `mean`, the mean price of all nodes
+    price           [c] over `mean`, their mean: PackingProgram has values in units of that
     """
 
     def __init__(self, graph: Graph, weights: np.ndarray | None, needed: Mask, allowed: Mask) -> None:
@@ -191,7 +191,7 @@ class _Table:
         if needed is not None or allowed is not None:
             closed = closed[self.rows][:, self.columns].tocsr()
         self.table, self._n = closed, graph.n
-        self.mean = 1.0 if weights is None else float(weights.mean())
+        self.mean = 1.0 if weights is None else float(weights[self.columns].mean())
         self.price = np.ones(len(self.columns)) if weights is None else weights[self.columns] / self.mean
 
     def whole(self, values: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from app.graphs.formats.text import Layout, line_of_row, prepared, read_id, read
 from app.graphs.stream import Chunk
 
 MOST_NODES = 1 << 40
+MANY_NODES = 1 << 24  # as many may be isolated
+MOST_PER_EDGE = 256  # nodes that a header may state for each edge line
 
 
 def read_counts(source: Source, fields: list[bytes], line: int, content: bytes, right: str) -> list[int]:

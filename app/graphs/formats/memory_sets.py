@@ -7,7 +7,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.covering import HITTING
-from app.graphs.formats.frames import is_frame
+from app.graphs.formats.frames import columns_of, is_frame
 from app.graphs.formats.memory import as_weights
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
@@ -65,9 +65,12 @@ def _listed(sets: Labels, members: list[Any], name: str) -> tuple[EdgeStream, La
             )
         found.append(np.asarray(each).tolist() if isinstance(each, np.ndarray) else list(each))
     try:
-        elements = _in_order({element for each in found for element in each})
+        known = {element for each in found for element in each}
     except TypeError:
         raise GraphError(f"graph: found elements that cannot be told apart (unhashable); {RIGHT}") from None
+    if any(map(_is_nan, known)):
+        raise GraphError("graph: found NaN as an element; elements that are like themselves would be right")
+    elements = _in_order(known)
     number = {element: i for i, element in enumerate(elements)}
     u = np.repeat(np.arange(len(sets)), [len(each) for each in found])
     v = np.array([number[element] for each in found for element in each], dtype=np.int64)
@@ -83,30 +86,46 @@ def _in_order(labels: Iterable[Any]) -> Labels:
 
 
 def _matrix(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
-    """The entries of a matrix that are not zero."""
-    given = given if hasattr(given, "tocoo") else unmasked("graph", given)
+    """The entries of a matrix [sets, elements] that are not zero."""
+    if given.dtype.kind not in "biuf" or len(given.shape) != 2:
+        raise GraphError(f"graph: found an array of {given.dtype} of shape {tuple(given.shape)}; {RIGHT}")
     if hasattr(given, "tocoo"):
-        entries = given.tocoo()
-        there = entries.data != 0
-        u, v = entries.row[there], entries.col[there]
-    elif given.dtype.kind in "biuf":
-        u, v = np.nonzero(given)
+        entries = given.tocsr().tocoo()  # one entry for each place
+        u, v, values = entries.row, entries.col, entries.data
     else:
-        raise GraphError(f"graph: found an array of {given.dtype}; {RIGHT}")
-    return _stream(name, u, v, *(list(range(size)) for size in given.shape))
+        u, v = np.nonzero(unmasked("graph", given))
+        values = given[u, v]
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        at = int(np.isnan(values).argmax())
+        raise GraphError(f"graph: found NaN in row {u[at]}, column {v[at]}; 0 or 1 would be right")
+    there = values != 0
+    return _stream(name, u[there], v[there], *(list(range(size)) for size in given.shape))
 
 
 def _frame(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
     """Rows of a set and an element."""
     if len(given.columns) != 2:
         raise GraphError(f"graph: found a table of {len(given.columns)} columns; {RIGHT}")
-    columns = [np.asarray(given[column]).tolist() for column in given.columns]
+    names, columns = columns_of(given)
+    columns = [column.tolist() for column in columns]
+    for called, column in zip(names, columns):
+        for row in (row for row, each in enumerate(column) if each is None or _is_nan(each)):
+            right = "a set and an element in each row would be right"
+            raise GraphError(f"graph: found nothing in row {row} of column {shown(called)!r}; {right}")
     sides = [_in_order(set(column)) for column in columns]
     ends = [
         np.array([number[each] for each in column], dtype=np.int64)
         for column, number in zip(columns, ({each: i for i, each in enumerate(side)} for side in sides))
     ]
     return _stream(name, *ends, *sides)
+
+
+def _is_nan(label: Any) -> bool:
+    """Whether a label is not a number, not a time, or what tables have in the place of none."""
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):  # neither yes nor no
+        return True
 
 
 def _networkx(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 from app.errors import CaseError
+from app.graphs.covering import FAMILIES
 from app.graphs.formats.arrays import open_graph_set, read_npz
 from app.graphs.formats.dimacs import read_dimacs
 from app.graphs.formats.edge_list import read_edge_list
@@ -105,7 +106,7 @@ def open_edges(
         near = difflib.get_close_matches(format, ["auto", *READERS], n=1, cutoff=0)[0]
         raise CaseError(f"graph.format: found '{shown(format)}'; did you mean '{near}'?")
     chosen = detect(path, limits) if format == "auto" else format
-    if ids == "numbers" or chosen in ("sets", "gmt"):
+    if ids == "numbers" or chosen in FAMILIES:
         return READERS[chosen](path, limits)
     if chosen != "edges":
         found = f"found the format {chosen}, whose nodes are numbers"

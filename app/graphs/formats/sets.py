@@ -7,7 +7,7 @@ from itertools import count
 
 import numpy as np
 
-from app.graphs.formats.counted import MOST_NODES, read_counts
+from app.graphs.formats.counted import MANY_NODES, MOST_PER_EDGE, read_counts
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import (
     BLANKS,
@@ -53,6 +53,7 @@ def read_sets(path: str, limits: Limits) -> EdgeStream:
         content = line.strip(b" \t")
         if not content or content[:1] in b"#%":
             continue
+        check_text(source, content, number, "\t")
         head = NAME.match(content)
         name, rest = (head[1].strip(b" \t"), content[head.end() :]) if head else (b"", content)
         elements = fields_of(rest, b"," in rest)
@@ -64,21 +65,25 @@ def read_gmt(path: str, limits: Limits) -> EdgeStream:
     """The stream of a file of gene sets: of a line the first field is a name, the second is not read."""
     source, found = Source(path, limits), []
     for number, line in source.lines():
-        if fields := [field.strip(b" ") for field in line.strip(b" \t").split(b"\t") if field.strip(b" ")]:
-            found.append(_checked(source, fields[0], fields[2:], number, GMT_RIGHT))
+        if not line.strip(b" \t"):
+            continue
+        check_text(source, line, number, "\t")
+        name, *rest = (field.strip(b" ") for field in line.split(b"\t"))
+        elements = [each for each in rest[1:] if each]  # the description, perhaps empty, is the first
+        found.append(_checked(source, name, elements, number, GMT_RIGHT))
     return _listed(source, found, "gmt", GMT_RIGHT)
 
 
 def _checked(
     source: Source, name: bytes, elements: list[bytes], number: int, right: str
 ) -> tuple[bytes, list[bytes]]:
-    """A set and its elements, as a line has them. Raises GraphError."""
+    """A set and its elements, as a line of checked text has them. Raises GraphError."""
+    for each in (name, *elements):
+        fault = "found a tab within a name" if b"\t" in each else fault_of_name(each)
+        if fault:
+            raise source.error(f"{fault}: '{shown(each)}'; {right} would be right", number)
     if not elements:
         raise source.error(f"found no elements of '{shown(name)}'; {right} would be right", number)
-    for each in (name, *elements):
-        check_text(source, each, number)
-        if fault := fault_of_name(each):
-            raise source.error(f"{fault}: '{shown(each)}'; {right} would be right", number)
     return name, elements
 
 
@@ -87,13 +92,15 @@ def _listed(source: Source, sets: list[tuple[bytes, list[bytes]]], format: str, 
     if not sets:
         raise source.empty(right)
     names, elements = [name for name, _ in sets], [each for _, found in sets for each in found]
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise source.error(f"found the set '{shown(name)}' {times} times; a name for each would be right")
-    fields, named = [*names, *elements], not all(map(bytes.isdigit, [*names, *elements]))
+    fields = [*names, *elements]
+    named = not all(map(bytes.isdigit, fields))
     table = dict(zip(dict.fromkeys(fields), count())) if named else {}
-    numbers = [table[each] if named else _whole(source, each) for each in fields]
+    numbers = [table[each] for each in fields] if named else [_whole(source, each) for each in fields]
     ends = np.array(numbers, dtype=np.int64)
+    for number, times in Counter(numbers[: len(names)]).items():
+        if times > 1:
+            name = shown(names[numbers.index(number)])
+            raise source.error(f"found the set '{name}' {times} times; a name for each would be right")
     u = np.repeat(ends[: len(names)], [len(found) for _, found in sets])
 
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
@@ -106,6 +113,9 @@ def _listed(source: Source, sets: list[tuple[bytes, list[bytes]]], format: str, 
 
 
 def _whole(source: Source, field: bytes) -> int:
+    """The id that digits are. Raises GraphError."""
+    if len(field) < 19:
+        return int(field)
     value = read_id(field, 0, LARGEST_ID)
     if isinstance(value, str):
         raise source.error(f"{value}: '{shown(field)}'; ids up to 2^63-1 would be right")
@@ -120,7 +130,7 @@ def read_hypergraph(path: str, limits: Limits) -> EdgeStream:
     source = Source(path, limits)
     for number, line in source.lines():
         fields = fields_of(line)
-        if not fields or fields[0][:1] in b"c%":
+        if not fields or fields[0][:1] in b"c%#":
             continue
         if fields[0] == b"p":
             return _pace(source, line, number)
@@ -153,6 +163,7 @@ def _hypergraph(
 
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
         values, lines = _integers(source, skip, comments)
+        _check_share(source, sets + elements, len(values))
         of, first = np.unique(lines, return_index=True)
         wanted = sets + (elements if kind >= 10 else 0)
         if len(of) != wanted:
@@ -171,14 +182,31 @@ def _hypergraph(
             raise source.error("found a weight and no vertices", int(of[found.argmin()]))
         v = _within(source, values[inside], elements, lines[inside])
         if kind:
-            where = f"{source.where}: the weight"
-            stream.node_weights = kept_weights(costs, lambda i: where, source.warnings).astype(np.float32)
+            stream.node_weights = _kept(source, costs, sets)
         yield u, sets + v, None
 
     return EdgeStream(
         graph_name(source.path), source.path, "hgr", sets + elements, 1, False, chunks, source.warnings,
         sets=sets,
     )  # fmt: skip
+
+
+def _check_share(source: Source, nodes: int, numbers: int) -> None:
+    """Refuse a header by which nearly all sets and elements are in no pair, before they take memory."""
+    most = max(MANY_NODES, MOST_PER_EDGE * numbers)
+    if nodes > most:
+        said = f"the header states {nodes} sets and elements, for {numbers} numbers"
+        raise source.error(f"{said}; at most {most} would be right")
+
+
+def _kept(source: Source, costs: np.ndarray, sets: int) -> np.ndarray:
+    """[sets + elements] float32, costs in 32 bits; a warning where that changes them."""
+
+    def called(i: int) -> str:
+        one = f"set {i + 1}" if i < sets else f"element {i - sets + 1}"
+        return f"{source.where}: the cost of {one}"
+
+    return kept_weights(costs, called, source.warnings).astype(np.float32)
 
 
 def _one_each(source: Source, values: np.ndarray, lines: np.ndarray) -> np.ndarray:
@@ -235,17 +263,16 @@ def read_scp(path: str, limits: Limits) -> EdgeStream:
     if len(values) < 2:
         raise source.error(f"found {len(values)} numbers; {SCP_RIGHT} would be right")
     rows, columns = int(values[0]), int(values[1])
+    _check_share(source, rows + columns, len(values))
     found = _by_rows(values[2:], rows, columns) or _by_columns(values[2:], rows, columns)
-    if found is None or max(rows, columns) > MOST_NODES:
+    if found is None:
         raise source.error(
             f"found {rows} rows, {columns} columns, and numbers that do not fit; {SCP_RIGHT} would be right"
         )
     costs, u, v = found
 
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
-        where = f"{source.where}: the cost"
-        kept = kept_weights(costs.astype(np.float64), lambda i: where, source.warnings)
-        stream.node_weights = np.append(kept, np.ones(rows)).astype(np.float32)
+        stream.node_weights = _kept(source, np.append(costs, np.ones(rows)), columns)
         yield u, columns + v, None
 
     return EdgeStream(

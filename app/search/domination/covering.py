@@ -8,25 +8,20 @@ import numpy as np
 
 from app.bounds.feasible import undominated_node
 from app.errors import FixedNodesError
-from app.graphs.covering import demand_called
+from app.graphs.covering import count_candidates
 from app.graphs.graph import Graph
+from app.graphs.ids import one_id
 from app.search.domination.baselines import greedy_order, needed
 from app.search.domination.tools import DominationTools
 from app.toolbox import Baseline, Instance
 
 
-def candidates_of(graph: Graph) -> int:
-    """How many candidates a whole graph of app/graphs/covering.py has: they come first."""
-    return int(graph.indptr[-1] - graph.indptr[-2])
-
-
-def uncovered(graph: Graph, chosen: np.ndarray) -> str | None:
-    """The first demand next to no chosen candidate [n] bool, as its file calls it; None: there is none."""
-    count = candidates_of(graph)
+def unmet_demand(graph: Graph, chosen: np.ndarray) -> int | None:
+    """The first demand, a node, next to no chosen candidate [n] bool; None: there is none."""
+    count = count_candidates(graph)
     demands = np.arange(graph.n) >= count
     demands[-1] = False
-    node = undominated_node(graph, chosen & (np.arange(graph.n) < count), demands)
-    return None if node is None else demand_called(graph, node, count)
+    return undominated_node(graph, chosen & (np.arange(graph.n) < count), demands)
 
 
 class CoveringTools(DominationTools):
@@ -35,12 +30,14 @@ class CoveringTools(DominationTools):
     """
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        graph, count = instance.graph, candidates_of(instance.graph)
+        graph, count = instance.graph, count_candidates(instance.graph)
         self.candidates, self.given, self.problem = count, instance, problem
         for nodes in (instance.inside, instance.outside):
             if (nodes >= count).any():
-                words = f"{{}} is no {problem.candidate}; {problem.candidate}s would be right"
-                raise FixedNodesError(words, int(nodes.max()))
+                found = one_id(graph.held_ids(), nodes.max()).replace("{", "{{").replace("}", "}}")
+                raise FixedNodesError(
+                    f"{found} is no {problem.candidate}; {problem.candidate}s would be right"
+                )
         self._refuse_unmet(graph, instance.outside)
         inside = np.append(instance.inside, graph.n - 1)
         outside = np.append(instance.outside, np.arange(count, graph.n - 1))
@@ -50,9 +47,8 @@ class CoveringTools(DominationTools):
         """Raises FixedNodesError where the candidates that may be chosen leave a demand."""
         allowed = np.ones(graph.n, dtype=bool)
         allowed[outside] = False
-        if (demand := uncovered(graph, allowed)) is not None:
-            left = self.problem.met.format(demand).replace("{", "{{").replace("}", "}}")
-            raise FixedNodesError(f"what is to be outside leaves {left}")
+        if (demand := unmet_demand(graph, allowed)) is not None:
+            raise FixedNodesError(f"what is to be outside leaves {self.problem.met}", demand)
 
     def _reduced(self, needed: int, columns: int, chosen: int) -> str:
         """The same in sets and elements."""
