@@ -22,7 +22,8 @@ from app.toolbox import Bounds
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
 FIRST_SECONDS, BEGIN_SECONDS = 2e-8, 3e-7  # the same of the first packing, and of what later ones begin with
 FIRST_SHARE = 0.01  # of a time limit, for packings before the exact search
-SHARE = 0.3  # of all time, for packings beside it
+SHARE = 0.3  # of all time, for packings beside it,
+WIDE_SHARE = 0.9  # and where its end cannot be expected
 TURN = 0.05  # s: of the exact search
 NEAR, FAR = 0.01, 0.1  # gaps from which its end can be expected; where it has little left
 
@@ -153,7 +154,7 @@ class _Turns:
         self._known = self._known if solution is None else solution
         while exact.optimum() is None and (self._left or not exact.done):
             begun = time.perf_counter()
-            if exact.done or self._packings_turn():
+            if exact.done or self._packings_turn(WIDE_SHARE if exact.wide else SHARE):
                 found = next(self._left[0], None)
                 if found is None:
                     del self._left[0]
@@ -164,8 +165,8 @@ class _Turns:
                 self._searched += time.perf_counter() - begun
                 yield None
 
-    def _packings_turn(self) -> bool:
-        """Whether packings have had less than their share of the time, or their first seconds."""
+    def _packings_turn(self, share: float) -> bool:
+        """Whether packings have had less than a share of the time, or their first seconds."""
         if not self._packed or (len(self._left) > 1 and self._packed < self._first):
             return True
-        return bool(self._left) and self._packed < SHARE * (self._packed + self._searched)
+        return bool(self._left) and self._packed < share * (self._packed + self._searched)

@@ -42,7 +42,8 @@ class ExactDomination:
         """
         every = np.ones(graph.n, dtype=bool)
         question = every if needed is None else needed, every if allowed is None else allowed
-        self.lower, self.method, self.done, self.wide = 0, "", False, True
+        self.lower, self.method, self.done = 0, "", False
+        self.wide = int(np.count_nonzero(question[1])) > LONG  # what is left is told once it is known
         self._optimum: np.ndarray | None = None
         self._pieces: tuple[np.ndarray | None, int] = None, 0  # None: what was made does not dominate
         self._course = _Course(graph, price, *question, time.perf_counter() + seconds)

@@ -244,9 +244,9 @@ def _apply(group: Group, labels: NodeLabels, targets: Targets, found: Relational
     Z_own = net.forward()
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
     scores = group.device.get(Z_own[: len(wanted)])[wanted]
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate, case.epochs)  # of the last weights
     refuse_infinite_rows(group, scores)
     predicted, likely = _classes(group, Z_own), softmax(scores)
-    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate, case.epochs)  # of the last weights
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
     counts = _counts(group, len(own))
