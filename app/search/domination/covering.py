@@ -108,4 +108,5 @@ class CoveringTools(DominationTools):
 
     def _baseline_price(self) -> np.ndarray:
         """[n] int64, above 0; candidates of cost 0 have next to none."""
-        return np.maximum(self.weights * (2 * self.graph.n), 1)
+        costly = self.weights[: self.candidates].all()
+        return np.maximum(self.weights if costly else self.weights * (2 * self.graph.n), 1)
