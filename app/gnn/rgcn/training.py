@@ -243,10 +243,11 @@ def _apply(group: Group, labels: NodeLabels, targets: Targets, found: Relational
     net, case = found.net, found.case
     Z_own = net.forward()
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
-    scores = group.device.get(Z_own[: len(wanted)])[wanted]
-    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate, case.epochs)  # of the last weights
+    scores, predicted = group.device.get(Z_own[: len(wanted)])[wanted], _classes(group, Z_own)
+    loss = targets.loss(Z_own)  # of the last weights; Z_own is its gradient now
+    refuse_infinite(loss, case.epochs, case.learning_rate, case.epochs)
     refuse_infinite_rows(group, scores)
-    predicted, likely = _classes(group, Z_own), softmax(scores)
+    likely = softmax(scores)
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
     counts = _counts(group, len(own))
