@@ -50,17 +50,22 @@ class NumericsError(LockstepError):
     """A NaN, or replicated numbers that are no longer equal on all ranks."""
 
 
-class Stopped(LockstepError):
-    """A run that stopped early, with a valid checkpoint to go on from.
+class Ended(LockstepError):
+    """A run that was asked to stop.
 
     so_far   what was known by then, as each that lets it through has it; None: nothing
     """
 
-    exit_code = 3
     so_far: Any = None
 
 
-class Halted(LockstepError):
+class Stopped(Ended):
+    """A run that stopped early, with a valid checkpoint to go on from."""
+
+    exit_code = 3
+
+
+class Halted(Ended):
     """Ranks that work apart from others were asked to stop; where all are together again that is Stopped."""
 
 

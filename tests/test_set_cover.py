@@ -399,6 +399,8 @@ def test_families_are_of_these_problems_alone(tmp_path):
             solve(str(tmp_path / "a.sets"), problem)
     with pytest.raises(CaseError, match="mds would be right"):
         TrainingRun("set_cover", [FAMILY])
+    with pytest.raises(CaseError, match=r"train\.graphs\.generator: sets: a family of sets"):
+        TrainingRun("mvc", {"generator": "sets", "nodes": 9})
     with pytest.raises(CaseError, match="mds would be right"):
         pytest.importorskip("gymnasium")
         gym_environment([FAMILY], problem="set_cover")

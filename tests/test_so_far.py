@@ -67,23 +67,30 @@ def test_what_is_known_is_feasible_and_gets_better(problem):
     assert found == sorted(found, reverse=problem != "maxcut") and found
 
 
-# run.py, but that it is asked to stop in the third round of the second graph's search.
+# run.py, but that it is asked to stop in the third round of the second graph's search, or before the plain
+# heuristics on it.
 STOPPED = """
 import os, signal, sys
 import run
 from app.checkpoint import checkpoints
-plain = checkpoints.PieceKeeper.at
+from app.tasks import answer
+where, plain, compare = sys.argv.pop(1), checkpoints.PieceKeeper.at, answer.compare
 def at(self, step, key="", state=None, now=False):
-    if key == "search" and self.name == "instance 1" and step == 2:
+    if where == "search" and key == "search" and self.name == "instance 1" and step == 2:
         os.kill(os.getpid(), signal.SIGTERM)
     plain(self, step, key, state, now)
-checkpoints.PieceKeeper.at = at
+def compared(context, toolbox, name, seconds):
+    if where == "baselines" and name != "ring":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return compare(context, toolbox, name, seconds)
+checkpoints.PieceKeeper.at, answer.compare = at, compared
 sys.exit(run.main(sys.argv[1:], whole_process=True))
 """
 
 
 @pytest.mark.mpi_skip
-def test_files_of_a_stopped_run_and_of_its_end(tmp_path):
+@pytest.mark.parametrize("where", ["search", "baselines"])
+def test_files_of_a_stopped_run_and_of_its_end(tmp_path, where):
     """One graph is finished, the next under way; the end of the run takes stopped.json away."""
     out, ring = tmp_path / "out", tmp_path / "ring.txt"
     ring.write_text("1 2\n2 3\n3 4\n4 5\n5 1\n")
@@ -91,7 +98,7 @@ def test_files_of_a_stopped_run_and_of_its_end(tmp_path):
         "inputs/mvc.toml", f"graph.path={ring}", "graph.generator=er", "graph.nodes=400", "graph.p=0.1",
         "graph.count=1", "search.seconds=2", "search.start=greedy", "output.plots=false", "--out", out,
     ]  # fmt: skip
-    code, said = run_job([sys.executable, "-c", STOPPED, *case])
+    code, said = run_job([sys.executable, "-c", STOPPED, where, *case])
     assert code == 3 and "what is known so far: stopped.json, and solution/" in said
     known = json.loads((out / "stopped.json").read_text())
     assert known["status"] == "stopped" and [e["name"] for e in known["instances"]] == ["ring", "er-400-0"]

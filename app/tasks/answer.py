@@ -11,7 +11,7 @@ from app.case.config import Case
 from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
-from app.errors import CaseError, FixedNodesError, GraphError, LockstepError, Stopped
+from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
 from app.graphs.covering import count_candidates, demand_called
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
@@ -206,11 +206,11 @@ def answer_whole(
         if case.search.baselines:
             with context.log.phase("baselines"):
                 answer, baselines = _compared(context, problem, toolbox, whole.name, answer, alone)
-    except Stopped as stopped:
-        known = stopped.so_far if answer is None else answer
+    except Ended as ended:
+        known = ended.so_far if answer is None else answer
         if known is not None:
             _check(context, toolbox, whole.name, known)
-            stopped.so_far = solved(known)
+            ended.so_far = solved(known)
         raise
     return solved(answer)
 

@@ -119,13 +119,17 @@ def _refuse_for_terms(case: Case) -> None:
         raise CaseError(f"problem.name, study.problems: {said}")
     if not is_quadratic(case):
         return
+    _refuse_keys(case, TERMS_WANT, "holds the terms of a function")
+
+
+def _refuse_keys(case: Case, wanted: dict[str, Any], said: str) -> None:
+    """Refuse tables of graphs in which a key has another value than the wanted one. Raises CaseError."""
     for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
-        name = ".".join(keys)
-        for key, right in TERMS_WANT.items():
+        for key, right in wanted.items():
             if table is not None and getattr(table, key) != right:
                 shown_right = str(right).lower() if right is False else f'"{right}"'
-                said = f"the graph of {case.problem.name} holds the terms of a function"
-                raise CaseError(f"{name}.{key}: {said}; {shown_right} would be right")
+                name = f"{'.'.join(keys)}.{key}: the graph of {case.problem.name} {said}"
+                raise CaseError(f"{name}; {shown_right} would be right")
 
 
 def _refuse_for_sets(case: Case) -> None:
@@ -135,16 +139,13 @@ def _refuse_for_sets(case: Case) -> None:
     if trains and case.run.task != "classify" and not set(COVERING).isdisjoint(problems):
         said = "no policy is trained on families of sets: that of mds is asked"
         raise CaseError(f"problem.name, study.problems: {said}; mds would be right")
-    if not is_covering(case):
-        if case.graph.generator == "sets":
-            right = 'problem.name = "set_cover" or "hitting_set" would be right, to solve it'
-            raise CaseError(f"graph.generator: sets: a family of sets; {right}")
+    if is_covering(case):
+        _refuse_keys(case, SETS_WANT, "stands for a family of sets")
         return
-    for key, right in SETS_WANT.items():
-        if getattr(case.graph, key) != right:
-            shown_right = str(right).lower() if right is False else f'"{right}"'
-            said = f"the graph of {case.problem.name} stands for a family of sets"
-            raise CaseError(f"graph.{key}: {said}; {shown_right} would be right")
+    for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
+        if table is not None and table.generator == "sets":
+            right = 'problem.name = "set_cover" or "hitting_set" would be right, to solve it'
+            raise CaseError(f"{'.'.join(keys)}.generator: sets: a family of sets; {right}")
 
 
 def _refuse_unread_by_relations(case: Case) -> None:

@@ -132,9 +132,7 @@ def introduce(context: Context, loaded: Loaded) -> None:
         chosen = context.group.max_integer(count_candidates(graph))
         left = graph.n - chosen - 1
         sets, elements = (left, chosen) if context.case.problem.name == HITTING else (chosen, left)
-        log.info(
-            "%s: %d sets, %d elements, %d pairs of both", graph.name, sets, elements, graph.edges - chosen
-        )
+        log.info("%s: %d sets, %d elements, %d pairs", graph.name, sets, elements, graph.edges - chosen)
         return
     log.info(
         "%s: %d nodes, %d edges (%d edge lines%s)%s", graph.name, graph.n, graph.edges, counts.lines,

@@ -14,7 +14,7 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, PieceKeeper
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
-from app.errors import CaseError, Halted, LockstepError, Stopped
+from app.errors import CaseError, Ended, Halted, LockstepError
 from app.output import STOPPED, plain
 from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_solutions, plot_solves
@@ -84,8 +84,8 @@ def run_solve(context: Context) -> dict[str, Any]:
                 _write(context, file_name(entry["name"]), written)
             if count <= LISTED:
                 _say(context, entry)
-    except Stopped as stopped:
-        _write_so_far(context, instances, stopped.so_far)
+    except Ended as ended:
+        _write_so_far(context, instances, ended.so_far)
         raise
     _table(context, instances)
     _write_answers(context, instances)
@@ -293,7 +293,7 @@ def _write_so_far(context: Context, instances: list[dict[str, Any]], solved: Sol
             _write(context, file_name(solved.entry["name"]), written_of(solved))
         with raise_together(context.group, "writing what is known so far"):
             context.folder.write_json(STOPPED, {**about, "instances": known})
-    except LockstepError as error:  # the checkpoint is there: the run has stopped well
+    except LockstepError as error:  # of a run that stops well: with a checkpoint
         context.log.info("warning: what is known so far is not written: %s", error)
         return
     context.log.info("what is known so far: %s, and solution/", STOPPED)
