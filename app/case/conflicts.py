@@ -6,7 +6,7 @@ from msgspec import structs
 
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
-from app.case.graph import GraphCase
+from app.case.graph import WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase
 from app.case.search import STARTS
@@ -16,6 +16,7 @@ Mistake = tuple[Keys, str]  # a key, and what is wrong with it
 LIKE_CLASSIFY = ("models", "depth")  # studies that train on a graph as the task classify does
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
+MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -104,6 +105,11 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f'must be at least 2 for generator = "diverse", got {lo}'
     elif graphs.generator in ("ba", "small_world", "mixed", "varied") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
+    elif graphs.generator == "motifs" and not 2 <= graphs.random_classes <= MOTIFS:
+        found = f"got {graphs.random_classes}"
+        yield "random_classes", f'must be from 2 to {MOTIFS} for generator = "motifs", {found}'
+    elif graphs.generator == "motifs" and lo < LEAST_MOTIF:
+        yield "nodes", f'must be at least {LEAST_MOTIF} for generator = "motifs", got {lo}'
     elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
         found = f"got {graphs.random_classes}"
         yield "random_classes", f'must be from 2 to the number of nodes for generator = "sbm", {found}'
@@ -111,7 +117,7 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
     for key in ("features", "labels", "splits"):
-        if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", "random"):
+        if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", WORDS.get(key)):
             yield key, "is for graphs from files; generated ones have random_features, random_classes"
     if graphs.order != "natural" and graphs.generator == "uniform_points":
         yield "order", f'must be "natural" for graphs with distances between all nodes, got "{graphs.order}"'

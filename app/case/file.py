@@ -17,7 +17,7 @@ from msgspec import convert, structs, to_builtins
 from app.case.check import mistakes, where
 from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
 from app.case.conflicts import conflicts
-from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, GraphCase
+from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, WORDS, GraphCase
 from app.case.places import DEEPEST, Places, dotted, key_places
 from app.case.search import STARTS
 from app.case.study import StudyCase, split_settings
@@ -90,7 +90,7 @@ def named_files(case: Case) -> list[str]:
     tables = [table for table in graph_tables(case) if table is not None]
     found = [path for table in tables for path in table.path if not path.startswith("networkx:")]
     found += [name for table in tables for path in table.path for name in _together(path, table.format)]
-    beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
+    beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {*WORDS.values()}
     others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
     weights = {case.policy.weights} - {"default", "train"}
     text = case.graph.path and not case.graph.path[0].lower().endswith(".npz")
@@ -303,7 +303,7 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         beside = {}
         for key in GRAPH_FILES:
             name, at = getattr(graphs, key), (*keys[:-1], key)
-            if name and not (key == "splits" and name == "random"):
+            if name and name != WORDS.get(key):
                 beside[key] = _absolute(name, base(at))
                 if not (os.path.isfile(beside[key]) or (key == "splits" and os.path.isdir(beside[key]))):
                     errors.append(f"{where(at, places)}: no such file: {show(name)}")

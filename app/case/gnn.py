@@ -14,6 +14,16 @@ class GnnCase(Table, frozen=True):
         Literal["classes", "values"],
         about("classes: of nodes; values: labels are numbers, one or several a node (regression)"),
     ] = "classes"
+    level: Annotated[
+        Literal["node", "graph"],
+        about(
+            "what labels, splits and predictions are of: node: the nodes of one graph; graph: graphs, of a set "
+            "of them; a readout follows the layers then"
+        ),
+    ] = "node"
+    readout: Annotated[
+        Literal["mean", "sum"], about("graph: of the last layer's rows of a graph's nodes")
+    ] = "mean"
     model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16

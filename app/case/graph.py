@@ -30,9 +30,10 @@ class GraphCase(Table, frozen=True):
             "ogb",
             "ppi",
             "graphsage",
+            "tu",
         ],
         about(
-            "of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets; "
+            "of the files; auto: by the ending and the first lines; ogb, ppi, tu: folders of these data sets; "
             "graphsage: PREFIX-G.json, other files beside it"
         ),
     ] = "auto"
@@ -41,21 +42,32 @@ class GraphCase(Table, frozen=True):
         about('of the nodes of an edge list; names: any text, such as "TP53 MDM2"'),
     ] = "numbers"
     features: Annotated[
-        str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
+        str,
+        about(
+            "file of node features: .npy, .npz or text, a row for each node; degrees: one of 64 ranges of "
+            'degrees; "": those in graph.path, of gnn.level = "graph" else degrees'
+        ),
     ] = ""
-    labels: Annotated[str, about('file of node classes: .npy, .npz or text; "": those in graph.path')] = ""
+    labels: Annotated[
+        str,
+        about(
+            'file of classes: .npy, .npz or text, a row for each node (gnn.level = "graph": for each graph); '
+            '"": those in graph.path'
+        ),
+    ] = ""
     splits: Annotated[
         str,
         about(
-            "file of the nodes to train on, validate and test; random: each labelled node with probability "
-            '.6, .2, .2; "": those in graph.path'
+            "file of the nodes (graphs) to train on, validate and test; random: each labelled one with "
+            'probability .6, .2, .2; "": those in graph.path'
         ),
     ] = ""
     node_data_by: Annotated[
         Literal["order", "id"],
         about(
             "features, labels, splits; order: a line for each node, in the order of the ids; id: lines of "
-            "text in any order that begin with an id"
+            'text in any order that begin with an id (gnn.level = "graph": labels and splits, with the name '
+            "of a graph)"
         ),
     ] = "order"
     neighbours: Annotated[
@@ -85,6 +97,7 @@ class GraphCase(Table, frozen=True):
             "torus",
             "small_world",
             "geometric",
+            "motifs",
             "mixed",
             "varied",
             "diverse",
@@ -98,7 +111,8 @@ class GraphCase(Table, frozen=True):
         ],
         about(
             "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
-            "geometric: points that are near each other; rmat; rmat_natural: rmat, hubs first; chung_lu: "
+            "geometric: points that are near each other; motifs: trees with one of random_classes motifs, which "
+            "is the class of a graph; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
             "sets: a random family of sets, for set_cover and hitting_set; "
             "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
@@ -172,10 +186,25 @@ GRAPH_FILES = (
     "degrees_of",
     "node_weights",
 )  # keys of such a table that name a file
-GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
+# What keys of such a table may say in place of a file.
+WORDS = {"splits": "random", "features": "degrees"}
+GRAPH_FOLDERS = ("ogb", "ppi", "tu")  # formats whose graph.path is a folder
 # Tables of labels that go with a text file of triples where no key names others, in its folder.
 LABEL_TABLES = {"train_labels": "trainingSet.tsv", "test_labels": "testSet.tsv"}
 GRAPH_BESIDE = {  # formats whose files go together: how the name of the first ends, and those of the others
     "ppi": ("_graph.json", ("_feats.npy", "_labels.npy")),
     "graphsage": ("-G.json", ("-feats.npy", "-id_map.json", "-class_map.json")),
+    "tu": (
+        "_A.txt",
+        tuple(
+            f"_{name}.txt"
+            for name in (
+                "graph_indicator",
+                "graph_labels",
+                "graph_attributes",
+                "node_labels",
+                "node_attributes",
+            )
+        ),
+    ),
 }

@@ -17,12 +17,13 @@ from app.gnn.goals import Goal, goal_of
 from app.gnn.inputs import Scaling, in_file, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
-from app.gnn.neighbours import both_ways
+from app.gnn.neighbours import Neighbours, both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
-from app.gnn.reach import FORWARD, narrow_layers, widest_products
+from app.gnn.reach import FORWARD, narrow_layers, nodes_of_graphs, widest_products
 from app.gnn.rehearsal import DenseWidth
 from app.gnn.scale import Scale
+from app.graphs.members import Members, readout_rows
 from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
@@ -40,13 +41,15 @@ class Classifier:
 
     classes   columns of the scores     goal   what they mean
     inputs    of features that are brought to one scale
+    members   the rows of a set of graphs, whose labels, splits and scores stand in the graphs' own; None: those
+              of nodes count
     Ranks     all construct
     """
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
         classes: int = 0, goal: Goal | None = None, inputs: Scale | None = None,
-        budget: TierBudget | None = None,
+        budget: TierBudget | None = None, members: Members | None = None,
     ) -> None:  # fmt: skip
         """classes, goal, inputs   of weights that are applied; 0, None: those of the data
         budget                  a limit for the engine's buffers; it changes no bit
@@ -54,7 +57,8 @@ class Classifier:
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.classes = classes or data.classes
         self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
-        self.inputs = input_scale(group, data, case.feature_rows, block.n_real, inputs)
+        self.members, self._readout = members, self._readout_of(block, members)
+        self.inputs = input_scale(group, data, case.feature_rows, self._learned_from(block), inputs)
         self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
@@ -69,6 +73,8 @@ class Classifier:
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         forward, adjoint = both_ways(group, block, case.edge_weights)
         self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
+        if self._readout is not None:
+            self.engine.pooling = both_ways(group, self._readout, False)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -76,6 +82,25 @@ class Classifier:
         self._again, self._cells = self.device.repeated(), None
         if self._repeats():
             self._cells = self.device.put(np.zeros(len(self.model.blocks), dtype=np.uint64))
+
+    def _readout_of(self, block: RowBlock, members: Members | None) -> RowBlock | None:
+        """The rows of the matrix R of a readout; None where scores are of nodes. Ranks: all call."""
+        if members is None:
+            return None
+        lo = min(block.lo, block.n)
+        R = readout_rows(members, block.name, lo, lo + block.n_real)
+        return RowBlock(self.group, R, block.rows, block.exchange, block.width)
+
+    def _learned_from(self, block: RowBlock) -> np.ndarray:
+        """[n_own] bool, the nodes whose features make the scale of all: of the training set, or without one all.
+
+        Ranks   all call
+        """
+        data = self.data
+        if self._readout is not None:
+            graphs = data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
+            return nodes_of_graphs(self.group, self._readout, graphs)
+        return data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
 
     def _whole_features(self) -> Features:
         """Features on the device. Ranks: all call."""
@@ -124,6 +149,7 @@ class Classifier:
         old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
         self.data = move_nodes(self.group, self.data, old.rows, new)
         block = repartition(self.group, old, new)
+        self._readout = self._readout_of(block, self.members)
         self._settle(block, self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
 
@@ -199,6 +225,8 @@ class Classifier:
         alone = [block.row_by_row for block in self.model.blocks]
         if engine.products:
             train = np.ascontiguousarray(self.data.train)
+            if self._readout is not None:  # the last layer, which sums over the nodes of training graphs
+                train, alone = nodes_of_graphs(self.group, self._readout, train), alone[:-1]
             engine.narrow = narrow_layers(self.group, self.block, train, alone, engine.products, weighted)
 
     # ---- one epoch --------------------------------------------------------------------------------------
@@ -253,7 +281,8 @@ class Classifier:
         return found
 
     def embed_own(self) -> np.ndarray:
-        """[n_own, width] host copy of what the last layer reads, without dropout. Ranks: all call."""
+        """[n_own, width] host copy of what the last layer reads, of whole graphs of what it is a readout of,
+        without dropout. Ranks: all call."""
         engine = self.engine
         with engine.program("embedding"):
             H = self.model.embed(engine, self.features)

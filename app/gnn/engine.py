@@ -50,6 +50,7 @@ class Engine(ByPieces):
                     (gnn/reach.py); "": they make all rows
     products        (layer, way) of all such products, as a dry run saw them
     narrow          what they leave out, by layer
+    pooling         the products with the matrix R of a readout and with R^T; None: scores are of nodes
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Engine(ByPieces):
         self.way = ""
         self.products: set[tuple[int, str]] = set()
         self.narrow: dict[int, Narrow] = {}
+        self.pooling: tuple[Neighbours, Neighbours] | None = None
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -228,6 +230,21 @@ class Engine(ByPieces):
         """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
         work = lambda: self._accumulate(X.array, Y.array)  # noqa: E731
         self._product(Y.name, [Y, X], [Y], work, (X.width,))
+
+    def pool(self, X: Rows) -> Rows:
+        """New rows R X, in a backward pass R^T X: of R see layers/readout.py. Ranks: all call (one exchange)."""
+        Y = self.take("RX", X.width)
+
+        def work() -> None:
+            Y.array[...] = 0
+            self.pooling[self.way == BACKWARD].accumulate(X.array, Y.array)
+
+        self._run("pool", "RX", [X], [Y], work, shape=(0, X.width), exchanges=(X.width,))
+        return Y
+
+    def pool_scale(self, kind: str) -> Array | None:
+        """[n_own] factors of the rows of R (Neighbours.scale)."""
+        return self.pooling[0].scale(kind) if self.numeric else NO_NUMBERS
 
     def scale_of(self, kind: str, columns: bool = False) -> Array | None:
         """[n_own] the factors of rows, or of columns, of a normalisation (Neighbours.scale)."""

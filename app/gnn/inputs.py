@@ -38,11 +38,11 @@ class Scaling:
 
 
 def input_scale(
-    group: Group, data: NodeData, scaling: str, n_real: int, known: Scale | None = None
+    group: Group, data: NodeData, scaling: str, chosen: np.ndarray, known: Scale | None = None
 ) -> Scale | None:
-    """The scale of the columns over the training nodes (without any: over all); None where none is asked for.
+    """The scale of the columns over some nodes; None where none is asked for.
 
-    scaling   gnn.feature_rows     n_real   rows of this rank that are nodes
+    scaling   gnn.feature_rows     chosen   [n_own] bool
     known     that of weights which are applied
     Ranks     all call
     Raises    CaseError where features are not dense
@@ -53,7 +53,6 @@ def input_scale(
         raise CaseError(NOT_DENSE.format("there are none" if data.features is None else "these are sparse"))
     if known is not None:
         return known
-    chosen = data.train if data.counts["train"] else np.arange(len(data.train)) < n_real
     return Scale.of(group, data.features, chosen)
 
 

@@ -10,7 +10,7 @@ from app.gnn.block import Block
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
-from app.gnn.layers.table import LAYERS, leaves
+from app.gnn.layers.table import LAYERS, leaves, readout_kind
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
@@ -76,13 +76,15 @@ class Model:
         return H
 
     def embed(self, engine: Engine, X: Features) -> Rows | Features:
-        """What the last layer reads, nothing dropped; of one layer the features. Ranks: all call."""
+        """What the last layer reads, nothing dropped; of one layer the features; of whole graphs what their
+        readout is of. Ranks: all call."""
         X.begin(None)
         engine.way = ""
         H: Rows | Features = X
         for block in self.blocks[:-1]:
             H = block.forward(engine, H, None, False)
-        return H
+        readout = self.blocks[-1].convolution
+        return readout.embed(engine, H) if self.case.level == "graph" else H
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
@@ -125,10 +127,11 @@ class Draws:
 
 def check_layers(case: GnnCase) -> None:
     """Refuse layers that are wrong whatever the data, and keys that none of them reads. Raises CaseError."""
-    last = parse_layer(case.layers[-1]).width if case.layers else 0
+    last = parse_layer(case.layers[-1]).width if case.layers and case.level == "node" else 0
     Model(case, 1, last or 1)
     if not case.weights:  # which bring their layers
-        _refuse_unread(case, [spec.kind for spec in layer_specs(case, last)])
+        kinds = [spec.kind for spec in layer_specs(case, last)]
+        _refuse_unread(case, kinds[:-1] if case.level == "graph" else kinds)
 
 
 def check_only_model(case: GnnCase) -> None:
@@ -142,13 +145,15 @@ def check_only_model(case: GnnCase) -> None:
 def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     """Refuse keys that no layer reads. At its default, as in a written case, a key asks for nothing."""
     asked = {key for key in GnnCase.__struct_fields__ if getattr(case, key) != getattr(GnnCase(), key)}
+    if case.level == "node" and "readout" in asked:
+        raise CaseError('gnn.readout: is read by gnn.level = "graph" alone; leave it out')
     for key in ("model", "depth", "hidden", "residual", "layer_norm", "heads"):
         if case.layers and key in asked:
             raise CaseError(
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
     for key in ("hidden", "residual", "layer_norm", "heads", "dropout"):
-        if case.depth == 1 and not case.layers and key in asked:
+        if case.level == "node" and case.depth == 1 and not case.layers and key in asked:
             only = "the last layer, the only one of gnn.depth = 1"
             raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
     for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
@@ -164,7 +169,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
-    if case.layers and parse_layer(case.layers[-1]).layer_norm:
+    if case.level == "node" and case.layers and parse_layer(case.layers[-1]).layer_norm:
         text = case.layers[-1]
         raise CaseError(f"gnn.layers: {text!r}: layer_norm is not read by the last layer; leave it out")
 
@@ -180,16 +185,20 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
     """The layers that a case asks for, the last one linear and `classes` wide.
 
     Without gnn.layers: gnn.depth layers of gnn.model, gnn.hidden columns between them, with gnn.residual and
-    gnn.layer_norm in all of them but the last. Raises CaseError.
+    gnn.layer_norm in all of them but the last. Of whole graphs (gnn.level) the last one is a readout, after
+    all of these. Raises CaseError.
     """
-    specs = [parse_layer(text) for text in case.layers]
+    specs, whole = [parse_layer(text) for text in case.layers], case.level == "graph"
     if not specs:
         inner = LayerSpec(case.model, case.hidden, case.residual, case.layer_norm, False, case.heads)
-        specs = [inner] * (case.depth - 1) + [LayerSpec(case.model)]
+        specs = [inner] * case.depth if whole else [inner] * (case.depth - 1) + [LayerSpec(case.model)]
+    if whole:
+        specs.append(LayerSpec(readout_kind(case.readout)))
     *inner, last = specs
     for spec, text in zip(inner, case.layers):
         if not spec.width:
-            raise CaseError(f"gnn.layers: {text!r}: no width; all layers but the last need one")
+            need = "all layers need one" if whole else "all layers but the last need one"
+            raise CaseError(f"gnn.layers: {text!r}: no width; {need}")
     if last.width not in (0, classes):
         raise CaseError(
             f"gnn.layers: {case.layers[-1]!r}: the data have {classes} classes; leave the width out"

@@ -89,6 +89,16 @@ def narrow_layers(
     return found
 
 
+def nodes_of_graphs(group: Group, readout: RowBlock, graphs_own: np.ndarray) -> np.ndarray:
+    """[n_own] bool, the nodes of some graphs of a set.
+
+    readout     the matrix R (graphs/members.py)     graphs_own  [n_own] bool, those graphs, in their own rows
+    Ranks       all call (one exchange of a byte a row)
+    """
+    extended = readout.extend_host(group, graphs_own.view(np.uint8)).astype(bool)
+    return sum(np.diff(each) for each in readout.transpose.pointers_within(extended)) > 0
+
+
 def _most(group: Group, kept: int, stored: int) -> float:
     """The largest share of its entries that a rank keeps. Ranks: all call."""
     return int(group.max_integers(np.array([-(-kept * MILLION // max(stored, 1))]))[0]) / MILLION

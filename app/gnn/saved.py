@@ -17,9 +17,9 @@ from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
-    "own_loops", "edge_weights", "feature_rows", "goal",
+    "own_loops", "edge_weights", "feature_rows", "goal", "level", "readout",
 )  # fmt: skip
-LATER = {"own_loops", "goal"}  # keys that older files lack: they mean the default
+LATER = {"own_loops", "goal", "level", "readout"}  # keys that older files lack: they mean the default
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,12 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
             for text in stream.warnings:
                 opened.warn(text)
 
+    alone = all(stream.sizes is None for stream in streams)
+    sizes = [np.array([stream.nodes]) if stream.sizes is None else stream.sizes for stream in streams]
     return EdgeStream(
         name or f"{streams[0].name}+{len(streams) - 1}", streams[0].path, "union", int(first[-1]), 0,
-        weighted, chunks, undirected=undirected,
+        weighted, chunks, undirected=undirected, sizes=np.concatenate(sizes),
+        graph_names=tuple(stream.name for stream in streams) if alone else (),
     )  # fmt: skip
 
 

@@ -106,7 +106,10 @@ class Training:
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:
             sizes = layout.total_rows, int(layout.stored.sum())
-            self.shares = expected_shares(*sizes, inputs.train, len(self.case.layers) or self.case.depth)
+            layers = len(self.case.layers) or self.case.depth
+            if self.case.level == "graph":  # what the nodes of a training graph hear is of that graph
+                sizes, layers = (sizes[0], 0), layers + 1
+            self.shares = expected_shares(*sizes, inputs.train, layers)
         if not self.copies:
             self.copies = copied_shares(self.shares, self.engine.products)
         if self.owned is None:
@@ -234,7 +237,10 @@ class Share(Terms):
         """Terms of recorded operations, one part for each kind."""
         self.part = "calls"
         self.add("operation", "call", len(recorded))
-        kinds = {"spmm": self._spmm, "dense": self._dense, "gram": self._gram, "reduce": self._reduce}
+        kinds = {
+            "spmm": self._spmm, "pool": self._pool, "dense": self._dense, "gram": self._gram,
+            "reduce": self._reduce,
+        }  # fmt: skip
         for each in recorded:
             self.part = each.kind
             kinds.get(each.kind, self._elementwise)(each)
@@ -246,6 +252,10 @@ class Share(Terms):
             entries = self._share(each) * int(self.layout.stored[self.rank]) + self.own
             back = ATTEND_BACK if each.name == "attend_back" else 1
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
+
+    def _pool(self, each: Operation) -> None:
+        """A readout: every row is read once, or written once; few travel, as graphs lie whole."""
+        self.passes(each.name, 2 * self.own * each.shape[1])
 
     def _share(self, each: Operation) -> float:
         """Of the entries: those that a product reads."""

@@ -13,7 +13,7 @@ from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
-from app.graphs.nodes.data import NO_LABELS, TRAIN, DenseFeatures, Labels, Splits
+from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, Splits, no_labels
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import TierBudget
@@ -60,7 +60,7 @@ def training_of(
         saved = load_model(gnn.weights)
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     elif not inputs.classes:
-        raise CaseError(NO_LABELS)
+        raise CaseError(no_labels(gnn.level))
     if gnn.feature_rows == "standard" and not inputs.dense:
         raise CaseError(NOT_DENSE.format("these are sparse, or there are none"))
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)

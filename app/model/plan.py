@@ -85,6 +85,8 @@ def _entries_of(table: GraphCase, n: int) -> float:
         return n * (n - 1) * table.p
     if table.generator == "torus":
         return 4 * n * (1 - table.removed)
+    if table.generator == "motifs":
+        return 2.0 * (n + 1)  # a tree, and few edges more
     if table.generator == "sbm":
         return n * (table.degree_in + table.degree_out)
     if table.generator in ("ba", "small_world", "uniform_points"):

@@ -51,6 +51,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "torus": (case.removed,),
         "small_world": (case.d, case.p),
         "geometric": (edges,),
+        "motifs": (case.random_classes,),
         "sets": (case.elements or n, case.p),
         "uniform_points": (),
     }[family]

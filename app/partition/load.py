@@ -1,8 +1,8 @@
 """From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from app.graphs.covering import COVERING, FAMILIES, as_covering, count_candidate
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
+from app.graphs.members import Members, counted, with_own_rows
 from app.graphs.metric import Metric
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
@@ -48,6 +49,7 @@ class Loaded:
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
+    members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
     """
 
     graph: Graph
@@ -66,6 +68,7 @@ class Loaded:
     start: np.ndarray | None = None
     labels: list[Any] | None = None
     demands: list[Any] | None = None
+    members: Members | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -89,6 +92,19 @@ def is_covering(case: Case) -> bool:
     return case.problem.name in COVERING and case.run.task != "classify"
 
 
+def refuse_sets(streams: list[EdgeStream]) -> None:
+    """Refuse files of many graphs where one is wanted. Raises GraphError."""
+    for each in streams:
+        if each.sizes is not None:
+            right = 'one graph, or gnn.level = "graph" of networks, would be right'
+            raise GraphError(f"{each.path}: holds {len(each.sizes)} graphs; {right}")
+
+
+def is_set(case: Case) -> bool:
+    """Whether a case learns what whole graphs are, of a set of them."""
+    return case.gnn.level == "graph" and case.run.task in ("classify", "study")
+
+
 def stands_for(case: Case) -> str:
     """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
     return case.problem.name if is_quadratic(case) or is_covering(case) else ""
@@ -102,7 +118,11 @@ def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
 
 
 def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
-    """What a case solves of a stream. Raises GraphError for what is no graph."""
+    """What a case solves of a stream, or learns on. Raises GraphError for what is no graph."""
+    if is_set(case):
+        if stream.metric is not None:
+            raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
+        return with_own_rows(stream)
     if made_for := stands_for(case):
         return graph_of(stream, made_for)
     if stream.format == "qubo" and case.run.task != "classify":
@@ -151,6 +171,8 @@ def load_united(group: Group, table: GraphCase, case: Case) -> Loaded:
     Ranks   all call
     """
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
+    if table.generator and is_set(case):
+        return _generated_set(group, table, paths, case)
     if not any(paths) or table.generator:
         loaded = load_graphs(group, table, "instances", case)
         if len(loaded) != 1:
@@ -226,7 +248,8 @@ def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> 
         cache.keep(built)
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
-    return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin)
+    members = share_members(group, source)
+    return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin, members=members)
 
 
 def _undirected(table: GraphCase, graph: Graph) -> list[str]:
@@ -252,6 +275,10 @@ def _open(
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
+            if case is not None and is_set(case):
+                found = [counted(each) if each.nodes is None else each for each in found]
+            else:
+                refuse_sets(found)
             source = unite(found, directions=table.neighbours != "both")
             source = source if case is None else graph_to_solve(source, case)
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
@@ -280,7 +307,35 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     )  # fmt: skip
     warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
-    return Loaded(graph, rows, counts, warnings, table.complement, metric=metric)
+    members = share_members(group, source)
+    return Loaded(graph, rows, counts, warnings, table.complement, metric=metric, members=members)
+
+
+def share_members(group: Group, source: EdgeStream | None) -> Members | None:
+    """What rank 0's stream says of the rows of graphs. Ranks: all call (two broadcasts where there are some)."""
+    held = source.members if group.rank == 0 and source is not None else None
+    count = group.max_integer(0 if held is None else held.count + 1)
+    if not count:
+        return None
+    names = json.loads(group.broadcast_text(json.dumps([] if held is None else [held.first_id, *held.names])))
+    starts = group.broadcast(np.zeros(count, dtype=np.int64) if held is None else held.starts)
+    return Members(starts, tuple(names[1:]), names[0])
+
+
+def _generated_set(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+    """Generated graphs side by side, each with a row of its own. Ranks: all call."""
+    if any(paths):
+        raise CaseError("graph.path: beside graph.generator; one of them would be right for a set of graphs")
+    source, (sizes, seeds) = None, drawn_of(table, case.seed, "instances")
+    make = _maker(group, table, sizes, seeds, int(case.memory.max_decompressed_gb * 1e9))
+    with raise_together(group, "generating graphs"):
+        if group.rank == 0:
+            united = unite([make(i) for i in range(table.count)], f"{table.generator}-{table.count}")
+            source = with_own_rows(replace(united, sizes=sizes, graph_names=()))
+    item = replace(
+        load_stream(group, source, table, case), source="generator", seed=base_seed(table, case.seed)
+    )
+    return recut_all(group, [item], read_cost_model(group, case))[0]
 
 
 def generate_set(
@@ -297,30 +352,42 @@ def generate_set(
     limit     bytes of a packed file that degrees are taken from
     numbers   of the graphs to make, the same as in the whole set; None: all
     made_for  the problem that `stands_for` names: their edges are terms or sets; "": none
-
     Ranks     all call
     """
     numbers = list(range(table.count)) if numbers is None else numbers
-    base = seed if table.generator_seed < 0 else table.generator_seed
-    draws = stream(base, f"graphs/{purpose}")
-    low, high = (table.nodes, table.nodes) if isinstance(table.nodes, int) else table.nodes
-    sizes = draws.integers(low, high + 1, table.count)
-    seeds = draws.integers(0, 2**31, table.count).tolist()
-    if table.count == 1 and purpose == "instances":
-        seeds = [base]  # one graph to solve is the generator's own graph of this seed
-    takes_file = table.generator == "bter" and table.degrees_of
-    found = degrees_of_file(group, table.degrees_of, limit) if takes_file else None
-
-    def make(number: int) -> Any:
-        drawn = generated(table, number, int(sizes[number]), int(seeds[number]), found)
-        return graph_of(drawn, made_for)
-
-    makers = [partial(make, i) for i in numbers]
+    sizes, seeds = drawn_of(table, seed, purpose)
+    make = _maker(group, table, sizes, seeds, limit)
+    makers = [lambda i=i: graph_of(make(i), made_for) for i in numbers]
     largest = int(sizes.max()) + bool(made_for)
     if table.generator == "sets":
         largest = int(sizes.max() + (table.elements or sizes.max())) + 1
     made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
+
+
+def drawn_of(table: GraphCase, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
+    """[count] int64 nodes and [count] int64 seeds of the generated graphs of a table."""
+    base = base_seed(table, seed)
+    draws = stream(base, f"graphs/{purpose}")
+    low, high = (table.nodes, table.nodes) if isinstance(table.nodes, int) else table.nodes
+    sizes = draws.integers(low, high + 1, table.count)
+    if table.count == 1 and purpose == "instances":  # one graph to solve is the generator's own of this seed
+        return sizes, np.array([base])
+    return sizes, draws.integers(0, 2**31, table.count)
+
+
+def base_seed(table: GraphCase, seed: int) -> int:
+    """The seed of a table's generator, in a case of that seed."""
+    return seed if table.generator_seed < 0 else table.generator_seed
+
+
+def _maker(
+    group: Group, table: GraphCase, sizes: np.ndarray, seeds: np.ndarray, limit: int
+) -> Callable[[int], EdgeStream]:
+    """What makes graph i of a table. Ranks: all call."""
+    takes_file = table.generator == "bter" and table.degrees_of
+    found = degrees_of_file(group, table.degrees_of, limit) if takes_file else None
+    return lambda i: generated(table, i, int(sizes[i]), int(seeds[i]), found)
 
 
 def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:

@@ -15,11 +15,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.case.config import Case
-from app.case.graph import GraphCase
+from app.case.graph import WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
 from app.graphs.formats.source import Limits
+from app.graphs.generators.motifs import motif_of
 from app.graphs.generators.random_nodes import random_features, random_labels, random_splits
 from app.graphs.nodes.data import (
     MOST_CLASSES,
@@ -30,10 +31,12 @@ from app.graphs.nodes.data import (
     SparseFeatures,
     rows_per_piece,
 )
+from app.graphs.nodes.degrees import degree_features
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
+from app.graphs.nodes.of_graphs import called, spread_out
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.load import Loaded, drawn_of
 from app.partition.rows import RowPartition
 from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
 
@@ -83,26 +86,29 @@ def load_node_data(
     Ranks   all call; the rows of all ranks together are the same on any number of ranks
     """
     if loaded.source == "generator":
-        data = _generated(group, table, loaded, make_room)
-        return _as_values(data) if case.gnn.goal == "values" and data.classes else data
-    source, nodes = None, None
+        data = _generated(group, table, loaded, case, make_room)
+        data = _as_values(data) if case.gnn.goal == "values" and data.classes else data
+        return _with_degrees(group, data, table, loaded)
+    source, nodes, members = None, None, loaded.members
     if table.node_data_by == "id":
-        nodes = Nodes(ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all), loaded.graph.name)
+        rows = loaded.graph, loaded.rows, loaded.order_all
+        nodes = Nodes(ids_on_first(group, *rows) if members is None else members.ids(), loaded.graph.name)
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
             source = open_node_table(
                 list(loaded.paths),
                 loaded.format,
-                loaded.graph.n,
+                loaded.graph.n if members is None else members.count,
                 limits,
                 table.features,
                 table.labels,
                 table.splits,
                 nodes,
                 case.gnn.goal == "values",
+                members is not None,
             )
-    data = deal_node_table(group, source, loaded, make_room)
+    data = _with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
     if nodes is not None:
         data = replace(data, warnings=(*nodes.warnings, *data.warnings))
     if table.splits == "random":
@@ -115,6 +121,8 @@ def deal_node_table(
 ) -> NodeData:
     """The rows of a table on rank 0 (others pass None) to their owners. Ranks: all call."""
     with raise_together(group, READING):
+        if group.rank == 0 and loaded.members is not None:
+            source = spread_out(source, loaded.members, loaded.graph.name)
         if group.rank == 0:
             source.check(loaded.graph.n, loaded.graph.name)
     shape = _share_shape(group, source)
@@ -155,7 +163,12 @@ class _Dealer:
     """
 
     def __init__(self, group: Group, loaded: Loaded) -> None:
-        self.group, self.partition, self.graph = group, loaded.rows, loaded.graph
+        self.group, self.partition, self.graph, self.members = (
+            group,
+            loaded.rows,
+            loaded.graph,
+            loaded.members,
+        )
         self.lo, self.hi = loaded.rows.range_of(group.rank)
         offsets = loaded.rows.offsets
         self.n_own = int(offsets[group.rank + 1] - offsets[group.rank])
@@ -165,6 +178,11 @@ class _Dealer:
             self.new_of[loaded.order_all] = np.arange(loaded.graph.n)
         self.old_own = own_old_rows(loaded, group.rank)
         self.padded_old = _numbers(loaded, group.rank)
+
+    @property
+    def what(self) -> str:
+        """What labels are of."""
+        return "node" if self.members is None else "graph"
 
     def numbers(self, at: int, count: int, order: np.ndarray | None = None) -> np.ndarray:
         """[count] int64, the new numbers of old rows at, at + 1, ..., or of those in order [n]."""
@@ -339,11 +357,12 @@ def _labelled_splits(
     first = _first_old(dealer, np.flatnonzero((flags & train > 0) & ~labelled))
     with raise_together(group, READING):
         if first is not None and group.rank == 0:
-            right = "a label, or a node outside train, would be right"
-            raise source.splits.refuse(f"found node {first} in train, which has no label; {right}")
+            right = f"a label, or a {dealer.what} outside train, would be right"
+            found = f"found {called(dealer.members, first)} in train, which has no label"
+            raise source.splits.refuse(f"{found}; {right}")
     missing = (flags > 0) & ~labelled
     count = int(group.sum_integers(np.array([missing.sum()]))[0])
-    text = f"{dealer.graph.name}: {count} held-back nodes have no label and are left out"
+    text = f"{dealer.graph.name}: {count} held-back {dealer.what}s have no label and are left out"
     return np.where(missing, np.uint8(0), flags), (text,) if count else ()
 
 
@@ -356,14 +375,40 @@ def own_old_rows(loaded: Loaded, rank: int) -> np.ndarray:
     return np.arange(lo, hi) if loaded.order_all is None else loaded.order_all[lo:hi]
 
 
-def _generated(group: Group, table: GraphCase, loaded: Loaded, make_room: MakeRoom) -> NodeData:
+def _with_degrees(group: Group, data: NodeData, table: GraphCase, loaded: Loaded) -> NodeData:
+    """Degrees as features, where a table asks for them, and of graphs that have no other features."""
+    wanted = WORDS["features"], *([""] if loaded.members is not None else [])
+    if data.features is not None or table.features not in wanted:
+        return data
+    nodes, graph = np.ones(loaded.graph.hi - loaded.graph.lo, dtype=bool), loaded.graph
+    if loaded.members is not None:
+        nodes = ~loaded.members.own_of(graph.lo, graph.hi)
+    X_own = degree_features(graph.degrees(), nodes, _padded(loaded.rows, group.rank))
+    return replace(data, features=X_own, width=X_own.shape[1], binary=True, numbers=None)
+
+
+def _labels_of_graphs(table: GraphCase, loaded: Loaded, case: Case) -> np.ndarray:
+    """[hi-lo] int32, the classes of generated graphs in their own rows: their motifs, or drawn; else -1."""
+    members, graph, classes = loaded.members, loaded.graph, table.random_classes
+    if table.generator == "motifs":
+        each = motif_of(drawn_of(table, case.seed, "instances")[1], classes)
+    else:
+        each = random_labels(loaded.seed, members.count, classes, np.arange(members.count), False)
+    own = members.own_of(graph.lo, graph.hi)
+    return np.where(own, each[members.graph_of(graph.lo, graph.hi)], -1).astype(np.int32)
+
+
+def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_room: MakeRoom) -> NodeData:
     """Random features, labels and splits: each a function of (seed, node), made where the row lives."""
     n, seed, classes = loaded.graph.n, loaded.seed, table.random_classes
     old, n_own = own_old_rows(loaded, group.rank), _padded(loaded.rows, group.rank)
-    planted = table.generator == "sbm"
+    planted = table.generator == "sbm" and loaded.members is None
     labels = np.full(n_own, -1, dtype=np.int32)
-    labels[: len(old)] = random_labels(seed, n, classes, old, planted) if classes else -1
-    width = table.random_features
+    if classes and loaded.members is not None:
+        labels[: len(old)] = _labels_of_graphs(table, loaded, case)
+    elif classes:
+        labels[: len(old)] = random_labels(seed, n, classes, old, planted)
+    width = 0 if table.features == WORDS["features"] else table.random_features
     features = None
     if width:
         room = _room(group, n_own, width, make_room)
@@ -421,5 +466,6 @@ def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) 
     masks = {name: (flags & bit > 0) & data.labelled for name, bit in SPLITS.items()}
     counts = dict(zip(masks, group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()))
     empty = " and ".join(name for name, count in counts.items() if not count)
-    said = f"{loaded.graph.name}: random splits leave {empty} empty (each node is drawn by itself)"
+    what = "node" if loaded.members is None else "graph"
+    said = f"{loaded.graph.name}: random splits leave {empty} empty (each {what} is drawn by itself)"
     return replace(data, **masks, counts=counts, warnings=(*data.warnings, *([said] if empty else [])))

@@ -1,4 +1,4 @@
-"""Task classify: train a graph network on the nodes of a graph, full batch, or apply a trained one."""
+"""Task classify: train a graph network on the nodes of a graph, or on graphs, full batch, or apply one."""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,7 +21,7 @@ from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.graphs.graph import IN_A
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
-from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
+from app.graphs.nodes.data import SPLITS, NodeData, no_labels
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
@@ -39,7 +39,7 @@ from app.text import printable
 @dataclass
 class Classified:
     """A classifier after its run: what it learned, how good it is, how long it took, and what its nodes hear
-    (graph.neighbours, "both" of an undirected graph)."""
+    (graph.neighbours, "both" of an undirected graph). Of what is predicted see `Loaded.members`."""
 
     classifier: Classifier
     fit: Fit
@@ -122,7 +122,8 @@ def classify_nodes(
         )
     with log.phase("set up"):
         known = (saved.classes, saved.goal, saved.inputs) if saved else ()
-        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=TierBudget.of(case.memory))
+        more = {"budget": TierBudget.of(case.memory), "members": loaded.members}
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, **more)
         if saved is not None:
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)
@@ -184,6 +185,9 @@ def _architecture(
     if not gnn.weights:
         return gnn, None
     saved = model or load_model(gnn.weights)
+    if saved.case.level != gnn.level:
+        right = f'gnn.level = "{saved.case.level}" would be right'
+        raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
     check_fits(gnn.weights, saved, data.width or loaded.graph.n)
     return saved.architecture_of(gnn), saved
 
@@ -193,13 +197,16 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
     given = [each for each in (loaded.graph.weights, loaded.graph.transpose_weights) if each is not None]
     if gnn.edge_weights and any((each < 0).any() for each in given):
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
+    what = gnn.level
     if not data.classes and not gnn.weights:
-        raise CaseError(NO_LABELS)
+        raise CaseError(no_labels(what))
     if gnn.epochs and not data.counts["train"]:
-        raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
+        raise CaseError(
+            f"no {what} is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)"
+        )
     if gnn.epochs and gnn.class_weights == "balanced" and (data.multilabel or data.values):
-        raise CaseError('gnn.class_weights: balanced is for one class a node; "equal" would be right')
-    if embeddings and (len(gnn.layers) or gnn.depth) == 1:
+        raise CaseError(f'gnn.class_weights: balanced is for one class a {what}; "equal" would be right')
+    if embeddings and what == "node" and (len(gnn.layers) or gnn.depth) == 1:
         raise CaseError("output.embeddings: of one layer there are none; false would be right")
 
 
@@ -235,7 +242,7 @@ def _warn(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeDa
     """
     log = context.log
     if gnn.epochs and not data.counts["val"] and (gnn.patience or gnn.keep == "best"):
-        log.info("warning: no validation nodes: gnn.patience and gnn.keep go by the training loss")
+        log.info("warning: no validation %ss: gnn.patience and gnn.keep go by the training loss", gnn.level)
     if said := replaced("gnn", context.case.gnn, gnn):
         context.warn(f"the weights bring their layers: {said}")
     if saved is not None and saved.neighbours != heard:
@@ -249,14 +256,15 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
     data, kind = classifier.data, classifier.goal.kind
     kind = "value" if (kind, classifier.classes) == ("values", 1) else kind
     log.info(
-        "%s: %d nodes, %d edges, %d features, %d %s",
-        graph.name, graph.n, graph.edges, data.width, classifier.classes, kind,
+        "%s: %s, %d edges, %d features, %d %s",
+        graph.name, _sizes(loaded), graph.edges, data.width, classifier.classes, kind,
     )  # fmt: skip
     if loaded.graph.arcs is not None:
         arcs = _count_arcs(context, loaded)
         ends = {"in": "tails of those into it", "out": "heads of those out of it"}
         log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
-    log.info("%d training, %d validation, %d test nodes", *(data.counts[name] for name in SPLITS))
+    counts, what = (data.counts[name] for name in SPLITS), classifier.case.level
+    log.info("%d training, %d validation, %d test %ss", *counts, what)
     alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
     layers = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in alike)
     mode = engine.neighbours_of.block.plan.mode
@@ -278,6 +286,14 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         log.info("the matrix is kept by tiles too: %.1f MB more on this rank", 1e-6 * classifier.tiled_bytes)
 
 
+def _sizes(loaded: Loaded) -> str:
+    """How many nodes, or graphs of how many nodes, for the log."""
+    members = loaded.members
+    return (
+        f"{loaded.graph.n} nodes" if members is None else f"{members.count} graphs of {members.nodes} nodes"
+    )
+
+
 def _count_arcs(context: Context, loaded: Loaded) -> int:
     """Arcs of a directed graph. Ranks: all call."""
     return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & IN_A)]))[0])
@@ -290,7 +306,7 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
         seconds, each_ms = found.seconds, 1e3 * found.seconds / found.epochs
         log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, seconds, each_ms)
     if not known:
-        log.info("no labelled nodes to tell the accuracy by")
+        log.info("no labelled %ss to tell the accuracy by", classifier.case.level)
         return
     goal = classifier.goal
     for text, what in goal.told.items():
@@ -319,9 +335,11 @@ def _say_balance(context: Context, balanced: Balanced) -> None:
 
 def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any]:
     """The task's part of result.json. Ranks: all call."""
-    records, scores = done.fit.records, done.scores
+    records, scores, members = done.fit.records, done.scores, loaded.members
+    of_set = {} if members is None else {"graphs": members.count}
     entry = {
-        "name": loaded.graph.name, "nodes": loaded.graph.n, "edges": loaded.graph.edges,
+        "name": loaded.graph.name, **of_set, "nodes": loaded.graph.n if members is None else members.nodes,
+        "edges": loaded.graph.edges,
         "train_loss": records[-1]["loss"] if records else None,
         "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch, "seconds": done.seconds,
     }  # fmt: skip
@@ -344,30 +362,39 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 
 
 def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
-    """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32.
-    Ranks: all call. Raises NumericsError where scores are not finite."""
+    """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32; of a set
+    [graphs, ...]. Ranks: all call. Raises NumericsError where scores are not finite."""
     scores = classifier.scores_own()[: classifier.block.n_real]
     refuse_infinite_rows(context.group, scores)
-    own = classifier.goal.predicted(scores)
-    return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
+    return _gathered(classifier, classifier.goal.predicted(scores))
 
 
 def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray:
-    """[n, classes] float32, how likely each class is for each node. Ranks: all call."""
-    own = classifier.probabilities_own()[: classifier.block.n_real]
-    return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
+    """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes], for each graph.
+
+    Ranks   all call
+    """
+    return _gathered(classifier, classifier.probabilities_own())
 
 
 def gather_embeddings(context: Context, classifier: Classifier) -> np.ndarray:
-    """[n, columns] float32, what the last layer but one says of each node. Ranks: all call."""
-    own = classifier.embed_own()[: classifier.block.n_real]
-    return context.group.gather_host(own, classifier.block.rows.row_counts())
+    """[n, columns] float32, what the last layer but one says of each node; of a set [graphs, columns], what its
+    readout is of. Ranks: all call."""
+    return _gathered(classifier, classifier.embed_own())
+
+
+def _gathered(classifier: Classifier, own: np.ndarray) -> np.ndarray:
+    """Rows of all nodes, or of all graphs, from those of a rank [n_own, ...]. Ranks: all call."""
+    block, members = classifier.block, classifier.members
+    rows = classifier.group.gather_host(np.ascontiguousarray(own[: block.n_real]), block.rows.row_counts())
+    return rows if members is None else rows[members.own_rows]
 
 
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, what [output] asks for by node, and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
-    ids = ids_everywhere(group, loaded.graph, loaded.rows)
+    members = loaded.members
+    ids = ids_everywhere(group, loaded.graph, loaded.rows) if members is None else members.ids()
     predicted = gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:

@@ -7,6 +7,7 @@ from app.gnn.layers.gcn import GCN
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import NormedGIN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
+from app.gnn.layers.readout import MeanReadout, Readout
 from app.gnn.layers.sage import Sage
 
 LAYERS: dict[str, type] = {
@@ -17,6 +18,15 @@ LAYERS: dict[str, type] = {
     "gin_norm": NormedGIN,
     "sage": Sage,
 }
+READOUTS: dict[str, type] = {
+    "mean": MeanReadout,
+    "sum": Readout,
+}  # gnn.readout: the last layer of gnn.level = "graph"
+
+
+def readout_kind(name: str) -> str:
+    """What a spec calls the readout that gnn.readout names."""
+    return f"{name} readout"
 
 
 def leaves(kind: str, key: str) -> bool:
@@ -26,6 +36,9 @@ def leaves(kind: str, key: str) -> bool:
 
 def make_convolution(name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> Convolution:
     """The convolution a spec names. Raises CaseError for an unknown kind."""
+    readouts = {readout_kind(name): kind for name, kind in READOUTS.items()}
+    if spec.kind in readouts:  # no text describes one
+        return readouts[spec.kind](name, spec, f_in, f_out, settings)
     if spec.kind not in LAYERS:
         raise CaseError(f"gnn: unknown layer {spec.kind!r}; {', '.join(sorted(LAYERS))} would be right")
     return LAYERS[spec.kind](name, spec, f_in, f_out, settings)

@@ -88,7 +88,7 @@ def read_graphsage(path: str, limits: Limits) -> EdgeStream:
     return EdgeStream(name, path, "graphsage", len(rows), 0, False, chunks, undirected=True)
 
 
-def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
+def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:
     """Features, labels and the splits that val and test say.
 
     wanted   False: splits may be left out; they take no reading

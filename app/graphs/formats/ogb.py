@@ -1,8 +1,10 @@
-"""Folders as the Open Graph Benchmark (Hu et al. 2020) keeps node classification data on disk.
+"""Folders as the Open Graph Benchmark (Hu et al. 2020) keeps data on nodes, or on graphs, on disk.
 
 raw/edge.csv.gz            two node numbers a line        raw/num-node-list.csv.gz    the number of nodes
 raw/node-feat.csv.gz       a line for each node           raw/node-label.csv.gz       a line for each node
 split/NAME/{train,valid,test}.csv.gz                      node numbers
+Of a set of graphs num-node-list and num-edge-list have a line for each graph, whose nodes are numbered from 0,
+raw/graph-label.csv.gz is there instead of node-label, and splits are numbers of graphs.
 Files may also be unpacked (.csv), or arrays in place of texts (ogb_arrays.py). Edges are arcs from the
 first node to the second, which count in both directions unless a case says otherwise (graph.neighbours).
 """
@@ -24,7 +26,7 @@ from app.graphs.formats.ogb_arrays import (
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, read_rows
 from app.graphs.nodes.data import SPLITS, NodeTable, Splits
-from app.graphs.nodes.text import text_features, text_integers, text_labels
+from app.graphs.nodes.text import text_features, text_integers, text_labels, text_values
 from app.graphs.stream import Chunk, EdgeStream
 
 FILES = {"train": "train", "val": "valid", "test": "test"}
@@ -35,7 +37,10 @@ def read_ogb(path: str, limits: Limits) -> EdgeStream:
     if has_arrays(path):
         return read_arrays(path, limits, graph_name(path))
     source = _required(path, "raw/edge", limits)
-    nodes = _nodes(path, limits)
+    sizes = _nodes(path, limits)
+    if len(sizes) > 1:
+        return _read_set(path, limits, source, sizes)
+    nodes = int(sizes[0])
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         for text, line in source.pieces():
@@ -44,17 +49,48 @@ def read_ogb(path: str, limits: Limits) -> EdgeStream:
     return EdgeStream(graph_name(path), path, "ogb", nodes, 0, False, chunks)
 
 
-def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
-    """Features, labels and, where it is wanted, the only split of a folder."""
+def _read_set(path: str, limits: Limits, source: Source, sizes: np.ndarray) -> EdgeStream:
+    """The stream of graphs of so many nodes [graphs], whose edges stand one graph's after another's."""
+    counts = _required(path, "raw/num-edge-list", limits)
+    edges, first = text_integers(counts), np.cumsum(sizes) - sizes
+    if len(edges) != len(sizes):
+        raise counts.error(f"found {len(edges)} lines; {len(sizes)}, one for each graph, would be right")
+    ends = np.cumsum(edges)
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        at = 0
+        for text, line in source.pieces():
+            u, v, _ = read_rows(source, text, line, Layout(2, comma=True))
+            graph = np.searchsorted(ends, np.arange(at, at + len(u)), side="right")
+            at += len(u)
+            if at > ends[-1]:
+                raise source.error(f"found more than the {ends[-1]} edges that num-edge-list states")
+            wrong = np.flatnonzero(np.maximum(u, v) >= sizes[graph])
+            if len(wrong):
+                i, right = wrong[0], f"0..{sizes[graph[wrong[0]]] - 1} would be right"
+                raise source.error(f"found node {max(u[i], v[i])} in graph {graph[i]}; {right}")
+            yield u + first[graph], v + first[graph], None
+        if at < ends[-1]:
+            raise source.error(f"found {at} edges; {ends[-1]}, as num-edge-list states, would be right")
+
+    nodes = int(sizes.sum())
+    return EdgeStream(
+        graph_name(path), path, "ogb", nodes, 0, False, chunks, entries=2 * int(ends[-1]), sizes=sizes
+    )
+
+
+def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:
+    """Features, labels (with `values` numbers) and, where it is wanted, the only split of a folder."""
+    sizes = np.array([node_count(path, limits)]) if has_arrays(path) else _nodes(path, limits)
+    several = len(sizes) > 1
     folder = _only_split(path, limits) if wanted else None
-    splits = read_split(folder, _nodes(path, limits), limits) if folder else None
+    splits = read_split(folder, len(sizes) if several else int(sizes[0]), limits) if folder else None
     if has_arrays(path):
         return NodeTable(read_features(path, limits), read_labels(path, limits), splits)
     features = _find(path, "raw/node-feat", limits)
-    labels = _find(path, "raw/node-label", limits)
-    return NodeTable(
-        text_features(features) if features else None, text_labels(labels) if labels else None, splits
-    )
+    labels = _find(path, f"raw/{'graph' if several else 'node'}-label", limits)
+    read = text_values if values and several else text_labels
+    return NodeTable(text_features(features) if features else None, read(labels) if labels else None, splits)
 
 
 def is_folder(path: str) -> bool:
@@ -71,20 +107,18 @@ def read_split(folder: str, n: int, limits: Limits) -> Splits:
     return Splits(flags, Source(folder, limits).error)
 
 
-def _nodes(path: str, limits: Limits) -> int:
-    """The number of nodes of the only graph."""
-    if has_arrays(path):
-        return node_count(path, limits)
+def _nodes(path: str, limits: Limits) -> np.ndarray:
+    """[graphs] int64, the nodes of each graph."""
     source = _required(path, "raw/num-node-list", limits)
     counts = text_integers(source, MOST_NODES)
-    if len(counts) != 1:
-        raise source.error(f"found {len(counts)} graphs; one number, of one graph, would be right")
+    if not len(counts):
+        raise source.error("found no graphs; the number of nodes of one would be right")
     # Features and labels have a line for each node; without them most nodes have an edge.
     found = [_find(path, name, limits) for name in ("raw/edge", "raw/node-feat", "raw/node-label")]
     most = max(MOST_BARE, *(each.most_lines() for each in found if each is not None))
-    if counts[0] > most:
-        raise source.error(f"states {counts[0]} nodes; the files have room for {most} at most")
-    return int(counts[0])
+    if counts.sum() > most:
+        raise source.error(f"states {counts.sum()} nodes; the files have room for {most} at most")
+    return counts
 
 
 def _only_split(path: str, limits: Limits) -> str | None:

@@ -31,7 +31,7 @@ def read_ppi(path: str, limits: Limits) -> EdgeStream:
     return unite([_graph(folder, mode, limits) for mode in modes], graph_name(folder))
 
 
-def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
+def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:
     """Features and labels of all graphs, or of one of them, and the splits that the modes are.
 
     wanted   False: splits may be left out; they take no reading

@@ -21,6 +21,7 @@ from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
 from app.graphs.formats.source import Limits, Source, graph_suffix, shown
 from app.graphs.formats.text import fields_of
+from app.graphs.formats.tu import read_tu
 from app.graphs.generators.shipped import PREFIX, read_shipped
 from app.graphs.points import read_points
 from app.graphs.stream import EdgeStream
@@ -44,6 +45,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "ogb": read_ogb,
     "ppi": read_ppi,
     "graphsage": read_graphsage,
+    "tu": read_tu,
 }
 SUFFIXES = {
     ".graph": "metis",

@@ -5,6 +5,7 @@ from functools import partial
 
 from app.graphs.generators.bter import bter
 from app.graphs.generators.chung_lu import chung_lu
+from app.graphs.generators.motifs import with_motif
 from app.graphs.generators.near import geometric, small_world
 from app.graphs.generators.random import barabasi_albert, erdos_renyi
 from app.graphs.generators.rmat import rmat
@@ -26,6 +27,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "torus": torus,
     "small_world": small_world,
     "geometric": geometric,
+    "motifs": with_motif,
     "sets": random_sets,
     "uniform_points": generate_points,
 }

@@ -5,7 +5,8 @@ rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,13 @@ SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
 MOST_CLASSES = 1 << 16
 MOST_COLUMNS = (1 << 31) - 1
 PIECE_BYTES = 1 << 22
-NO_LABELS = 'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
 
 Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
+
+
+def no_labels(what: str) -> str:
+    """Why nothing can be learned of nodes or graphs."""
+    return f'the {what}s have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +116,13 @@ class NodeTable:
             check_disjoint(self.splits)
 
 
-def check_disjoint(splits: Splits) -> None:
-    """Refuse a node that is trained on and held back."""
+def check_disjoint(splits: Splits, what: str = "node") -> None:
+    """Refuse a node, or a graph, that is trained on and held back."""
     for name, bit in (("test", TEST), ("val", VAL)):
         both = np.flatnonzero(splits.flags & (TRAIN | bit) == TRAIN | bit)
         if len(both):
-            right = "a node in one of them would be right"
-            raise splits.refuse(f"found node {both[0]} in both train and {name}; {right}")
+            right = f"a {what} in one of them would be right"
+            raise splits.refuse(f"found {what} {both[0]} in both train and {name}; {right}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +164,20 @@ class NodeData:
     def called(self, classes: np.ndarray) -> np.ndarray:
         """What the data call classes [k]: their numbers, or their names."""
         return (np.array(self.class_names) if self.class_names else self.class_ids)[classes]
+
+
+def with_unlabelled(table: Labels, order: np.ndarray, lacking: np.ndarray) -> Labels:
+    """Labels of the rows `order` [k], with rows of none for those that have no line, `lacking`."""
+    shape = (table.columns,) if table.columns else ()
+    kind = np.float64 if table.values else np.int8 if table.columns else np.int64
+    step = rows_per_piece(8 * max(table.columns, 1))
+
+    def parts() -> Iterator[np.ndarray]:
+        pieces = (lacking[at : at + step] for at in range(0, len(lacking), step))
+        none = (np.full((len(each), *shape), np.nan if table.values else -1, dtype=kind) for each in pieces)
+        return chain(table.parts(), none)
+
+    return replace(table, n=table.n + len(lacking), parts=parts, order=np.concatenate([order, lacking]))
 
 
 # ---- checks that all sources share ------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from app.case.graph import WORDS
 from app.errors import GraphError
-from app.graphs.formats import graphsage, ogb, ppi
+from app.graphs.formats import graphsage, ogb, ppi, tu
 from app.graphs.formats.npy import MAGIC, NAME, Npy
 from app.graphs.formats.npz import Npz
 from app.graphs.formats.source import Limits, Source
@@ -32,9 +33,9 @@ from app.graphs.nodes.text import (
 )
 from app.graphs.union import unite_tables
 
-# (path, limits, whether its splits are wanted) -> what it says
-TABLES: dict[str, Callable[[str, Limits, bool], NodeTable]] = {
-    "ogb": ogb.read_table, "ppi": ppi.read_table, "graphsage": graphsage.read_table,
+# (path, limits, whether its splits are wanted, whether labels are numbers) -> what it says
+TABLES: dict[str, Callable[[str, Limits, bool, bool], NodeTable]] = {
+    "ogb": ogb.read_table, "ppi": ppi.read_table, "graphsage": graphsage.read_table, "tu": tu.read_table,
 }  # fmt: skip
 ARCHIVE = b"PK"
 
@@ -49,6 +50,7 @@ def open_node_table(
     splits: str = "",
     nodes: Nodes | None = None,
     values: bool = False,
+    whole: bool = False,
 ) -> NodeTable:
     """What the files of a graph say of its n nodes, headers read and checked.
 
@@ -57,9 +59,13 @@ def open_node_table(
              those in `paths` are not wanted either
     nodes    their lines begin with ids of these; None: they are in the order of the nodes
     values   labels are numbers to be predicted, no classes
+    whole    of a set of n graphs: these have labels and splits and are named by ids, nodes have features
     """
     table = unite_tables([_own_table(path, format, limits, not splits, values) for path in paths])
-    found = read_features(features, limits, nodes) if features else table.features
+    by = None if whole else nodes
+    found = read_features(features, limits, by) if features not in ("", WORDS["features"]) else table.features
+    if features == WORDS["features"]:
+        found = None
     if found is not None and not found.width:
         raise found.refuse("found features without columns; at least one would be right")
     if splits and splits != "random":
@@ -73,7 +79,7 @@ def open_node_table(
 def _own_table(path: str, format: str, limits: Limits, splits: bool, values: bool) -> NodeTable:
     """What the graph's own file or folder says of its nodes."""
     if format in TABLES:
-        return TABLES[format](path, limits, splits)
+        return TABLES[format](path, limits, splits, values)
     if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
         return NodeTable()
     return table_of_archive(Npz(Source(path, limits)), values)
@@ -89,8 +95,8 @@ def open_arrays(path: str, limits: Limits) -> Npz | None:
 
 
 def check_node_file(path: str, limits: Limits) -> None:
-    """Refuse a file of features, labels or splits whose headers are wrong; "" and "random" name none."""
-    if path not in ("", "random") and not os.path.isdir(path):
+    """Refuse a file of features, labels or splits whose headers are wrong; "" and words name none."""
+    if path not in ("", *WORDS.values()) and not os.path.isdir(path):
         open_arrays(path, limits)
 
 

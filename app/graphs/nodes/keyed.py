@@ -15,7 +15,7 @@ import numpy as np
 from app.graphs.formats.source import Source, shown
 from app.graphs.formats.text import DIGITS, LARGEST_ID, find_tokens, read_id, token_integers
 from app.graphs.ids import NodeIndex, check_text, one_id
-from app.graphs.nodes.data import DenseFeatures, Labels, Splits, rows_per_piece
+from app.graphs.nodes.data import DenseFeatures, Labels, Splits, with_unlabelled
 from app.graphs.nodes.text import data_lines, held_lines
 
 QUOTED = re.compile(rb'[ \t]*"((?:[^"]|"")*)"[ \t]*,(.*)')
@@ -80,7 +80,7 @@ def keyed(
         return replace(table, flags=flags)
     if isinstance(table, Labels):
         _say_lacking(source, nodes, lacking, f"without a label ({'nan' if table.values else -1})")
-        return _with_unlabelled(table, order, np.flatnonzero(lacking))
+        return with_unlabelled(table, order, np.flatnonzero(lacking))
     if lacking.any():
         right = f"one for each of the {len(lacking)} nodes of {shown(nodes.name, 200)} would be right"
         raise source.error(f"found no line of node {one_id(nodes.ids, lacking.argmax())}; {right}")
@@ -114,20 +114,6 @@ def _say_lacking(source: Source, nodes: Nodes, lacking: np.ndarray, what: str) -
         first, name = one_id(nodes.ids, lacking.argmax()), shown(nodes.name, 200)
         found = f"has no line of {count} of the {len(lacking)} nodes of {name} ({first} is the first)"
         nodes.warnings.append(f"{source.where}: {found}: taken as {what}")
-
-
-def _with_unlabelled(table: Labels, order: np.ndarray, lacking: np.ndarray) -> Labels:
-    """Labels with rows of none for the nodes that have no line."""
-    shape = (table.columns,) if table.columns else ()
-    kind = np.float64 if table.values else np.int8 if table.columns else np.int64
-    step = rows_per_piece(8 * max(table.columns, 1))
-
-    def parts() -> Iterator[np.ndarray]:
-        pieces = (lacking[at : at + step] for at in range(0, len(lacking), step))
-        none = (np.full((len(each), *shape), np.nan if table.values else -1, dtype=kind) for each in pieces)
-        return chain(table.parts(), none)
-
-    return replace(table, n=table.n + len(lacking), parts=parts, order=np.concatenate([order, lacking]))
 
 
 def _split(line: bytes) -> tuple[bytes, bytes]:
