@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
+from app.api_graphs import RECIPE, features_of_set, given_set, loaded_set
 from app.api_loop import GraphAgent
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
@@ -30,7 +31,7 @@ from app.graphs.nodes.memory import (
 )
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, is_covering, with_shared_blocks
-from app.partition.nodes import deal_node_table, with_random_splits
+from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
 from app.problems.table import WEIGHED, make_problem
 from app.results import Checked, Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
@@ -302,34 +303,50 @@ def classify(
     comm: MPI.Comm | None = None,
     verbose: bool = False,
 ) -> Classification:
-    """Train a graph network on the nodes of a graph, full batch; or apply trained weights.
+    """Train a graph network on the nodes of a graph, or on a set of graphs, full batch; or apply weights.
 
     graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
                nodes are in ascending order; graph.neighbours of the settings says whether the directions of
-               edges count ("both": they do not)
+               edges count ("both": they do not). Or a set of graphs, each with a label: a list of such, an
+               array [graphs, n, n], or a mapping of names to graphs; with "gnn.level": "graph" of the
+               settings also a folder of several (graph.format "tu", "ogb")
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
-               of nodes to rows, as a table of pandas is by its index; None: one for every node of its own
+               of nodes to rows, as a table of pandas is by its index; None: one for every node of its own.
+               Of a set one of these for each graph, or rows of all nodes; None: degrees
     labels     [n] classes, -1 or None for none; [n, C] of 0 and 1; or names, None or NaN for none; also a
                mapping of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or
-               [n, C] to be predicted, NaN for none
+               [n, C] to be predicted, NaN for none. Of a set a row for each graph, as are train, val, test
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
-    settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
+    settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}; of a set those of
+               inputs/graphs.toml are there before
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
     begun = Begun(weights, "gnn", settings)
-    chosen = merged({"run.task": "classify"}, settings, begun.keys())
+    given = given_set(graph, setting(settings, "gnn", "level") == "graph")
+    recipe = {} if given is None else RECIPE
+    chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None
-    if hasattr(graph, "is_directed") and graph.is_directed() and not told:
+    directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
+    if directed and not told:
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
-    loaded, names = loaded_graph(context, graph)
-    names = names or _names_of_file(context, loaded)
+    if given is None:
+        loaded, names = loaded_graph(context, graph)
+        names = names or _names_of_file(context, loaded)
+    else:
+        if context.case.gnn.level != "graph":
+            right = 'one graph, or "gnn.level": "graph" of the settings, would be right'
+            raise CaseError(f"graph: found a set of {len(given.graphs)} graphs; {right}")
+        loaded, nodes = loaded_set(context, given)
+        names = given.names or _names_of_file(context, loaded)
+        with raise_together(context.group, "reading the features"):
+            features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
     data = _node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
@@ -338,10 +355,10 @@ def classify(
         warnings.warn(f"classify: {said}", stacklevel=3)
     predicted = _predicted(context, loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":
-        _warn_of_one_class(predicted, done.classifier.data.classes)
+        _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
-        predicted, list(range(loaded.graph.n)) if names is None else names, done.scores, done.fit.epochs,
+        predicted, list(range(len(predicted))) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
         **_asked(context, loaded, done),
     )  # fmt: skip
@@ -359,17 +376,24 @@ def _node_data(
 
     names   of the nodes by their numbers, or None     sets   as `classify` takes them, by their names
     """
-    group, n, values = context.group, loaded.graph.n, context.case.gnn.goal == "values"
+    group, members, values = context.group, loaded.members, context.case.gnn.goal == "values"
+    n = loaded.graph.n if members is None else members.count
     with raise_together(group, "reading the node data"):
         classes = ClassNames(None if values else labels, names, n)
         splits = splits_of(sets, names)
         numbers = values_of_nodes(labels, names, n) if values else classes.numbers
         table = table_of_arrays(
-            rows_of_nodes(features, names, n), numbers, **splits, n=n, values=values, names=classes.names
+            rows_of_nodes(features, names, n) if members is None else features,
+            numbers,
+            **splits,
+            n=n,
+            values=values,
+            names=classes.names,
         )
         found = {} if group.size == 1 else digests_of_table(table)
     check_given(group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    data = with_degrees(group, data, context.case.graph, loaded)
     if context.case.graph.splits == "random" and not any(each is not None for each in sets.values()):
         data = with_random_splits(group, data, loaded, context.case.seed)
     return data
@@ -404,16 +428,18 @@ def _by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
 
 def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
     """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
+    if loaded.members is not None:
+        return list(loaded.members.names) or None
     if not named(loaded.graph.ids):
         return None
     return sorted(plain_ids(ids_everywhere(context.group, loaded.graph, loaded.rows)))
 
 
-def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:
-    """Say where every node is given the same class of several."""
+def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
+    """Say where every node (or graph) is given the same class of several."""
     if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
-        said = f"classify: all {len(predicted)} nodes are predicted to be of class {predicted[0]}"
-        hint = "more gnn.epochs, another gnn.learning_rate or features that tell nodes apart may help"
+        said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
+        hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
         warnings.warn(f"{said}; {hint}", stacklevel=4)
 
 

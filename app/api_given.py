@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
+from app.case.graph import WORDS
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
@@ -30,7 +31,7 @@ HINT = "a set of texts has another order in each process, sorted() of it the sam
 DATA_KEYS = {
     "path": "the argument",
     "generator": "a graph as the argument",
-    "features": "the argument features",
+    "features": 'the argument features, or "degrees"',
     "labels": "the argument labels",
     "splits": 'the arguments train, val and test, or "random"',
 }
@@ -164,7 +165,7 @@ def refuse_data_keys(case: Case, task: str) -> None:
     usual = type(case.graph)()
     for key, right in DATA_KEYS.items():
         found = getattr(case.graph, key)
-        if found != getattr(usual, key) and not (key == "splits" and found == "random"):
+        if found != getattr(usual, key) and found != WORDS.get(key):
             raise CaseError(f"settings: graph.{key}: {right} would be right")
     if case.output.certificates and task != "solve":
         raise CaseError(

@@ -13,6 +13,7 @@ from app import cli
 from app.bounds.paced import at_work
 from app.case.config import Case, graph_tables
 from app.case.file import named_files
+from app.case.graph import WORDS
 from app.case.text import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals, heard_early
@@ -277,7 +278,8 @@ def _check_inputs(case: Case, out: str) -> None:
             for path in table.path:
                 open_edges(path, table.format, limit, ids=table.ids)
             for path in (table.features, table.labels, table.splits):
-                check_node_file(path, Limits(limit))
+                if path not in WORDS.values():
+                    check_node_file(path, Limits(limit))
     if case.gnn.weights:
         load_model(case.gnn.weights)
     if case.rgcn.weights:

@@ -19,12 +19,13 @@ from app.errors import CaseError
 from app.gnn.engine import SPREAD_COLUMNS
 from app.gnn.training import fit
 from app.model import gnn_memory, memory
+from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.gnn import ATTEND_BACK, Inputs, Training, flops, gathered, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
-from app.model.plan import classified_counts, plan_lines
+from app.model.plan import plan_lines
 from app.model.rates import MessageRate, Rates
 from app.model.work import Term
 

@@ -35,7 +35,7 @@ LAYERS = (
     ("tasks",),
     ("results", "summary"),
     ("api_given", "api_loop"),
-    ("api_graph",),
+    ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_triples"),
     ("__main__",),
 )

@@ -23,10 +23,11 @@ from app.comm.turns import first_alone, seconds_together
 from app.device import HostDevice
 from app.errors import CaseError
 from app.model import memory
+from app.model.counts import expected_entries
 from app.model.curve import PARTS
 from app.model.defaults import DEFAULTS
 from app.model.layout import choose_mode, count, estimate, of_blocks
-from app.model.plan import expected_entries, graph_case, plan_lines
+from app.model.plan import graph_case, plan_lines
 from app.model.rates import Network, Rates, between, load_calibration
 from app.model.steps import make_step, sample_states
 from app.model.work import States, evaluation, learning, mean_of_replicas, parts_of, sent_bytes

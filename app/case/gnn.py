@@ -17,8 +17,8 @@ class GnnCase(Table, frozen=True):
     level: Annotated[
         Literal["node", "graph"],
         about(
-            "what labels, splits and predictions are of: node: the nodes of one graph; graph: graphs, of a set "
-            "of them; a readout follows the layers then"
+            "what has labels and predictions; node: each node of a graph; graph: each graph of a set; "
+            "a readout follows the layers then"
         ),
     ] = "node"
     readout: Annotated[

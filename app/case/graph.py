@@ -33,8 +33,8 @@ class GraphCase(Table, frozen=True):
             "tu",
         ],
         about(
-            "of the files; auto: by the ending and the first lines; ogb, ppi, tu: folders of these data sets; "
-            "graphsage: PREFIX-G.json, other files beside it"
+            "of the files; auto: by the ending and the first lines; ogb, ppi, tu: folders of these data "
+            "sets; graphsage: PREFIX-G.json, other files beside it"
         ),
     ] = "auto"
     ids: Annotated[
@@ -111,8 +111,8 @@ class GraphCase(Table, frozen=True):
         ],
         about(
             "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
-            "geometric: points that are near each other; motifs: trees with one of random_classes motifs, which "
-            "is the class of a graph; rmat; rmat_natural: rmat, hubs first; chung_lu: "
+            "geometric: points that are near each other; motifs: trees with one of random_classes motifs, "
+            "which is a graph's class; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
             "sets: a random family of sets, for set_cover and hitting_set; "
             "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "

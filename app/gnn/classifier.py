@@ -17,7 +17,7 @@ from app.gnn.goals import Goal, goal_of
 from app.gnn.inputs import Scaling, in_file, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
-from app.gnn.neighbours import Neighbours, both_ways
+from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.reach import FORWARD, narrow_layers, nodes_of_graphs, widest_products
@@ -41,8 +41,7 @@ class Classifier:
 
     classes   columns of the scores     goal   what they mean
     inputs    of features that are brought to one scale
-    members   the rows of a set of graphs, whose labels, splits and scores stand in the graphs' own; None: those
-              of nodes count
+    members   the rows of a set of graphs, in whose own labels, splits and scores stand; None: nodes have them
     Ranks     all construct
     """
 
@@ -92,7 +91,7 @@ class Classifier:
         return RowBlock(self.group, R, block.rows, block.exchange, block.width)
 
     def _learned_from(self, block: RowBlock) -> np.ndarray:
-        """[n_own] bool, the nodes whose features make the scale of all: of the training set, or without one all.
+        """[n_own] bool, the nodes whose features make the scale: of the training set, or without one all.
 
         Ranks   all call
         """

@@ -232,7 +232,7 @@ class Engine(ByPieces):
         self._product(Y.name, [Y, X], [Y], work, (X.width,))
 
     def pool(self, X: Rows) -> Rows:
-        """New rows R X, in a backward pass R^T X: of R see layers/readout.py. Ranks: all call (one exchange)."""
+        """New rows R X, backward R^T X, R as in layers/readout.py. Ranks: all call (one exchange)."""
         Y = self.take("RX", X.width)
 
         def work() -> None:

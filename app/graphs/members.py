@@ -109,7 +109,7 @@ def with_own_rows(stream: EdgeStream) -> EdgeStream:
 
 
 def counted(stream: EdgeStream) -> EdgeStream:
-    """A stream that states no number of nodes, with the nodes of its edges numbered by their ids; in memory."""
+    """A stream that states no number of nodes, the nodes of its edges numbered by their ids; in memory."""
     pieces = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)), *stream.chunks()]
     u, v = (np.concatenate([piece[i] for piece in pieces]) for i in (0, 1))
     ids = np.concatenate([u, v])
@@ -119,7 +119,8 @@ def counted(stream: EdgeStream) -> EdgeStream:
     u, v = np.split(numbers.astype(np.int64), 2)
     w = np.concatenate([piece[2] for piece in pieces]) if stream.weighted else None
     return replace(
-        stream, nodes=len(found), make=lambda _: iter([(u, v, w)]), part=None, named=False, ids=None, first_id=0
+        stream, nodes=len(found), make=lambda _: iter([(u, v, w)]), part=None, named=False, ids=None,
+        first_id=0,
     )  # fmt: skip
 
 

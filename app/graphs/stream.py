@@ -36,9 +36,9 @@ class EdgeStream:
     sets          of a family of sets (graphs/covering.py), how many there are: an edge is a set 0..sets-1 and
                   one of its elements, the numbers from `sets` on; None: there is no such count
     ids           [k] the names (graphs/ids.py) by these numbers once chunks() is exhausted; else None
-    sizes         of a set of graphs the nodes [graphs] int64 of each, whose numbers follow each other; else None
+    sizes         of a set of graphs [graphs] int64, the nodes of each, in the order of the nodes; else None
     graph_names, first_graph   what they are called: names, or numbers from first_graph on
-    members       the rows of the nodes and of the graphs (graphs/members.py), where graphs have rows; or None
+    members       which rows are nodes and which graphs (graphs/members.py), where these have rows; or None
     """
 
     name: str

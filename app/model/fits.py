@@ -13,11 +13,11 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.memory.room import memory_room
 from app.model import gnn_memory, memory
+from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.node_plan import training_of
 from app.model.plan import (
     Counts,
-    classified_counts,
     counts_of,
     held_solving,
     held_training,

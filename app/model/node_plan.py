@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
+from app.case.graph import WORDS
 from app.errors import CaseError
 from app.gnn.inputs import NOT_DENSE
 from app.gnn.rehearsal import memory_lines
@@ -14,14 +15,17 @@ from app.gnn.saved import load_model
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
 from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, Splits, no_labels
+from app.graphs.nodes.degrees import RANGES
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory, memory
+from app.model.counts import graphs_of
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
 from app.model.rates import Rates
 from app.model.work import Term
+from app.partition.load import is_set
 
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
 
@@ -95,23 +99,26 @@ def time_words(seconds: float) -> str:
 
 def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     """Features, their entries where they are sparse, and classes; without features every node has its own."""
-    table = case.graph
+    table, whole = case.graph, is_set(case)
+    degrees = table.features == WORDS["features"]
+    own = RANGES if whole or degrees else nodes  # columns of nodes that have no features
     if table.generator:
-        features = table.random_features
+        features = 0 if degrees else table.random_features
         train = RANDOM_TRAIN if table.random_classes else 1.0
         columns = min(table.random_classes, 1) if case.gnn.goal == "values" else table.random_classes
-        return Inputs(features or nodes, columns, 0 if features else nodes, train=train)
+        return Inputs(features or own, columns, 0 if features else nodes, train=train)
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
     by = Nodes() if table.node_data_by == "id" else None
-    files = (table.features, table.labels, table.splits)
-    found = open_node_table(paths, table.format, nodes, limits, *files, by, case.gnn.goal == "values")
+    files = ("" if degrees else table.features, table.labels, table.splits)
+    count, values = graphs_of(case) if whole else nodes, case.gnn.goal == "values"
+    found = open_node_table(paths, table.format, count, limits, *files, by, values, whole)
     classes = 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
     train = RANDOM_TRAIN if table.splits == "random" else _share_of_training(found.splits)
-    if found.features is None:
-        return Inputs(nodes, classes, nodes, train=train)
+    if degrees or found.features is None:
+        return Inputs(own, classes, nodes, train=train)
     dense = isinstance(found.features, DenseFeatures)
     stored = 0 if dense else max(int(found.features.indptr[-1]), 1)
     return Inputs(found.features.width, classes, stored, train=train)

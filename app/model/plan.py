@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from app.case.config import Case
@@ -16,15 +15,14 @@ from app.errors import CaseError
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.generators.table import GENERATORS
-from app.graphs.stream import EdgeStream
 from app.graphs.triples.data import stated_triples
 from app.model import memory
+from app.model.counts import classified_counts, expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
 from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.partition.families import turns_of
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
@@ -67,53 +65,12 @@ def graph_case(text: str) -> GraphCase:
     return table
 
 
-def expected_entries(table: GraphCase) -> int:
-    """Stored directed entries that a generator makes, in expectation, repeats included."""
-    n = mean_nodes(table)
-    if table.generator == "sets":
-        sets, elements = _sets_and_elements(table)
-        return int(2 * (table.p * sets * elements + 2 * sets + elements))
-    families = turns_of(table)
-    return int(
-        sum(fmean(_entries_of(turn.table(table, n), n) for turn in each) for each in families) / len(families)
-    )
-
-
-def _entries_of(table: GraphCase, n: int) -> float:
-    """Those of one family."""
-    if table.generator == "er":
-        return n * (n - 1) * table.p
-    if table.generator == "torus":
-        return 4 * n * (1 - table.removed)
-    if table.generator == "motifs":
-        return 2.0 * (n + 1)  # a tree, and few edges more
-    if table.generator == "sbm":
-        return n * (table.degree_in + table.degree_out)
-    if table.generator in ("ba", "small_world", "uniform_points"):
-        return 2 * table.d * n
-    drawn = 2 * (table.edges or table.d * n)
-    return min(drawn, n * (n - 1)) if table.generator == "geometric" else drawn
-
-
-def _sets_and_elements(table: GraphCase) -> tuple[int, int]:
-    """Of a typical generated family."""
-    sets = table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
-    return sets, table.elements or sets
-
-
-def mean_nodes(table: GraphCase) -> int:
-    """Nodes of a typical generated graph."""
-    if table.generator == "sets":
-        return sum(_sets_and_elements(table)) + 1
-    return table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
-
-
 def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
     """The graphs of a table; in words what is not known before reading."""
     for path in [table.path] if isinstance(table.path, str) else table.path:
         limit = int(case.memory.max_decompressed_gb * 1e9)
         stream = open_edges(path, table.format, limit, ids=table.ids)
-        stored = _stated_entries(stream)
+        stored = stated_entries(stream)
         if stream.nodes is None or stored is None:
             yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
         else:
@@ -124,11 +81,6 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         yield Counts(name, table.count, n, state_entries(case, n, expected_entries(table)))
 
 
-def _stated_entries(stream: EdgeStream) -> int | None:
-    """Stored entries of a matrix by the header of its file."""
-    return stream.entries if stream.lines is None else 2 * stream.lines
-
-
 def state_entries(case: Case, n: int, entries: int) -> int:
     """Stored entries of the graph that a policy sees, or of the given one where that has more or is all."""
     missing = n * (n - 1) - entries
@@ -136,20 +88,6 @@ def state_entries(case: Case, n: int, entries: int) -> int:
     if not make_problem(case.problem.name).complemented or not asked:
         return entries
     return max(entries, missing)
-
-
-def classified_counts(case: Case) -> tuple[int | None, int]:
-    """Nodes and entries of the graph of a case, or of its files side by side; None and 0 where unknown."""
-    table = case.graph
-    if case.gnn.model == "rgcn":
-        return None, 0
-    if table.generator:
-        return mean_nodes(table), expected_entries(table)
-    paths = [table.path] if isinstance(table.path, str) else table.path
-    limit = int(case.memory.max_decompressed_gb * 1e9)
-    streams = [open_edges(path, table.format, limit, ids=table.ids) for path in paths]
-    nodes, stored = [each.nodes for each in streams], [_stated_entries(each) for each in streams]
-    return None if None in nodes else sum(nodes), 0 if None in stored else sum(stored)
 
 
 def stated_triples_of(case: Case) -> int:

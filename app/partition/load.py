@@ -33,6 +33,7 @@ from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
+OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
@@ -95,7 +96,7 @@ def is_covering(case: Case) -> bool:
 def refuse_sets(streams: list[EdgeStream]) -> None:
     """Refuse files of many graphs where one is wanted. Raises GraphError."""
     for each in streams:
-        if each.sizes is not None:
+        if each.sizes is not None and each.format in OF_GRAPHS:
             right = 'one graph, or gnn.level = "graph" of networks, would be right'
             raise GraphError(f"{each.path}: holds {len(each.sizes)} graphs; {right}")
 
@@ -312,7 +313,7 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
 
 
 def share_members(group: Group, source: EdgeStream | None) -> Members | None:
-    """What rank 0's stream says of the rows of graphs. Ranks: all call (two broadcasts where there are some)."""
+    """What rank 0's stream says of the rows of graphs. Ranks: all call (two broadcasts for a set)."""
     held = source.members if group.rank == 0 and source is not None else None
     count = group.max_integer(0 if held is None else held.count + 1)
     if not count:

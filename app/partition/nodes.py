@@ -88,8 +88,8 @@ def load_node_data(
     if loaded.source == "generator":
         data = _generated(group, table, loaded, case, make_room)
         data = _as_values(data) if case.gnn.goal == "values" and data.classes else data
-        return _with_degrees(group, data, table, loaded)
-    source, nodes, members = None, None, loaded.members
+        return with_degrees(group, data, table, loaded)
+    source, nodes, members, degrees = None, None, loaded.members, table.features == WORDS["features"]
     if table.node_data_by == "id":
         rows = loaded.graph, loaded.rows, loaded.order_all
         nodes = Nodes(ids_on_first(group, *rows) if members is None else members.ids(), loaded.graph.name)
@@ -101,14 +101,15 @@ def load_node_data(
                 loaded.format,
                 loaded.graph.n if members is None else members.count,
                 limits,
-                table.features,
+                "" if degrees else table.features,
                 table.labels,
                 table.splits,
                 nodes,
                 case.gnn.goal == "values",
                 members is not None,
             )
-    data = _with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
+            source = replace(source, features=None) if degrees else source
+    data = with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
     if nodes is not None:
         data = replace(data, warnings=(*nodes.warnings, *data.warnings))
     if table.splits == "random":
@@ -375,8 +376,11 @@ def own_old_rows(loaded: Loaded, rank: int) -> np.ndarray:
     return np.arange(lo, hi) if loaded.order_all is None else loaded.order_all[lo:hi]
 
 
-def _with_degrees(group: Group, data: NodeData, table: GraphCase, loaded: Loaded) -> NodeData:
-    """Degrees as features, where a table asks for them, and of graphs that have no other features."""
+def with_degrees(group: Group, data: NodeData, table: GraphCase, loaded: Loaded) -> NodeData:
+    """Degrees as features, where a table asks for them, and of a set of graphs that have no others.
+
+    Ranks   each by itself
+    """
     wanted = WORDS["features"], *([""] if loaded.members is not None else [])
     if data.features is not None or table.features not in wanted:
         return data

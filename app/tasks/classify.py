@@ -25,8 +25,8 @@ from app.graphs.nodes.data import SPLITS, NodeData, no_labels
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
+from app.model.counts import classified_counts
 from app.model.fits import Need, need_of_layers, refuse_needs
-from app.model.plan import classified_counts
 from app.partition.cost import CostModel, from_arrays
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
@@ -370,7 +370,7 @@ def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier)
 
 
 def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray:
-    """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes], for each graph.
+    """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes].
 
     Ranks   all call
     """
@@ -378,8 +378,8 @@ def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray
 
 
 def gather_embeddings(context: Context, classifier: Classifier) -> np.ndarray:
-    """[n, columns] float32, what the last layer but one says of each node; of a set [graphs, columns], what its
-    readout is of. Ranks: all call."""
+    """[n, columns] float32, what the last layer but one says of each node; of a set [graphs, columns], what
+    its readout is of. Ranks: all call."""
     return _gathered(classifier, classifier.embed_own())
 
 

@@ -28,8 +28,8 @@ from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
+from app.model.counts import expected_entries, mean_nodes
 from app.model.fits import refuse_read
-from app.model.plan import expected_entries, mean_nodes
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel

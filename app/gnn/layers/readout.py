@@ -15,7 +15,7 @@ class Readout:
     Source    Xu et al. 2019, section 2 and eq. 4.2 (READOUT; sums tell more multisets apart than means)
     Forward   R holds a 1 for each graph and each of its nodes (graphs/members.py); s = 1 for sums, 1/size for
               means, 0 for a graph without nodes
-              S = H W     Z = s * (R S)     linear, so that weights come first: Z is as wide as classes are many
+              S = H W     Z = s * (R S)     weights first: Z has as many columns as there are classes
     Shapes    H [n_own, f_in]   W [f_in, classes]   S, Z [n_own, classes], of which the graphs' rows count
     Backward  D = s * dZ, 0 but in the rows of training graphs:
               dS = R^T D     dW = H^T dS     dH = dS W^T

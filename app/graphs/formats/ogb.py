@@ -3,8 +3,8 @@
 raw/edge.csv.gz            two node numbers a line        raw/num-node-list.csv.gz    the number of nodes
 raw/node-feat.csv.gz       a line for each node           raw/node-label.csv.gz       a line for each node
 split/NAME/{train,valid,test}.csv.gz                      node numbers
-Of a set of graphs num-node-list and num-edge-list have a line for each graph, whose nodes are numbered from 0,
-raw/graph-label.csv.gz is there instead of node-label, and splits are numbers of graphs.
+Of a set of graphs num-node-list and num-edge-list have a line for each graph, whose nodes are numbered from
+0, raw/graph-label.csv.gz is there instead of node-label, and splits are numbers of graphs.
 Files may also be unpacked (.csv), or arrays in place of texts (ogb_arrays.py). Edges are arcs from the
 first node to the second, which count in both directions unless a case says otherwise (graph.neighbours).
 """

@@ -2,8 +2,8 @@
 
 DS_A.txt                 an edge a line, "i, j", nodes from 1; in both directions as a rule
 DS_graph_indicator.txt   the graph of each node, from 1, ascending
-DS_graph_labels.txt      a class for each graph, whole numbers      DS_graph_attributes.txt  numbers for each graph
-DS_node_labels.txt       a kind of each node, or several kinds      DS_node_attributes.txt   numbers for each node
+DS_graph_labels.txt      a class of each graph, a number      DS_graph_attributes.txt  numbers of each graph
+DS_node_labels.txt       a kind of each node, or several      DS_node_attributes.txt   numbers of each node
 Files may be packed. Kinds become features, a column for each of 0 up to the largest, after the attributes.
 """
 
@@ -44,7 +44,7 @@ def read_tu(path: str, limits: Limits) -> EdgeStream:
 
 
 def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:
-    """Features of nodes and classes of graphs, or with `values` their numbers; these folders have no splits."""
+    """Features of nodes and classes of graphs, or with `values` numbers; these folders have no splits."""
     files = _files(path, limits)
     labels = files.get("_graph_labels")
     if values:

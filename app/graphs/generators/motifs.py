@@ -30,8 +30,8 @@ def motif_of(seeds: np.ndarray, count: int) -> np.ndarray:
 def with_motif(n: int, count: int, seed: int, name: str | None = None) -> EdgeStream:
     """A tree of n - SIZE nodes (Barabási and Albert 1999, d = 1), an edge from a node of it to a motif.
 
-    The seed says which of the first `count` motifs (`motif_of`), and which node. Luo et al. have 20 nodes beside
-    rings and houses.
+    The seed says which of the first `count` motifs (`motif_of`), and which node. Luo et al. have 20 nodes
+    beside rings and houses.
     """
     check_count("nodes", n, SIZE + 2, MOST_NODES)
     check_count("random_classes", count, 2, len(MOTIFS))

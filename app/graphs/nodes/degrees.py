@@ -1,4 +1,4 @@
-"""Degrees as features: of graphs that say nothing else of their nodes, and that a network is applied to others of."""
+"""Degrees as features, of nodes of which nothing else is known: other graphs have the same columns."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,8 +8,8 @@ ALONE = 32  # degrees below it have a column each, larger ones a quarter of an o
 
 
 def degree_ranges(degrees: np.ndarray) -> np.ndarray:
-    """[k] int64 0..RANGES-1, the column of each degree [k]: the degree below ALONE, above it by quarters between
-    powers of two, the last for all from 7/8 of 2^13 on."""
+    """[k] int64 0..RANGES-1, the column of each degree [k]: the degree below ALONE, above it by quarters
+    between powers of two, the last for all from 7/8 of 2^13 on."""
     large = np.maximum(degrees, ALONE).astype(np.int64)
     octave = np.frexp(large.astype(np.float64))[1].astype(np.int64) - 1  # 2^octave <= degree, exactly
     quarter = (large >> (octave - 2)) & 3

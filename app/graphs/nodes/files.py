@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from app.case.graph import WORDS
 from app.errors import GraphError
 from app.graphs.formats import graphsage, ogb, ppi, tu
 from app.graphs.formats.npy import MAGIC, NAME, Npy
@@ -63,9 +62,7 @@ def open_node_table(
     """
     table = unite_tables([_own_table(path, format, limits, not splits, values) for path in paths])
     by = None if whole else nodes
-    found = read_features(features, limits, by) if features not in ("", WORDS["features"]) else table.features
-    if features == WORDS["features"]:
-        found = None
+    found = read_features(features, limits, by) if features else table.features
     if found is not None and not found.width:
         raise found.refuse("found features without columns; at least one would be right")
     if splits and splits != "random":
@@ -95,8 +92,8 @@ def open_arrays(path: str, limits: Limits) -> Npz | None:
 
 
 def check_node_file(path: str, limits: Limits) -> None:
-    """Refuse a file of features, labels or splits whose headers are wrong; "" and words name none."""
-    if path not in ("", *WORDS.values()) and not os.path.isdir(path):
+    """Refuse a file of features, labels or splits whose headers are wrong; "" and "random" name none."""
+    if path not in ("", "random") and not os.path.isdir(path):
         open_arrays(path, limits)
 
 

@@ -1,7 +1,7 @@
 """What is known of a set of graphs as a table of the rows that they have side by side (graphs/members.py).
 
-Features have a row for each node, labels and splits one for each graph; spread out, features stand in the rows of
-nodes, labels and splits in those of graphs.
+Features have a row for each node, labels and splits one for each graph; spread out, features stand in the
+rows of nodes, labels and splits in those of graphs.
 """
 
 from collections.abc import Iterator

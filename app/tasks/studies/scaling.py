@@ -24,9 +24,10 @@ from app.graphs.generators.table import GENERATORS
 from app.memory.room import resident_bytes
 from app.model import memory
 from app.model.calibrate import calibrate, reset_peak
+from app.model.counts import expected_entries
 from app.model.curve import PARTS, Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
-from app.model.plan import expected_entries, graph_case
+from app.model.plan import graph_case
 from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged, load_calibration
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes

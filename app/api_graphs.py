@@ -1,0 +1,146 @@
+"""Sets of graphs that a caller of the Python interface hands in, of which each one has a label."""
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from app.api_given import check_given, digest_of_names, digests_of_stream
+from app.comm.guard import raise_together
+from app.errors import GraphError
+from app.graphs.formats.memory import stream_of_object
+from app.graphs.members import with_own_rows
+from app.graphs.nodes.memory import rows_of_nodes
+from app.graphs.union import unite
+from app.partition.load import Loaded, load_stream, read_paths
+from app.tasks.context import Context
+
+# What a set of graphs is learned by unless settings say otherwise: the table [gnn] of inputs/graphs.toml.
+RECIPE = {
+    "gnn.level": "graph", "gnn.model": "gin_norm", "gnn.depth": 3, "gnn.hidden": 32, "gnn.dropout": 0.0,
+    "gnn.input_dropout": 0.0, "gnn.feature_rows": "as_given", "gnn.weight_decay": 0.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GivenSet:
+    """Graphs one after the other, and what they are called; names empty: by their places."""
+
+    graphs: list[Any]
+    names: list[Any]
+
+    @property
+    def files(self) -> bool:
+        """Whether they are names of files."""
+        return all(isinstance(each, str | os.PathLike) for each in self.graphs)
+
+    @property
+    def directed(self) -> bool:
+        """Whether some are directed graphs of NetworkX."""
+        return any(hasattr(each, "is_directed") and each.is_directed() for each in self.graphs)
+
+
+def given_set(graphs: Any, wanted: bool) -> GivenSet | None:
+    """The graphs of a list, a mapping of names to graphs, or an array [graphs, n, n]; None of one graph.
+
+    wanted   one graph, too, is a set, but for a file, which may hold several
+    """
+    if isinstance(graphs, Mapping) and not _is_graph(graphs):
+        return GivenSet(list(graphs.values()), list(graphs)) if _are_graphs(list(graphs.values())) else None
+    if isinstance(graphs, np.ndarray) and graphs.ndim == 3:
+        return GivenSet(list(graphs), [])
+    if isinstance(graphs, list | tuple) and _are_graphs(graphs):
+        return GivenSet(list(graphs), [])
+    if wanted and not isinstance(graphs, str | os.PathLike):
+        return GivenSet([graphs], [])
+    return None
+
+
+def _are_graphs(given: list[Any] | tuple[Any, ...]) -> bool:
+    return bool(given) and all(map(_is_graph, given))
+
+
+def _is_graph(given: Any) -> bool:
+    """Whether this is a graph by itself, as no edge of a list is."""
+    if isinstance(given, str | os.PathLike) or (hasattr(given, "adj") and hasattr(given, "edges")):
+        return True
+    return np.ndim(given) == 2 if isinstance(given, np.ndarray) else hasattr(given, "tocoo")
+
+
+def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any] | None]]:
+    """The graphs side by side on row partitions, and by graph the labels of its nodes, or None.
+
+    What is lost of them is a Python warning. Ranks: all call
+    """
+    group, case = context.group, context.case
+    names = [str(each) for each in given.names]
+    if given.files:
+        check_given(group, {"graphs": f"{len(given.graphs)} files"})
+        paths = [os.fspath(each) for each in given.graphs]
+        item, labels = read_paths(group, case.graph, paths, case), [None] * len(paths)
+        if names:
+            item = replace(item, members=replace(item.members, names=tuple(names)))
+    else:
+        with raise_together(group, "reading the graphs"):
+            streams, labels = zip(*map(_stream, given.graphs, range(len(given.graphs))))
+            sizes = np.array([each.nodes for each in streams])
+            source = unite(list(streams), "graphs", case.graph.neighbours != "both")
+            source = with_own_rows(replace(source, name="graphs", sizes=sizes, graph_names=tuple(names)))
+            called = [*names, *chain.from_iterable(each or () for each in labels)]
+            found = digests_of_stream(source, None) if group.size > 1 else {}
+            found["names"] = digest_of_names(called)
+        check_given(group, found)
+        item = load_stream(group, source, case.graph, case)
+    for text in item.warnings:
+        warnings.warn(text, stacklevel=4)
+    return item, list(labels)
+
+
+def _stream(graph: Any, number: int) -> tuple[Any, list[Any] | None]:
+    try:
+        return stream_of_object(graph)
+    except GraphError as error:
+        raise GraphError(f"graph {number} (from 0): {error}") from None
+
+
+def features_of_set(features: Any, given: GivenSet, labels: list[list[Any] | None], sizes: np.ndarray) -> Any:
+    """Rows of all nodes, graph after graph, from those of each graph; rows of all pass. Raises GraphError.
+
+    features   one item for each graph, or a mapping of names to them: each as `classify` takes them of one
+               graph; or the rows of the nodes of all graphs, or None
+    labels     of the nodes of each graph     sizes   [graphs] nodes of each
+    """
+    if isinstance(features, Mapping):
+        lacking = [name for name in given.names if name not in features]
+        if lacking or len(features) != len(given.names):
+            right = "an item for each graph, by its name, would be right"
+            raise GraphError(f"features: found a mapping of {len(features)}; {right}")
+        features = [features[name] for name in given.names]
+    if not isinstance(features, list | tuple) or not all(map(_has_rows, features)):
+        return features
+    if len(features) != len(sizes):
+        raise GraphError(
+            f"features: found {len(features)} items; {len(sizes)}, one for each graph, would be right"
+        )
+    parts = []
+    for i, (rows, names, n) in enumerate(zip(features, labels, sizes.tolist())):
+        part = rows_of_nodes(rows, names, n)
+        part = part if issparse(part) else np.asarray(part)
+        if part.ndim != 2 or (len(parts) and part.shape[1] != parts[0].shape[1]) or part.shape[0] != n:
+            width = parts[0].shape[1] if parts else "F"
+            found = f"found shape {part.shape} for graph {i} (from 0)"
+            raise GraphError(f"features: {found}; [{n}, {width}] would be right")
+        parts.append(part)
+    return vstack(parts, format="csr") if any(map(issparse, parts)) else np.concatenate(parts)
+
+
+def _has_rows(given: Any) -> bool:
+    """Whether this is what is known of several nodes: no row of numbers."""
+    if issparse(given) or isinstance(given, Mapping) or hasattr(given, "to_numpy"):
+        return True
+    return np.ndim(given) >= 2
