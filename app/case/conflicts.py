@@ -31,7 +31,8 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    for rules in (_policy_alone, _nothing_to_apply, _agent, _name_of_run, _networks, _studies, _empty):
+    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs)
+    for rules in (_policy_alone, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
 
@@ -241,6 +242,26 @@ def _networks(case: Case) -> Iterator[Mistake]:
             ("gnn", "goal"),
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
             '"models" or "depth", would be right',
+        )
+
+
+def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
+    """What networks that learn what whole graphs are leave of [graph] and of studies."""
+    gnn, graph, kind = case.gnn, case.graph, case.study.kind
+    if gnn.level == "node" or case.run.task not in ("classify", "study"):
+        return
+    if case.run.task == "study" and kind not in LIKE_CLASSIFY:
+        right = '"node", or study.kind = "models" or "depth", would be right'
+        yield ("gnn", "level"), f'study.kind = "{kind}" is of one graph; {right}'
+    if graph.order != "natural":
+        right = '"natural" would be right for sets of graphs, each of whose nodes follow each other'
+        yield ("graph", "order"), f"{right}, got {show(graph.order)}"
+    if graph.complement:
+        yield ("graph", "complement"), "must be false for sets of graphs, got true"
+    if graph.generator and graph.path:
+        yield (
+            ("graph", "generator"),
+            "is given beside graph.path; one of them would be right for sets of graphs",
         )
 
 

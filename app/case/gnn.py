@@ -22,8 +22,11 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "node"
     readout: Annotated[
-        Literal["mean", "sum"], about("graph: of the last layer's rows of a graph's nodes")
+        Literal["mean", "sum"], about("graph: what is taken of the rows of a graph's nodes")
     ] = "mean"
+    readout_of: Annotated[
+        Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")
+    ] = "last"
     model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16

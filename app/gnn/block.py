@@ -74,11 +74,14 @@ class Block:
             shapes.update({f"{self.name}.{which}": (1, self.f_out) for which in NORM})
         return shapes
 
-    def forward(self, engine: Engine, H: Rows | Features, drop: Dropout | None, keep: bool) -> Rows:
+    def forward(
+        self, engine: Engine, H: Rows | Features, drop: Dropout | None, keep: bool, read_out: bool = False
+    ) -> Rows:
         """The layer's output.
 
-        H      freed unless `keep`, which saves it for backward
-        Ranks  all call
+        H         freed unless `keep`, which saves it for backward, or somebody reads it out
+        read_out  a readout reads the output, and what the layers before it gave
+        Ranks     all call
         """
         Z = self.convolution.forward(engine, H)
         if not keep:
@@ -99,11 +102,11 @@ class Block:
         if self.projects:
             engine.free(add)
         if keep:
-            out.relu, out.drop = relu, drop
+            out.relu, out.drop = relu and not read_out, drop
             if self.spec.residual and isinstance(H, Rows):
                 H.relu = False  # the gradient by H is a sum of two
             self._saved = (H, out, drop, norm)
-        else:
+        elif not read_out:
             engine.free(H)
         return out
 

@@ -242,6 +242,14 @@ class Engine(ByPieces):
         self._run("pool", "RX", [X], [Y], work, shape=(0, X.width), exchanges=(X.width,))
         return Y
 
+    def put_columns(self, Y: Rows, X: Rows, lo: int, hi: int) -> None:
+        """Columns lo..hi-1 of Y are X."""
+
+        def work() -> None:
+            Y.array[:, lo:hi] = X.array
+
+        self._run("elementwise", "columns", [Y, X], [Y], work, shape=(0, X.width))
+
     def pool_scale(self, kind: str) -> Array | None:
         """[n_own] factors of the rows of R (Neighbours.scale)."""
         return self.pooling[0].scale(kind) if self.numeric else NO_NUMBERS

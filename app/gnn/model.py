@@ -38,9 +38,17 @@ class Model:
         for number, spec in enumerate(specs, start=1):
             if number == len(specs) and case.goal == "values":  # a number of its own leaves no room within
                 settings = replace(settings, hidden=max(case.hidden, spec.width))
+            if number == len(specs) and case.readout_of == "all":
+                settings = replace(settings, read_out=tuple(each.f_out for each in self.blocks))
+                width = sum(settings.read_out)
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
             width = spec.width
         _refuse_size(self.shapes())
+
+    @property
+    def _reads_all(self) -> bool:
+        """Whether the last layer is a readout of all others."""
+        return self.case.level == "graph" and self.case.readout_of == "all"
 
     def shapes(self) -> Shapes:
         """Shapes of all parameters by name; first those that the features are multiplied by."""
@@ -69,11 +77,21 @@ class Model:
         X.begin(draws and draws.of_input(engine))
         engine.way = FORWARD if draws else ""
         H: Rows | Features = X
-        for number, block in enumerate(self.blocks, start=1):
+        *inner, last = self.blocks
+        for number, block in enumerate(inner, start=1):
             engine.layer = number - 1
-            drop = draws.after_layer(engine, number) if draws and block is not self.blocks[-1] else None
-            H = block.forward(engine, H, drop, draws is not None)
-        return H
+            drop = draws.after_layer(engine, number) if draws else None
+            H = block.forward(engine, H, drop, draws is not None, self._holds(block, H))
+        engine.layer = len(inner)
+        return last.forward(engine, H, None, draws is not None)
+
+    def _holds(self, block: Block, H: Rows | Features) -> bool:
+        """Whether a readout of all layers reads what a layer gives; it holds H, which the layer reads, then."""
+        if not self._reads_all:
+            return False
+        readout = self.blocks[-1].convolution
+        readout.held = [] if block is self.blocks[0] else [*readout.held, H]
+        return True
 
     def embed(self, engine: Engine, X: Features) -> Rows | Features:
         """What the last layer reads, nothing dropped; of one layer the features; of whole graphs what their
@@ -82,7 +100,7 @@ class Model:
         engine.way = ""
         H: Rows | Features = X
         for block in self.blocks[:-1]:
-            H = block.forward(engine, H, None, False)
+            H = block.forward(engine, H, None, False, self._holds(block, H))
         readout = self.blocks[-1].convolution
         return readout.embed(engine, H) if self.case.level == "graph" else H
 
@@ -92,6 +110,8 @@ class Model:
         for number, block in reversed(list(enumerate(self.blocks))):
             engine.layer = number
             D = block.backward(engine, D)
+            if self._reads_all and 0 < number < len(self.blocks) - 1:
+                self.blocks[-1].convolution.add_back(engine, D, number - 1)
 
 
 class Draws:
@@ -145,8 +165,9 @@ def check_only_model(case: GnnCase) -> None:
 def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     """Refuse keys that no layer reads. At its default, as in a written case, a key asks for nothing."""
     asked = {key for key in GnnCase.__struct_fields__ if getattr(case, key) != getattr(GnnCase(), key)}
-    if case.level == "node" and "readout" in asked:
-        raise CaseError('gnn.readout: is read by gnn.level = "graph" alone; leave it out')
+    for key in ("readout", "readout_of"):
+        if case.level == "node" and key in asked:
+            raise CaseError(f'gnn.{key}: is read by gnn.level = "graph" alone; leave it out')
     for key in ("model", "depth", "hidden", "residual", "layer_norm", "heads"):
         if case.layers and key in asked:
             raise CaseError(

@@ -18,8 +18,15 @@ from app.graphs.nodes.data import NodeData
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
     "own_loops", "edge_weights", "feature_rows", "goal", "level", "readout",
+    "readout_of",
 )  # fmt: skip
-LATER = {"own_loops", "goal", "level", "readout"}  # keys that older files lack: they mean the default
+LATER = {
+    "own_loops",
+    "goal",
+    "level",
+    "readout",
+    "readout_of",
+}  # keys that older files lack: they mean the default
 
 
 @dataclass(frozen=True)

@@ -173,11 +173,12 @@ def load_united(group: Group, table: GraphCase, case: Case) -> Loaded:
     """
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
     if table.generator and is_set(case):
-        return _generated_set(group, table, paths, case)
+        return _generated_set(group, table, case)
     if not any(paths) or table.generator:
         loaded = load_graphs(group, table, "instances", case)
         if len(loaded) != 1:
-            raise CaseError(f"graph: found {len(loaded)} graphs; one, or files to unite, would be right")
+            right = 'one, files to unite, or gnn.level = "graph" to learn what each is, would be right'
+            raise CaseError(f"graph: found {len(loaded)} graphs; {right}")
         return loaded[0]
     item = ordered(group, _load_file(group, table, paths, case), table.order, case)
     return recut_all(group, [item], read_cost_model(group, case))[0]
@@ -323,10 +324,8 @@ def share_members(group: Group, source: EdgeStream | None) -> Members | None:
     return Members(starts, tuple(names[1:]), names[0])
 
 
-def _generated_set(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:
     """Generated graphs side by side, each with a row of its own. Ranks: all call."""
-    if any(paths):
-        raise CaseError("graph.path: beside graph.generator; one of them would be right for a set of graphs")
     source, (sizes, seeds) = None, drawn_of(table, case.seed, "instances")
     make = _maker(group, table, sizes, seeds, int(case.memory.max_decompressed_gb * 1e9))
     with raise_together(group, "generating graphs"):

@@ -67,6 +67,7 @@ class Settings:
     bias            layers add one
     input_dropout   whether the features change from epoch to epoch
     hidden          columns within a layer that is a perceptron; 0: as many as it gives
+    read_out        columns of the layers that a readout is of; empty: the last one alone
     """
 
     normalisation: str = "symmetric"
@@ -75,6 +76,7 @@ class Settings:
     bias: bool = True
     input_dropout: bool = False
     hidden: int = 0
+    read_out: tuple[int, ...] = ()
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
