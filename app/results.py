@@ -169,12 +169,12 @@ class TrainedPolicy:
 
 @dataclass(frozen=True, repr=False)
 class Classification:
-    """What a graph network says of every node, and how it was trained.
+    """What a graph network says of every node, or of every graph of a set, and how it was trained.
 
     predicted   [n] classes, or [n, labels] uint8 where a node may have several, in the order of `nodes`; of
                 gnn.goal "values" float32 [n], or [n, columns] where there are several
     nodes       the labels of a NetworkX graph, the nodes of a DataFrame, the names of a file, or
-                row numbers
+                row numbers; of a set the names of graphs, or their places in it
     scores      accuracy, micro and macro F1 by split, of labelled nodes; of values r2, rmse and mae
     probabilities   [n, classes] float32, how likely each of `classes` is for a node; both None without
                 settings={"output.probabilities": True}
@@ -202,7 +202,8 @@ class Classification:
 
     def __repr__(self) -> str:
         named = ", ".join(f"{name} {_headline(each)}" for name, each in self._told().items())
-        return f"{type(self).__name__}({len(self.nodes)} nodes, {self.epochs} epochs; {named or 'no labels'})"
+        of = f"{len(self.nodes)} {self._level}s"
+        return f"{type(self).__name__}({of}, {self.epochs} epochs; {named or 'no labels'})"
 
     def _repr_html_(self) -> str:
         told = self._told()
@@ -211,10 +212,15 @@ class Classification:
         show = (lambda value: f"{value:.5g}") if values else percent
         rows = [[name, *map(show, each.named().values())] for name, each in told.items()]
         return _framed(
-            table(["nodes", *words], rows) if rows else "",
+            table([f"{self._level}s", *words], rows) if rows else "",
             line_chart("Loss", self._losses(), "epoch", "loss"),
             line_chart("Scores", self._scores(), "epoch", "score"),
         )
+
+    @property
+    def _level(self) -> str:
+        """What is told apart: "node" or "graph"."""
+        return getattr(getattr(self.model, "case", None), "level", "node")
 
     def _told(self) -> SplitScores:
         """The scores of splits that have nodes."""

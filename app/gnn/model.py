@@ -38,7 +38,7 @@ class Model:
         for number, spec in enumerate(specs, start=1):
             if number == len(specs) and case.goal == "values":  # a number of its own leaves no room within
                 settings = replace(settings, hidden=max(case.hidden, spec.width))
-            if number == len(specs) and case.readout_of == "all":
+            if number == len(specs) and self._reads_all:
                 settings = replace(settings, read_out=tuple(each.f_out for each in self.blocks))
                 width = sum(settings.read_out)
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
@@ -86,7 +86,7 @@ class Model:
         return last.forward(engine, H, None, draws is not None)
 
     def _holds(self, block: Block, H: Rows | Features) -> bool:
-        """Whether a readout of all layers reads what a layer gives; it holds H, which the layer reads, then."""
+        """Whether a readout of all layers reads what a layer gives; it holds H, which the layer reads."""
         if not self._reads_all:
             return False
         readout = self.blocks[-1].convolution

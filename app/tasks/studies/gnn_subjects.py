@@ -57,6 +57,7 @@ class Subject:
             self.data,
             seed,
             budget=budget or TierBudget.of(self.context.case.memory),
+            members=self.loaded.members,
         )
 
 
