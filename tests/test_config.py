@@ -716,8 +716,10 @@ def cases(draw):
     trains = data["run"]["task"] == "train" or (data["run"]["task"] == "solve" and weights == "train")
     if not trains:
         data["train"].pop("held_back", None)
+    if data["gnn"]["level"] == "graph":
+        data["graph"] |= {"order": "natural", "complement": False}
     if data["run"]["task"] == "study":
-        data["gnn"]["goal"] = "classes"
+        data["gnn"] |= {"goal": "classes", "level": "node"}
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
     return convert(data, Case)
 
