@@ -19,6 +19,7 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel
 from app.gnn.training import ended_early
+from app.graphs.formats.memory import has_node_weights
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.memory import (
@@ -50,7 +51,7 @@ from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
-from app.tasks.train import learn, load_set, shared_blocks
+from app.tasks.train import learn, load_set, shared_blocks, warn_of_unseen, without_node_weights
 from app.text import show
 from app.threads import with_few_threads
 
@@ -130,7 +131,7 @@ class TrainingRun:
 
     def _given(self, context: Context) -> list[Loaded]:
         """The graphs in memory. Ranks: all call."""
-        return [loaded_graph(context, graph)[0] for graph in self.graphs]
+        return _graphs_to_learn_from(context, self.graphs)
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
@@ -143,7 +144,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
     if is_covering(context.case):
         raise CaseError(f"problem: {problem} has no environment of its own; mds would be right")
-    given = [loaded_graph(context, graph)[0] for graph in _listed(graphs)]
+    given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))
     loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)
     blocks = [context.state_rows(item, made) for item in loaded]
@@ -415,6 +416,15 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:
         said = f"classify: all {len(predicted)} nodes are predicted to be of class {predicted[0]}"
         hint = "more gnn.epochs, another gnn.learning_rate or features that tell nodes apart may help"
         warnings.warn(f"{said}; {hint}", stacklevel=4)
+
+
+def _graphs_to_learn_from(context: Context, graphs: list[Any]) -> list[Loaded]:
+    """Graphs as `solve` takes them, but for weights of nodes, which no policy sees. Ranks: all call."""
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded = [loaded_graph(context, each, counts="" if counts == "nodes" else counts)[0] for each in graphs]
+    weighed = [item.graph.name for item, each in zip(loaded, graphs) if has_node_weights(each)]
+    warn_of_unseen(context, weighed)
+    return loaded
 
 
 def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:
