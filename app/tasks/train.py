@@ -98,7 +98,9 @@ def _warn_of_untrained(context: Context, training: Training) -> None:
     """Say where the weights that are kept are the first ones, drawn at random."""
     agent, steps = context.case.agent, context.case.train.steps
     waits = {"dqn": f"agent.warmup = {agent.warmup}", "ppo": f"agent.rollout_steps = {agent.rollout_steps}"}
-    if not training.records[-1]["gradient_steps"]:
+    if agent.learner == "dqn" and not agent.gradient_steps:
+        context.warn("agent.gradient_steps: 0, so that nothing was learned; at least 1 would be right")
+    elif not training.records[-1]["gradient_steps"]:
         waited = waits.get(agent.learner, f"{agent.learner} learns from whole episodes")
         right = f"a longer training would be right ({waited})"
         context.warn(f"train.steps: no gradient step in {steps} steps, so that nothing was learned; {right}")
