@@ -55,6 +55,8 @@ from app.tasks.train import learn, load_set, shared_blocks, warn_of_unseen, with
 from app.text import show
 from app.threads import with_few_threads
 
+BESIDE = "given beside graphs; one of them would be right"
+
 
 @with_few_threads
 def train(
@@ -103,11 +105,18 @@ class TrainingRun:
         self.graphs = None if graphs is None or isinstance(graphs, dict) else _listed(graphs)
         if isinstance(graphs, dict):
             chosen["train.graphs"] = graphs
+            if setting(settings, "train", "graphs") or any(
+                key.startswith("train.graphs.") for key in settings
+            ):
+                raise CaseError(f"train.graphs: {BESIDE}")
         context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
         if self.graphs is not None:
             check_given(context.group, {"graphs": str(len(self.graphs))})
             if context.case.train.graphs is not None:
-                raise CaseError("train.graphs: given beside graphs; one of them would be right")
+                raise CaseError(f"train.graphs: {BESIDE}")
+            for key in ("path", "generator"):
+                if getattr(context.case.graph, key):
+                    raise CaseError(f"graph.{key}: {BESIDE}")
         self.context = context
 
     @with_few_threads
@@ -213,7 +222,7 @@ def solve(
     asked = {key: value for key, value in asked.items() if value is not None}
     context = context_of_settings(merged({"policy.weights": named}, settings, asked), comm, verbose)
     refuse_data_keys(context.case, "solve")
-    if context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)():
+    if _loses_directions(context, graph):
         said = f"solve: {context.case.problem.name} is of edges without directions"
         warnings.warn(f"{said}: those of a directed graph count both ways", stacklevel=3)
     context = replace(context, case=with_searches(context.case))
@@ -424,7 +433,15 @@ def _graphs_to_learn_from(context: Context, graphs: list[Any]) -> list[Loaded]:
     loaded = [loaded_graph(context, each, counts="" if counts == "nodes" else counts)[0] for each in graphs]
     weighed = [item.graph.name for item, each in zip(loaded, graphs) if has_node_weights(each)]
     warn_of_unseen(context, weighed)
+    if any(_loses_directions(context, each) for each in graphs):
+        said = f"{context.case.problem.name} is of edges without directions"
+        context.warn(f"training graphs: {said}: those of a directed graph count both ways")
     return loaded
+
+
+def _loses_directions(context: Context, graph: Any) -> bool:
+    """Whether the problem takes the directions of a NetworkX graph away, which may have been meant."""
+    return context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)()
 
 
 def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:

@@ -104,6 +104,28 @@ def test_a_training_on_graphs_some_of_whose_edges_have_weights_is_refused_as_a_s
 
 
 @pytest.mark.parametrize(
+    ("key", "graphs", "settings"),
+    [
+        ("train.graphs", {"generator": "er", "nodes": 9}, {"train": {"graphs": {"d": 2}}}),
+        ("train.graphs", {"generator": "er", "nodes": 9}, {"train.graphs.nodes": 8}),
+        ("train.graphs", [nx.path_graph(4)], {"train": {"graphs": {"generator": "er", "nodes": 9}}}),
+        ("graph.generator", [nx.path_graph(4)], {"graph": {"generator": "er", "nodes": 9}}),
+        ("graph.path", [nx.path_graph(4)], {"graph.path": "networkx:karate_club"}),
+    ],
+)
+def test_training_graphs_that_are_named_twice_are_refused(key, graphs, settings):
+    """One of the two was not read, or keys of both were mixed."""
+    with pytest.raises(CaseError, match=rf"^{key}: given beside graphs; one of them would be right"):
+        TrainingRun(graphs=graphs, **settings)
+
+
+def test_a_training_says_that_directions_are_lost():
+    arcs = [nx.gnp_random_graph(9, 0.3, seed=seed, directed=True) for seed in range(2)]
+    with pytest.warns(UserWarning, match="mds is of edges without directions"):
+        TrainingRun("mds", arcs).agent()
+
+
+@pytest.mark.parametrize(
     ("learner", "hint"),
     [("dqn", r"agent\.warmup = 64"), ("ppo", r"agent\.rollout_steps = 256"), ("reinforce", "whole episodes")],
 )

@@ -278,8 +278,8 @@ def _held_back(
 
 
 def whole_or_float(value: float) -> float:
-    """A whole number as an int."""
-    return int(value) if value == int(value) else value
+    """A whole number that float64 tells from its neighbours as an int."""
+    return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
 def _does_better(problem: Problem, values: list[float], result: Training, judge: str) -> bool:
