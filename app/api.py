@@ -20,6 +20,7 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel
 from app.gnn.training import ended_early
+from app.graphs.formats.memory import has_node_weights
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.memory import (
@@ -51,9 +52,11 @@ from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
-from app.tasks.train import learn, load_set, shared_blocks
+from app.tasks.train import learn, load_set, shared_blocks, warn_of_unseen, without_node_weights
 from app.text import show
 from app.threads import with_few_threads
+
+BESIDE = "given beside graphs; one of them would be right"
 
 
 @with_few_threads
@@ -103,11 +106,18 @@ class TrainingRun:
         self.graphs = None if graphs is None or isinstance(graphs, dict) else _listed(graphs)
         if isinstance(graphs, dict):
             chosen["train.graphs"] = graphs
+            if setting(settings, "train", "graphs") or any(
+                key.startswith("train.graphs.") for key in settings
+            ):
+                raise CaseError(f"train.graphs: {BESIDE}")
         context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
         if self.graphs is not None:
             check_given(context.group, {"graphs": str(len(self.graphs))})
             if context.case.train.graphs is not None:
-                raise CaseError("train.graphs: given beside graphs; one of them would be right")
+                raise CaseError(f"train.graphs: {BESIDE}")
+            for key in ("path", "generator"):
+                if getattr(context.case.graph, key):
+                    raise CaseError(f"graph.{key}: {BESIDE}")
         self.context = context
 
     @with_few_threads
@@ -131,7 +141,7 @@ class TrainingRun:
 
     def _given(self, context: Context) -> list[Loaded]:
         """The graphs in memory. Ranks: all call."""
-        return [loaded_graph(context, graph)[0] for graph in self.graphs]
+        return _graphs_to_learn_from(context, self.graphs)
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
@@ -144,7 +154,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
     if is_covering(context.case):
         raise CaseError(f"problem: {problem} has no environment of its own; mds would be right")
-    given = [loaded_graph(context, graph)[0] for graph in _listed(graphs)]
+    given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))
     loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)
     blocks = [context.state_rows(item, made) for item in loaded]
@@ -213,7 +223,7 @@ def solve(
     asked = {key: value for key, value in asked.items() if value is not None}
     context = context_of_settings(merged({"policy.weights": named}, settings, asked), comm, verbose)
     refuse_data_keys(context.case, "solve")
-    if context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)():
+    if _loses_directions(context, graph):
         said = f"solve: {context.case.problem.name} is of edges without directions"
         warnings.warn(f"{said}: those of a directed graph count both ways", stacklevel=3)
     context = replace(context, case=with_searches(context.case))
@@ -441,6 +451,23 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
         said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
         hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
         warnings.warn(f"{said}; {hint}", stacklevel=4)
+
+
+def _graphs_to_learn_from(context: Context, graphs: list[Any]) -> list[Loaded]:
+    """Graphs as `solve` takes them, but for weights of nodes, which no policy sees. Ranks: all call."""
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded = [loaded_graph(context, each, counts="" if counts == "nodes" else counts)[0] for each in graphs]
+    weighed = [item.graph.name for item, each in zip(loaded, graphs) if has_node_weights(each)]
+    warn_of_unseen(context, weighed)
+    if any(_loses_directions(context, each) for each in graphs):
+        said = f"{context.case.problem.name} is of edges without directions"
+        context.warn(f"training graphs: {said}: those of a directed graph count both ways")
+    return loaded
+
+
+def _loses_directions(context: Context, graph: Any) -> bool:
+    """Whether the problem takes the directions of a NetworkX graph away, which may have been meant."""
+    return context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)()
 
 
 def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:

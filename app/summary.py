@@ -17,6 +17,7 @@ from app.memory.room import memory_room
 from app.model import memory
 from app.model.plan import plan_lines
 from app.problems.table import make_problem
+from app.tasks.train import KEPT_FIRST
 
 NAMED = 3  # hosts and estimates that are listed
 LISTED = 0.005  # share of the run from which on a phase has a line
@@ -263,10 +264,7 @@ def _beaten(case: Case, entry: dict[str, Any]) -> str:
 def _poor_training(case: Case, result: dict[str, Any]) -> Iterator[str]:
     """Whether a training has learned nothing, or less than all plain rules know."""
     if result["best_step"] == 0 and case.train.steps:
-        yield (
-            "the best weights are those of step 0: on the held-back graphs training has made none better; "
-            "more train.steps, or another agent.learning_rate, may"
-        )
+        yield (f"{KEPT_FIRST}; more train.steps, or another agent.learning_rate, may")
     held_back, sense = result["held_back"], make_problem(case.problem.name).sense
     rules = {label: value for label, value in held_back.items() if label not in ("graphs", "learned")}
     label, value = _best(sense, rules)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import sys
+import warnings
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -19,6 +20,8 @@ from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
 from app.tasks import compare, rollouts
+from app.tasks.context import context_of_settings
+from app.tasks.train import run_train
 
 TINY = {
     "train.graphs.generator": "ba",
@@ -55,6 +58,81 @@ def test_weights_are_judged_by_graphs_of_their_own():
         graphs=[nx.cycle_graph(9)], train={"steps": 40, "held_back": judge}, run={"device": "cpu"}
     )
     assert all(60 <= row["held_back_nodes"] <= 120 for row in run.run().records)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+def test_a_training_says_that_policies_see_no_node_weights(problem):
+    """And learns what it learns without; a loop of one's own says so, too."""
+    plain = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(4)]
+    weighed = [graph.copy() for graph in plain]
+    nx.set_node_attributes(weighed[0], {0: 7}, "weight")  # of one node: not read
+    runs = [TrainingRun(problem, each, train={"steps": 70}, seed=3) for each in (plain, weighed)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*node weights")
+        one, _ = runs[0].run(), runs[0].agent()
+    said = "graph has node weights, which a policy does not see"
+    with pytest.warns(UserWarning, match=said):
+        two = runs[1].run()
+    with pytest.warns(UserWarning, match=said):
+        runs[1].agent()
+    assert (one.digest, repr(one.records)) == (two.digest, repr(two.records))
+
+
+def test_a_training_on_files_with_node_weights_counts_nodes(shared_path):
+    """Of plain rules, too, beside which it stands."""
+    if MPI.COMM_WORLD.rank == 0:
+        for number in range(3):
+            (shared_path / f"{number}.graph").write_text("4 3 10\n50 2\n60 1 3\n70 2 4\n80 3\n")
+    MPI.COMM_WORLD.barrier()
+    settings = {"run.task": "train", "graph.path": [str(shared_path / "*.graph")], "train.steps": 4}
+    context = context_of_settings(settings, None, False)
+    with pytest.warns(UserWarning, match="0 and 2 more have node weights"):
+        found = run_train(context)["held_back"]
+    assert found.pop("graphs") == 1
+    assert set(found.values()) <= {2, 3}
+
+
+def test_a_training_on_graphs_some_of_whose_edges_have_weights_is_refused_as_a_solve_is():
+    graph = nx.path_graph(4)
+    graph.edges[0, 1]["weight"] = 2.0
+    for call in (
+        lambda: solve(graph, "maxcut"),
+        lambda: TrainingRun("maxcut", [graph] * 3, train={"steps": 4}).run(),
+    ):
+        with pytest.raises(GraphError, match="edge 1-2 has no weight, others have"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("key", "graphs", "settings"),
+    [
+        ("train.graphs", {"generator": "er", "nodes": 9}, {"train": {"graphs": {"d": 2}}}),
+        ("train.graphs", {"generator": "er", "nodes": 9}, {"train.graphs.nodes": 8}),
+        ("train.graphs", [nx.path_graph(4)], {"train": {"graphs": {"generator": "er", "nodes": 9}}}),
+        ("graph.generator", [nx.path_graph(4)], {"graph": {"generator": "er", "nodes": 9}}),
+        ("graph.path", [nx.path_graph(4)], {"graph.path": "networkx:karate_club"}),
+    ],
+)
+def test_training_graphs_that_are_named_twice_are_refused(key, graphs, settings):
+    """One of the two was not read, or keys of both were mixed."""
+    with pytest.raises(CaseError, match=rf"^{key}: given beside graphs; one of them would be right"):
+        TrainingRun(graphs=graphs, **settings)
+
+
+def test_a_training_says_that_directions_are_lost():
+    arcs = [nx.gnp_random_graph(9, 0.3, seed=seed, directed=True) for seed in range(2)]
+    with pytest.warns(UserWarning, match="mds is of edges without directions"):
+        TrainingRun("mds", arcs).agent()
+
+
+@pytest.mark.parametrize(
+    ("learner", "hint"),
+    [("dqn", r"agent\.warmup = 64"), ("ppo", r"agent\.rollout_steps = 256"), ("reinforce", "whole episodes")],
+)
+def test_a_training_without_a_gradient_step_says_so(learner, hint):
+    graphs = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(3)]
+    with pytest.warns(UserWarning, match=rf"no gradient step in 6 steps, .*{hint}"):
+        TrainingRun(graphs=graphs, learner=learner, train={"steps": 6}).run()
 
 
 def test_settings_that_are_wrong_on_one_rank_end_all():

@@ -113,6 +113,8 @@ def test_layers_on_states_are_the_same_bits_on_any_ranks(group, solo, kind):
         assert {n: g.tobytes() for n, g in others[2].items()} == {n: g.tobytes() for n, g in gradient.items()}
 
 
-def test_a_network_of_layers_has_no_edge_weights():
-    with pytest.raises(CaseError, match="edge_weights"):
-        QNetwork(PolicyCase(model="gin", edge_weights=True), MinimumVertexCover())
+@pytest.mark.parametrize("key", ["edge_weights", "shared_layers", "self_weight", "mean_degree"])
+def test_keys_that_no_layer_reads_are_refused(key):
+    other = not getattr(PolicyCase(), key)
+    with pytest.raises(CaseError, match=rf'policy\.{key}: model = "gin" has none; "structure2vec" has'):
+        QNetwork(PolicyCase(model="gin", **{key: other}), MinimumVertexCover())

@@ -75,6 +75,13 @@ def test_the_study_of_selection(ranks, shared_path):
         assert [int(row["cover"]) for row in rows] == [row["cover"] for row in found["rows"]]
 
 
+def test_selection_of_cliques(ranks):
+    """Choices are made in the complement, solutions checked in the graph."""
+    settings = {**SELECTION, "study.measured": ["er:40:0.5"], "study.seeds": [1], "problem.name": "clique"}
+    for row in run_selection(study_of(ranks, settings))["rows"]:
+        assert row["cover"] >= 3
+
+
 @pytest.mark.parametrize("problem", ["mvc", "mis"])
 def test_selection_on_a_graph_without_edges(problem):
     settings = {**SELECTION, "study.measured": ["er:1:0.5"], "problem.name": problem}

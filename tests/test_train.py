@@ -21,6 +21,7 @@ from mpi4py import MPI
 from test_qnet import close, reference, slopes
 
 from app.case.config import Case
+from app.case.file import build
 from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.case.run import ParallelCase
 from app.comm.grid import cut_grid
@@ -30,6 +31,7 @@ from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn.parameters import Parameters
 from app.graphs.graph import from_edges
+from app.log import Log
 from app.partition.rows import block_count
 from app.problems.mvc import MinimumVertexCover
 from app.problems.table import make_problem
@@ -42,6 +44,8 @@ from app.rl.replay import Sample
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import Training, _does_better, train_policy
 from app.search.cover.baselines import max_degree
+from app.tasks.context import Context
+from app.tasks.train import run_train
 
 # ---- a training and its digest ------------------------------------------------------------------------
 
@@ -521,6 +525,53 @@ def test_a_ratio_counts_a_graph_of_few_choices_as_much_as_one_of_many():
     below = Training(None, {}, 0, 0, [-10, -1000])
     assert [_does_better(cover, each, below, "ratio") for each in ([-11, -990], [-9, -1010])] == [True, False]
     assert not _does_better(cover, [0, 0], Training(None, {}, 0, 0, [0, 0]), "ratio")
+
+
+def test_a_ratio_of_objectives_below_one_is_one():
+    """Cuts of 0.2 and 0.01, then 0.19 and 0.02: 5 % less, and twice as much."""
+    before = Training(None, {}, 0, 0.21, [0.2, 0.01])
+    assert _does_better(make_problem("maxcut"), [0.15, 0.02], before, "ratio")
+
+
+def test_graphs_are_judged_by_their_objectives_whatever_unit_their_weights_have(group):
+    """One graph has weights of whole numbers, the other the same and a 64th: cuts are told, and summed, as
+    they are, not in units of each graph's weights."""
+    n, edges, _ = growing_graph(16, 2, 3)
+    whole = np.arange(1, len(edges) + 1, dtype=np.float32)
+    held = [(n, edges, whole), (n, edges, whole + np.float32(1 / 64))]
+    case = Case(train=TrainCase(steps=4, evaluate_every=4), agent=AgentCase(warmup=8))
+    blocks = make_blocks(group, held)
+    trained = train_policy(group, case, make_problem("maxcut"), blocks[:1], blocks)
+    first, second = trained.best_values
+    assert 0 < first <= whole.sum() and first == int(first)
+    assert 0 < second <= (whole + 1 / 64).sum() and second * 64 == int(second * 64)
+    assert trained.best_total == trained.records[0]["held_back_nodes"] == first + second
+    assert isinstance(trained.records[0]["held_back_nodes"], int if second == int(second) else float)
+
+
+@pytest.mark.parametrize(("name", "unit"), [("maxcut", 64), ("qubo", 64), ("ising", 64), ("mvc", 1)])
+def test_what_is_learned_and_plain_rules_are_told_in_one_unit(group, name, unit):
+    """Of weights in 64ths: no total is as large as it is in 64ths."""
+    settings = {
+        "run.task": "train", "problem.name": name, "graph.generator": "er", "graph.nodes": 14, "graph.p": 0.3,
+        "graph.edge_weights": "normal" if unit > 1 else "one", "graph.count": 2, "train.steps": 4,
+        "train.evaluate_graphs": 2, "seed": 2, "run.device": "cpu",
+    }  # fmt: skip
+    found = run_train(Context(build(settings), group, Log(False), None))["held_back"]
+    assert found.pop("graphs") == 2 and len(found) > 2
+    most = 2 * 14 * 13 / 2 * 0.5  # far more than the sum of |weights| of both; one edge is 64 in 64ths
+    assert all(abs(value) < most for value in found.values())
+    assert max(abs(value) for value in found.values()) > 1
+    if unit > 1:
+        assert any(value != int(value) for value in found.values())
+
+
+def test_graphs_held_back_without_an_edge_are_refused(group):
+    """Of cliques the blocks are those of complements."""
+    blocks = make_blocks(group, [growing_graph(9, 2, 1), listed(5)])
+    for name, said in (("mvc", "has an edge"), ("clique", "lacks an edge")):
+        with pytest.raises(GraphError, match=f"held-back graphs: none of them {said}"):
+            train_policy(group, Case(), make_problem(name), blocks[:1], blocks[1:])
 
 
 @pytest.mark.parametrize("judge", ["total", "ratio"])

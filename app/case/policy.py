@@ -30,8 +30,8 @@ class PolicyCase(Table, frozen=True):
     model: Annotated[
         Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
         about(
-            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights, "
-            "and for maxcut without the signs of edges"
+            "the embedding network; all but structure2vec without shared_layers, self_weight, mean_degree, "
+            "edge_weights, and for maxcut without the signs of edges"
         ),
     ] = "structure2vec"
     weights: Annotated[
@@ -165,8 +165,8 @@ class SelectCase(Table, frozen=True):
     rule: Annotated[
         str,
         about(
-            "single: the best node; other rules take several at once; for maxcut, whose episodes are so many "
-            "transitions long, that saves no evaluations"
+            "single: the best node; other rules take several at once, by fewer evaluations; the answers of "
+            "maxcut, whose moves are as many then, are the worse for it"
         ),
     ] = "single"
     fraction: Annotated[

@@ -39,10 +39,14 @@ def plot_learning(
     folder: RunFolder,
     log: Log,
     records: list[dict[str, Any]],
-    totals: dict[str, int],
+    totals: dict[str, float],
+    sense: str,
     name: str = "learning.png",
 ) -> None:
-    """Held-back cover size over environment steps, with the baselines as lines."""
+    """Totals of the held-back graphs over environment steps, with the baselines as lines.
+
+    sense   "minimise" or "maximise": where an untrained policy is far from all else, it is left out
+    """
     plt = open_pyplot(folder, log)
     if plt is None:
         return
@@ -51,11 +55,13 @@ def plot_learning(
     axes.plot(steps, [r["held_back_nodes"] for r in records], marker="o", ms=3, label="learned policy")
     for i, (label, value) in enumerate(totals.items()):
         axes.axhline(value, ls="--", lw=1, color=f"C{i + 1}", label=label)
-    best = min(r["held_back_nodes"] for r in records)
-    worst = max([*totals.values(), sorted(r["held_back_nodes"] for r in records)[len(records) // 2]])
-    axes.set_ylim(best - 0.1 * (worst - best + 1), worst + 0.4 * (worst - best + 1))
+    sign = -1 if sense == "maximise" else 1
+    learned, rules = sorted(sign * r["held_back_nodes"] for r in records), [sign * v for v in totals.values()]
+    best, worst = min([learned[0], *rules]), max([*rules, learned[len(learned) // 2]])
+    room = (worst - best) or 1
+    axes.set_ylim(sorted((sign * (best - 0.1 * room), sign * (worst + 0.4 * room))))
     axes.set_xlabel("environment steps")
-    axes.set_ylabel("nodes chosen on held-back graphs")
+    axes.set_ylabel("total objective of the held-back graphs")
     axes.legend(frameon=False)
     save_figure(figure, plt, folder, name)
 

@@ -18,6 +18,8 @@ from app.problems.problem import FIRST_ALIVE, Problem
 from app.sparse.batch import StateBatch
 
 Array = Any
+# Keys of [policy] that no other model reads.
+OF_STRUCTURE2VEC = ("shared_layers", "self_weight", "mean_degree", "edge_weights")
 
 
 @dataclass
@@ -336,8 +338,9 @@ def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerE
             policy.layers, policy.dimension, features, shared=policy.shared_layers,
             self_weight=policy.self_weight, edge_weights=policy.edge_weights,
         )  # fmt: skip
-    if policy.edge_weights:
-        raise CaseError(f'policy.edge_weights: model = "{policy.model}" has none; "structure2vec" has')
+    for key in OF_STRUCTURE2VEC:
+        if getattr(policy, key) != getattr(PolicyCase(), key):
+            raise CaseError(f'policy.{key}: model = "{policy.model}" has none; "structure2vec" has')
     return LayerEmbedding(policy.model, policy.layers, policy.dimension, features)
 
 

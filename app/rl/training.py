@@ -23,6 +23,7 @@ from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget
 from app.problems.problem import Problem, better
+from app.rl.env import objective_of
 from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
@@ -40,14 +41,14 @@ Teller = Callable[[int, int, int], None]
 class Training:
     """What training leaves: the best weights on held-back graphs, and how they were reached.
 
-    best_values   [held-back graphs] int64, their objectives; best_total: the sum
+    best_values   [held-back graphs] their objectives, as `solve` states them; best_total: the sum
     """
 
     net: QNetwork
     weights: dict[str, np.ndarray]
     best_step: int
-    best_total: int
-    best_values: list[int] = field(default_factory=list)
+    best_total: float
+    best_values: list[float] = field(default_factory=list)
     records: list[dict[str, float]] = field(default_factory=list)
     replay_bytes: int = 0
     paper_replay_bytes: int = 0
@@ -90,8 +91,11 @@ def train_policy(
     Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
+    none = "none of them lacks an edge" if problem.complemented else "none of them has an edge"
     if not any(block.edges for block in blocks):
-        raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
+        raise GraphError(f"training graphs: {none}, there is nothing to learn")
+    if not any(block.edges for block in held_back):
+        raise GraphError(f"held-back graphs: {none}, there is nothing to judge weights by")
     grid = grid or cut_grid(group, case.parallel.data, 1)
     watch = watch or Stopwatch(group.device)
     replicas = _make_replicas(grid, case, problem, blocks, watch)
@@ -238,8 +242,8 @@ def _evaluate(
     """
     learner = replicas[0].learner
     problem, begun = learner.net.problem, sum(r.begun for r in replicas)
-    *values, episodes = grid.total([*_held_back(grid, learner, held_back, look, tell), begun])
-    total = sum(values)
+    values = _held_back(grid, learner, held_back, look, tell)
+    total, (episodes,) = whole_or_float(math.fsum(values)), grid.total([begun])
     if not result.records or _does_better(problem, values, result, case.train.judge):
         result.best_values, result.best_total, result.best_step = values, total, step
         result.weights = learner.policy.host()
@@ -258,27 +262,34 @@ def _evaluate(
 
 def _held_back(
     grid: Grid, learner: Learner, held_back: list[RowBlock], look: Callable[[], None], tell: Teller
-) -> list[int]:
-    """The objectives of the held-back graphs, 0 of those of other groups. Ranks: all call."""
-    problem, share = learner.net.problem, slice(grid.number, None, grid.groups)
-    mine, values = held_back[share], np.zeros(len(held_back), dtype=np.int64)
+) -> list[float]:
+    """The objectives of the held-back graphs, in no unit of theirs. Ranks: all call; identical on all."""
+    share = slice(grid.number, None, grid.groups)
+    mine, values = held_back[share], np.zeros(len(held_back))
     with grid.together("evaluating"):
         envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
     for _ in grid.in_step(pieces, "evaluating"):
         tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
         look()
-    values[share] = [problem.objective(env.chosen, env.totals) for env in envs]
-    return values.tolist()
+    values[share] = [objective_of(env) for env in envs]
+    # One group alone has a graph's value, the others have zeros, whose bits are zeros.
+    bits = grid.total(values.view(np.int64).tolist())
+    return np.array(bits, dtype=np.int64).view(np.float64).tolist()
 
 
-def _does_better(problem: Problem, values: list[int], result: Training, judge: str) -> bool:
+def whole_or_float(value: float) -> float:
+    """A whole number that float64 tells from its neighbours as an int."""
+    return int(value) if abs(value) < 2**53 and value == int(value) else value
+
+
+def _does_better(problem: Problem, values: list[float], result: Training, judge: str) -> bool:
     """Whether objectives [k] are better than those of the best weights so far.
 
     judge   "total": their sum is; "ratio": the mean of the changes is, each over the larger of the two
     """
     if judge == "total":
-        return better(problem, sum(values), result.best_total)
-    changes = [(new - old) / max(abs(new), abs(old), 1) for new, old in zip(values, result.best_values)]
+        return better(problem, math.fsum(values), result.best_total)
+    changes = [(new - old) / (max(abs(new), abs(old)) or 1) for new, old in zip(values, result.best_values)]
     return better(problem, math.fsum(changes), 0.0)
 
 

@@ -265,9 +265,9 @@ def _improve(toolbox: Toolbox, bounds: Bounds, seconds: float, limited: bool, be
     return bool(bounds.method) and checks and verified(toolbox, bounds)
 
 
-def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:
-    """Baseline values of several graphs, by label, of those that all of them have. Ranks: all call."""
-    out: dict[str, list[int]] = {}
+def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[float]]:
+    """Objectives of baselines on several graphs, by label, of those that all have. Ranks: all call."""
+    out: dict[str, list[float]] = {}
     if not context.case.search.baselines:
         return out
     problem = make_problem(context.case.problem.name)
@@ -279,5 +279,5 @@ def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int
                 return {}
             toolbox = problem.toolbox(Instance(whole, loaded.metric))
             for label, value in baseline_values(context, toolbox, whole.name).items():
-                out.setdefault(label, []).append(value)
+                out.setdefault(label, []).append(value if toolbox.unit == 1 else value * toolbox.unit)
     return {label: values for label, values in out.items() if len(values) == len(graphs)}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,15 @@ from app.log import Log, ToGo
 from app.partition.load import Loaded, with_shared_blocks
 from app.plots.runs import plot_learning
 from app.problems.problem import Problem
-from app.problems.table import make_problem
+from app.problems.table import WEIGHED, make_problem
 from app.rl.qnet import QNetwork
-from app.rl.training import Recorder, Training, train_policy
+from app.rl.training import Recorder, Training, train_policy, whole_or_float
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
 from app.tasks.context import LEARNED, Context
 
 SAVED = ("best_step", "best_total", "records", "replay_bytes", "paper_replay_bytes")  # of a Training
+KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
 RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
 
 
@@ -33,11 +35,12 @@ def run_train(context: Context) -> dict[str, Any]:
     training, held_back = learn(context, grid)
     with grid.together("comparing"):
         compared = compare_graphs(context.within(grid), held_back)
-    totals = {name: sum(values) for name, values in compared.items()}
-    context.log.info("held-back graphs: %d learned; %s", training.best_total, _listed(totals))
+    totals = {name: whole_or_float(math.fsum(values)) for name, values in compared.items()}
+    context.log.info("held-back graphs: %.10g learned; %s", training.best_total, _listed(totals))
     weights = save_training(context, training)
     if context.folder is not None and context.case.output.plots:
-        plot_learning(context.folder, context.log, training.records, totals)
+        sense = make_problem(context.case.problem.name).sense
+        plot_learning(context.folder, context.log, training.records, totals, sense)
     return {
         "digest": weights,
         "best_step": training.best_step,
@@ -46,8 +49,8 @@ def run_train(context: Context) -> dict[str, Any]:
     }
 
 
-def _listed(totals: dict[str, int]) -> str:
-    return ", ".join(f"{value} {name}" for name, value in totals.items()) or "no baselines"
+def _listed(totals: dict[str, float]) -> str:
+    return ", ".join(f"{value:.10g} {name}" for name, value in totals.items()) or "no baselines"
 
 
 def learn(
@@ -87,7 +90,22 @@ def learn(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
         case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
     )  # fmt: skip
+    _warn_of_untrained(context, training)
     return training, held_back
+
+
+def _warn_of_untrained(context: Context, training: Training) -> None:
+    """Say where the weights that are kept are the first ones, drawn at random."""
+    agent, steps = context.case.agent, context.case.train.steps
+    waits = {"dqn": f"agent.warmup = {agent.warmup}", "ppo": f"agent.rollout_steps = {agent.rollout_steps}"}
+    if agent.learner == "dqn" and not agent.gradient_steps:
+        context.warn("agent.gradient_steps: 0, so that nothing was learned; at least 1 would be right")
+    elif not training.records[-1]["gradient_steps"]:
+        waited = waits.get(agent.learner, f"{agent.learner} learns from whole episodes")
+        right = f"a longer training would be right ({waited})"
+        context.warn(f"train.steps: no gradient step in {steps} steps, so that nothing was learned; {right}")
+    elif not training.best_step and (context.called or context.case.run.task != "train"):
+        context.warn(f"{KEPT_FIRST}; more train.steps, or another agent.learning_rate, may")
 
 
 def _recorder(context: Context) -> Recorder:
@@ -99,7 +117,7 @@ def _recorder(context: Context) -> Recorder:
         loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
         noted = "".join(f"{name} {row[name]:.2f}  " for name in row if name not in RECORDED)
         log.progress(
-            "step %6d  episode %4d  %sloss %s  held-back %d%s",
+            "step %6d  episode %4d  %sloss %s  held-back %.10g%s",
             row["step"], row["episodes"], noted, loss, row["held_back_nodes"], to_go(int(row["step"])),
         )  # fmt: skip
 
@@ -148,9 +166,25 @@ def load_set(context: Context, table: GraphCase, purpose: str) -> list[Loaded]:
 
 
 def shared_blocks(context: Context, graphs: list[Loaded]) -> list[Loaded]:
-    """The graphs as batches may mix them, cut as the case wants. Ranks: all call."""
+    """The graphs as policies see them and batches may mix them, cut as the case wants. Ranks: all call."""
     balance = context.case.parallel.partition
-    return with_shared_blocks(context.group, graphs, context.cost_model(), balance=balance)
+    seen = without_node_weights(context, graphs)
+    return with_shared_blocks(context.group, seen, context.cost_model(), balance=balance)
+
+
+def without_node_weights(context: Context, graphs: list[Loaded]) -> list[Loaded]:
+    """The graphs without what their nodes weigh, which is said where the problem counts it."""
+    weighed = [each for each in graphs if each.graph.node_weights is not None]
+    warn_of_unseen(context, [each.graph.name for each in weighed])
+    return [replace(each, graph=replace(each.graph, node_weights=None)) for each in graphs]
+
+
+def warn_of_unseen(context: Context, names: list[str]) -> None:
+    """Say that the graphs of these names have node weights, where the problem counts them."""
+    if names and WEIGHED[context.case.problem.name] == "nodes":
+        whose = f"{names[0]} has" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more have"
+        said = "which a policy does not see: it learns, and is judged, by numbers of nodes"
+        context.warn(f"{whose} node weights, {said}")
 
 
 def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], list[Loaded]]:

@@ -245,6 +245,12 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
     return stream, labels
 
 
+def has_node_weights(graph: Any) -> bool:
+    """Whether a NetworkX graph has the node attribute `weight`."""
+    known = hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type)
+    return known and any("weight" in attributes for _, attributes in graph.nodes(data=True))
+
+
 def _edge_weights(graph: Any, counts: str, said: list[str]) -> np.ndarray | None:
     """[m] float32 edge attributes `weight`; None where no edge has one, or not all that need not count."""
     count, dropped = counts in COUNTED, counts != "terms"  # a loop that is dropped plays no part

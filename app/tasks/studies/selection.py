@@ -51,7 +51,7 @@ def run_selection(context: Context) -> dict[str, Any]:
     """Every rule on every graph. Ranks: all call; identical on all, apart from times."""
     study, log = context.case.study, context.log
     if make_problem(context.case.problem.name).dynamics != "residual":
-        raise CaseError("problem.name: the study of selection knows mvc and mis")
+        raise CaseError("problem.name: the study of selection knows mvc, mis and clique")
     rules = [read_rule(text) for text in ["single", *study.rules]]
     tables = {text: graph_case(text) for text in study.measured}
     policy = find_policy(context)
@@ -91,10 +91,10 @@ def read_rule(text: str) -> Rule:
 
 def _graphs(context: Context, table: GraphCase) -> list[tuple[Loaded, RowBlock]]:
     """A graph for each seed of the study. Ranks: all call."""
-    found = []
+    found, problem = [], make_problem(context.case.problem.name)
     for seed in context.case.study.seeds:
         (loaded,) = generate_set(context.group, table, seed, "instances")
-        found.append((loaded, context.rows(loaded)))
+        found.append((loaded, context.state_rows(loaded, problem)))
     return found
 
 
