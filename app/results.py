@@ -25,6 +25,11 @@ from app.page.values import percent, seconds, shown
 from app.rl.weights import save_weights
 from app.text import gap_words, is_whole, show
 
+SCORE_WORDS = {
+    "accuracy": "accuracy %", "micro_f1": "micro F1 %", "macro_f1": "macro F1 %", "auc": "ROC AUC %",
+    "r2": "R2", "rmse": "RMSE", "mae": "MAE",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, repr=False)
 class Solution:
@@ -208,9 +213,11 @@ class Classification:
     def _repr_html_(self) -> str:
         told = self._told()
         values = any(isinstance(each, ValueScores) for each in told.values())
-        words = ["R2", "RMSE", "MAE"] if values else ["accuracy %", "micro F1 %", "macro F1 %"]
         show = (lambda value: f"{value:.5g}") if values else percent
-        rows = [[name, *map(show, each.named().values())] for name, each in told.items()]
+        found = {name: each.named() for name, each in told.items()}
+        keys = [key for key in SCORE_WORDS if any(key in each for each in found.values())]
+        words = [SCORE_WORDS[key] for key in keys]
+        rows = [[name, *(show(each.get(key)) for key in keys)] for name, each in found.items()]
         return _framed(
             table([f"{self._level}s", *words], rows) if rows else "",
             line_chart("Loss", self._losses(), "epoch", "loss"),

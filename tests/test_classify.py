@@ -23,7 +23,7 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.classifier import Classifier
-from app.gnn.metrics import count_classes, count_hits, scores_of
+from app.gnn.metrics import area_under_roc, count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel, load_model, save_model
@@ -654,3 +654,39 @@ def test_what_is_set_and_does_not_count_is_said(capsys, tmp_path):
     nx.set_edge_attributes(weighted, 2.0, "weight")
     classify(weighted, settings={"gnn.epochs": 1, "gnn.edge_weights": True}, **options)
     assert "no edge weights" not in capsys.readouterr().out
+
+
+# ---- areas under ROC curves -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_an_area_is_the_share_of_pairs_in_the_right_order(ties):
+    draws = np.random.default_rng(3)
+    margins = (
+        draws.integers(0, 6, 50).astype(np.float32) if ties else draws.normal(size=50).astype(np.float32)
+    )
+    positive = draws.random(50) < 0.3
+    larger = margins[positive][:, None] - margins[~positive]
+    assert area_under_roc(margins, positive) == pytest.approx(((larger > 0) + 0.5 * (larger == 0)).mean())
+    assert area_under_roc(margins, positive | True) is area_under_roc(margins, positive & False) is None
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_areas_are_told_of_two_classes_and_of_labels(group, several):
+    draws = np.random.default_rng(4)
+    X = draws.normal(size=(60, 4))
+    labels = (
+        (X[:, :3] + draws.normal(size=(60, 3)) > 0).astype(int) if several else (X[:, 0] > 0.5).astype(int)
+    )
+    graph = nx.gnp_random_graph(60, 0.05, seed=1)
+    options = {"train": range(30), "test": range(30, 60), "comm": group.comm}
+    asked = {"gnn.epochs": 10, "output.probabilities": True, "gnn.feature_rows": "as_given"}
+    found = classify(graph, X, labels, settings=asked, **options)
+    for name, rows in (("train", slice(0, 30)), ("test", slice(30, 60))):
+        likely, wanted = found.probabilities[rows], labels[rows]
+        pairs = zip(likely.T, wanted.T) if several else [(likely[:, 1], wanted)]
+        areas = [area_under_roc(column, known > 0) for column, known in pairs]
+        assert found.scores[name].auc == pytest.approx(np.mean(areas), abs=2e-3)  # likelihoods may tie
+    assert "ROC AUC" in found._repr_html_()
+    three = classify(graph, X, np.arange(60) % 3, settings={"gnn.epochs": 1}, **options)
+    assert three.scores["test"].auc is None

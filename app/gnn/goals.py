@@ -4,6 +4,7 @@ A goal is told by the labels of the data, or by the weights that are applied; th
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,7 +13,15 @@ from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.gnn.engine import Engine
-from app.gnn.metrics import Scores, SplitScores, ValueScores, count_classes, count_hits, scores_of
+from app.gnn.metrics import (
+    Scores,
+    SplitScores,
+    ValueScores,
+    area_under_roc,
+    count_classes,
+    count_hits,
+    scores_of,
+)
 from app.gnn.scale import Scale, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.numerics.elementary import exp
@@ -55,6 +64,11 @@ class Goal(Protocol):
         """[k, columns] float32, how likely host scores [k, columns] make each column; none of values."""
         ...
 
+    def margins(self, Z: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of host scores and labels of k nodes [k, m] what ranks them, and [k, m] bool which are positive;
+        None where there is no such question."""
+        ...
+
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Any:
         """This rank's part of what `scores` tells, from device scores and targets."""
         ...
@@ -92,6 +106,10 @@ class OneClass:
         """Softmax: they add up to one."""
         return softmax(Z)
 
+    def margins(self, Z: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of two classes, how much the second is more likely."""
+        return (Z[:, 1:] - Z[:, :1], labels[:, None] == 1) if Z.shape[1] == 2 else None
+
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_classes` of each split."""
         found = engine.device.get(engine.device.argmax_rows(Z))
@@ -124,6 +142,10 @@ class SeveralClasses:
     def probabilities(self, Z: np.ndarray) -> np.ndarray:
         """A sigmoid of each score."""
         return by_pieces(Z, lambda part: 1 / (1 + exp(np, -part)))
+
+    def margins(self, Z: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The scores."""
+        return Z, labels > 0
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_hits` of each split."""
@@ -167,6 +189,10 @@ class Values:
         """[k, columns] float32 in the units of the labels."""
         return self.scale.large(Z).astype(np.float32)
 
+    def margins(self, Z: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """None: numbers have no kinds."""
+        return None
+
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
         """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
         device, xp = engine.device, engine.device.xp
@@ -196,6 +222,31 @@ class Values:
         mean = sum_exactly(group, pieces_of(data.labels, chosen, small), width) / count
         away = lambda rows: (small(rows) - mean) ** 2  # noqa: E731
         return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
+
+
+def with_areas(
+    group: Group, goal: Goal, data: NodeData, scores: SplitScores, Z_own: np.ndarray
+) -> SplitScores:
+    """Scores with areas under ROC curves, where the goal has such.
+
+    Z_own   [n_own, columns] host
+    Ranks   all call (for each split and column one message to all: a number and a flag for each node)
+    """
+    found = goal.margins(Z_own, data.labels) if data.classes else None
+    if found is None or group.max_integer(int(not np.isfinite(Z_own).all())):
+        return scores
+    out = {}
+    for name, each in scores.items():
+        chosen = getattr(data, name)
+        sizes = group.gather_integers(np.array([int(chosen.sum())]))[:, 0].tolist()
+        areas = []
+        for margin, positive in zip(*(part[chosen].T for part in found)):
+            parts = margin, positive.astype(np.uint8)
+            margins, flags = (group.gather_host(np.ascontiguousarray(part), sizes) for part in parts)
+            areas.append(area_under_roc(margins, flags > 0))
+        known = [area for area in areas if area is not None]
+        out[name] = replace(each, auc=sum(known) / len(known)) if known else each
+    return out
 
 
 def softmax(Z: np.ndarray) -> np.ndarray:

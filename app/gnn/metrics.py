@@ -17,12 +17,15 @@ class Scores:
     accuracy   share of nodes with the right class; several labels: share of right (node, label) pairs
     micro_f1   of all (node, class) pairs together; of one label per node it equals the accuracy
     macro_f1   mean over the classes; a class that is neither there nor predicted counts 0
+    auc        area under the ROC curve (`area_under_roc`), of two classes, or of several a node the mean over
+               the classes; None where nobody asked, of more classes, and where a kind of nodes is missing
     """
 
     accuracy: float
     micro_f1: float
     macro_f1: float
     nodes: int
+    auc: float | None = None
 
     @property
     def score(self) -> float:
@@ -36,7 +39,8 @@ class Scores:
 
     def named(self) -> dict[str, float]:
         """What is told in result.json."""
-        return {"accuracy": self.accuracy, "micro_f1": self.micro_f1, "macro_f1": self.macro_f1}
+        found = {"accuracy": self.accuracy, "micro_f1": self.micro_f1, "macro_f1": self.macro_f1}
+        return found if self.auc is None else found | {"auc": self.auc}
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,24 @@ def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilab
     flat = group.sum_integers(flat)
     tables = flat[: -len(nodes)].reshape(len(nodes), 4, classes)
     return [_score(table, int(n), multilabel) for table, n in zip(tables, flat[-len(nodes) :])]
+
+
+def area_under_roc(margins: np.ndarray, positive: np.ndarray) -> float | None:
+    """How likely a positive node has a larger margin than a negative one, a tie counting half; None where one
+    kind is missing.
+
+    Source   Mann and Whitney 1947: from the sum of the ranks of positive nodes
+
+    margins, positive   [k] numbers and [k] bool
+    """
+    count = int(positive.sum())
+    others = len(positive) - count
+    if not (count and others):
+        return None
+    _, place, ties = np.unique(margins, return_inverse=True, return_counts=True)
+    twice_ranks = 2 * np.cumsum(ties) - ties + 1  # of equal margins their mean rank, in whole numbers
+    larger = int(twice_ranks[place[positive]].sum()) - count * (count + 1)
+    return larger / (2 * count * others)
 
 
 def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Scores:

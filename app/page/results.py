@@ -191,7 +191,14 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
         yield table(head, rows)
 
 
-SCORES = {"accuracy": "accuracy %", "macro_f1": "macro F1 %", "r2": "R2", "rmse": "RMSE", "mae": "MAE"}
+SCORES = {
+    "accuracy": "accuracy %",
+    "macro_f1": "macro F1 %",
+    "auc": "ROC AUC %",
+    "r2": "R2",
+    "rmse": "RMSE",
+    "mae": "MAE",
+}
 SCORE_FORMS = dict.fromkeys(("r2", "rmse", "mae"), shown)
 
 

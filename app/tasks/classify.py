@@ -135,7 +135,7 @@ def classify_nodes(
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
         found = fit(classifier, _recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     with log.phase("evaluate"):
-        scores = classifier.evaluate()
+        scores = classifier.evaluate_ranking()
     _say_scores(context, classifier, found, scores)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
@@ -312,6 +312,10 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
     for text, what in goal.told.items():
         shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
         log.info("%s: %s", text, shown)
+    areas = {split: each.named().get("auc") for split, each in known.items()}
+    if any(area is not None for area in areas.values()):
+        shown = ", ".join(f"{split} {area:.4f}" for split, area in areas.items() if area is not None)
+        log.info("area under the ROC curve: %s", shown)
 
 
 def _say_balance(context: Context, balanced: Balanced) -> None:
