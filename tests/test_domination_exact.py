@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers import graph_of
 from test_domination_search import checked_value, sets_of, tools_of
 
@@ -20,7 +21,7 @@ from app.bounds.domination import exact as domination_exact
 from app.bounds.domination.bounds import DominationBounds
 from app.bounds.domination.exact import ExactDomination, fits
 from app.bounds.paced import Paced
-from app.reductions.domination.reducer import Kernel, covers
+from app.reductions.domination.reducer import Component, Kernel, covers
 from app.search.domination.baselines import most_gain_pruned, near_any
 from app.search.domination.search import FREE, INSIDE, OUTSIDE
 
@@ -216,6 +217,24 @@ def test_the_first_linear_program_may_be_solved_either_way(monkeypatch):
         program.run(LONG, lambda program=program: program.lower > 60)
         bounds.append(program.lower)
     assert bounds[0] == bounds[1] > 60
+
+
+@pytest.mark.parametrize("seed", [27, 57, 121])
+def test_programs_with_prices_are_solved_whatever_is_known_of_their_cost(seed):
+    """With a row that bounds the cost HiGHS found these infeasible."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(40, 160))
+    edges = int(n * random.uniform(1, 4))
+    u, v = random.integers(0, n // 2, edges), n // 2 + random.integers(0, n // 2, edges)
+    table = sp.eye_array(n, format="lil")
+    table[u, v] = table[v, u] = 1
+    price = (10 ** random.uniform(0, 2, n)).astype(np.int64) + 1
+    program = Program.of(Component(table.tocsr(), price, np.arange(n)))
+    known = program.cost
+    program.run(LONG, lambda: False)
+    assert program.done
+    assert program.solved
+    assert program.cost < known
 
 
 def test_work_goes_on_while_its_owner_waits_and_at_no_other_time():

@@ -1,8 +1,11 @@
 """The cheapest columns of a table that hit all its rows, by HiGHS: minimise price x, T x >= 1, x in {0, 1}.
 
-One more row says that the cost is at most that of the best choice known, which takes a half to two thirds off
-the time. HiGHS's own searches for choices are off, as a local search is better at that: they took most of the
-time where it is short, and interrupt nobody for seconds.
+Where all columns have one price, one more row says that the cost is at most that of the best choice known,
+which takes a half to two thirds off the time. With prices that differ it takes up to ten times as long, and
+the presolve of HiGHS 1.16 loses choices by that row, all of them in one small program of a hundred, which
+it then calls infeasible. There the cost is told as a bound of the objective. HiGHS's own searches for choices
+are off, as a local search is better at that: they took most of the time where it is short, and interrupt
+nobody for seconds.
 
 It asks whether it may go on between its linear programs, and never within one: of HiGHS's callbacks those of
 its simplex and interior point methods are not called under branch and cut. So the first program, the largest,
@@ -99,6 +102,8 @@ class Program:
             solver.setOptionValue(option, value)
         if units.step > 1:
             solver.setOptionValue("mip_rel_gap", SHARE)
+        if not units.even:
+            solver.setOptionValue("objective_bound", units.most)
         if self.part.table.nnz <= INTERIOR:
             solver.setOptionValue("mip_lp_solver", "ipx")
         if solver.passModel(_model(highspy, self.part, units)) == highspy.HighsStatus.kError:
@@ -148,6 +153,7 @@ class _Units:
     unit     greatest common divisor of the prices     step   of the costs, in units
     cost     [c] float64; no column dearer than the known choice is in a better one
     most     what HiGHS's choices may cost: as much as the known one, and half a unit for rounding
+    even     whether all prices are the same
     """
 
     def __init__(self, price: np.ndarray, known: int) -> None:
@@ -157,6 +163,7 @@ class _Units:
         self.free = price <= known
         self.most = self._known / self.step + 0.5
         self.cost = np.where(self.free, price, known) // self.unit / self.step
+        self.even = bool((price == self.unit).all())
 
     def whole(self, bound: float) -> int:
         """A bound on costs as a price, rounded up; 0: none."""
@@ -169,12 +176,14 @@ def _model(highspy: Any, part: Component, units: _Units) -> Any:
     """The program of one part, in HiGHS's terms."""
     rows, columns = part.table.shape
     model = highspy.HighsLp()
-    table = sp.vstack([part.table, sp.csr_array(units.cost[None, :])], format="csr")
-    model.num_row_, model.num_col_ = rows + 1, columns
+    table, upper = part.table, np.full(rows, highspy.kHighsInf)
+    if units.even:
+        table = sp.vstack([table, sp.csr_array(units.cost[None, :])], format="csr")
+        upper = np.append(upper, units.most)
+    model.num_row_, model.num_col_ = len(upper), columns
     model.col_cost_, model.col_lower_ = units.cost, np.zeros(columns)
     model.col_upper_ = units.free.astype(np.float64)
-    model.row_lower_ = np.append(np.ones(rows), 0.0)
-    model.row_upper_ = np.append(np.full(rows, highspy.kHighsInf), units.most)
+    model.row_lower_, model.row_upper_ = np.ones(len(upper)), upper
     matrix = model.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kRowwise
     matrix.start_ = table.indptr.astype(np.int32)

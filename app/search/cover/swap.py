@@ -3,7 +3,9 @@
 The set stays independent, and one to which no node can be added. A step forces a node in, and its neighbours
 in the set leave; then free nodes enter, and two nodes enter for one where it is their only neighbour in the
 set (with node weights also one for all its neighbours), while that gains weight. A set that has lost weight
-is taken back, but once in 1 + loss times distance to the best.
+is taken back, but once in 1 + loss times distance to the best; with node weights both are in units of a part
+(1/FINER) of their mean: losses are parts of it, and a search that lets them all pass stays far below its
+best set.
 
 The node that is forced in is, of four drawn among those with at most two neighbours in the set, the one that
 left first; once in sixteen steps of any drawn. Each node knows how many neighbours it has in the set, and the
@@ -25,6 +27,7 @@ from app.search.cover.independent import IndependentSet, Long, Pointer, SharedFi
 ARRAYS = ("tight", "owner", "against", "since")
 SCRATCH = ("mark", "queue", "journal", "queued")
 NUMBERS = ("queue_size", "journal_size")
+FINER = 32
 
 
 class _Fields(SharedFields):
@@ -44,6 +47,7 @@ class Swap(IndependentSet):
     tight     [n] int32, neighbours in the set; owner [n] int32, the exclusive or of their names
     against   [n] int64, their weight, or None: all weigh one
     since     [n] int64, the step in which a node left the set for the last time
+    unit      int, of losses and distances: one node, a part of the mean weight
     """
 
     FIELDS = _Fields
@@ -57,7 +61,7 @@ class Swap(IndependentSet):
         self, graph: Graph, start: np.ndarray, weights: np.ndarray | None, random: int, compiled: bool
     ) -> None:
         super().__init__(graph, weights, random, compiled)
-        n = self.n
+        n, self.unit = self.n, -(-self.unit // FINER)
         self.tight, self.owner, self.queue, self.journal = (np.zeros(n, dtype=np.int32) for _ in range(4))
         self.against = None if weights is None else np.zeros(n, dtype=np.int64)
         self.since, self.mark = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
