@@ -31,8 +31,9 @@ from app.graphs.nodes.memory import (
     values_of_nodes,
 )
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, is_covering, with_shared_blocks
+from app.partition.load import Loaded, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
+from app.partition.stands_for import is_covering
 from app.problems.table import WEIGHED, make_problem
 from app.results import Checked, Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner

@@ -23,16 +23,8 @@ from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
 from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
-from app.partition.load import (
-    Loaded,
-    graph_to_solve,
-    is_covering,
-    is_quadratic,
-    load_stream,
-    ordered,
-    read_paths,
-    weighted,
-)
+from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
+from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
 from app.problems.table import WEIGHED, counted_by, make_problem
 from app.results import Solution
 from app.tasks.context import Context

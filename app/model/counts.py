@@ -8,7 +8,7 @@ from app.case.graph import GraphCase
 from app.graphs.formats.readers import open_edges
 from app.graphs.stream import EdgeStream
 from app.partition.families import turns_of
-from app.partition.load import is_set
+from app.partition.stands_for import is_set
 
 
 def expected_entries(table: GraphCase) -> int:

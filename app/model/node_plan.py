@@ -25,7 +25,7 @@ from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
 from app.model.rates import Rates
 from app.model.work import Term
-from app.partition.load import is_set
+from app.partition.stands_for import is_set
 
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
 

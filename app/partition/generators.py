@@ -10,6 +10,7 @@ from app.graphs.generators.drawn_weights import with_weights
 from app.graphs.generators.table import GENERATORS
 from app.graphs.stream import EdgeStream
 from app.partition.families import turn_of
+from app.rng import stream
 
 # What graph.edge_weights = "mixed" stands for, by turns.
 WEIGHTS_BY_TURNS = ("one", "signs", "normal")
@@ -62,3 +63,19 @@ def bter_degrees(case: GraphCase, n: int, edges: int, found: np.ndarray | None) 
     if found is not None:
         return spread_degrees(found, n, case.degree_scale)
     return power_law_degrees(n, round(edges * case.degree_scale), case.exponent)
+
+
+def drawn_of(table: GraphCase, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
+    """[count] int64 nodes and [count] int64 seeds of the generated graphs of a table."""
+    base = base_seed(table, seed)
+    draws = stream(base, f"graphs/{purpose}")
+    low, high = (table.nodes, table.nodes) if isinstance(table.nodes, int) else table.nodes
+    sizes = draws.integers(low, high + 1, table.count)
+    if table.count == 1 and purpose == "instances":  # one graph to solve is the generator's own of this seed
+        return sizes, np.array([base])
+    return sizes, draws.integers(0, 2**31, table.count)
+
+
+def base_seed(table: GraphCase, seed: int) -> int:
+    """The seed of a table's generator, in a case of that seed."""
+    return seed if table.generator_seed < 0 else table.generator_seed

@@ -1,6 +1,5 @@
 """From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,29 +10,36 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError, GraphError
-from app.graphs.covering import COVERING, FAMILIES, as_covering, count_candidates
+from app.errors import CaseError
+from app.graphs.covering import count_candidates
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
 from app.graphs.members import Members, counted, with_own_rows
 from app.graphs.metric import Metric
-from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
-from app.partition.generators import generated
+from app.partition.generators import base_seed, drawn_of, generated
+from app.partition.members import share_members
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh
 from app.partition.order import find_order, reorder
 from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
-from app.rng import stream
+from app.partition.stands_for import (
+    graph_of,
+    graph_to_solve,
+    is_covering,
+    is_quadratic,
+    is_set,
+    refuse_sets,
+    stands_for,
+)
 
-OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
@@ -81,57 +87,6 @@ class Loaded:
 
 
 EVERY = slice(None)
-
-
-def is_quadratic(case: Case) -> bool:
-    """Whether the graphs of a case hold the terms of quadratic functions."""
-    return case.problem.name in QUADRATIC and case.run.task != "classify"
-
-
-def is_covering(case: Case) -> bool:
-    """Whether the graphs of a case hold families of sets."""
-    return case.problem.name in COVERING and case.run.task != "classify"
-
-
-def refuse_sets(streams: list[EdgeStream]) -> None:
-    """Refuse files of many graphs where one is wanted. Raises GraphError."""
-    for each in streams:
-        if each.sizes is not None and each.format in OF_GRAPHS:
-            right = 'one graph, or gnn.level = "graph" of networks, would be right'
-            raise GraphError(f"{each.path}: holds {len(each.sizes)} graphs; {right}")
-
-
-def is_set(case: Case) -> bool:
-    """Whether a case learns what whole graphs are, of a set of them."""
-    return case.gnn.level == "graph" and case.run.task in ("classify", "study")
-
-
-def stands_for(case: Case) -> str:
-    """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
-    return case.problem.name if is_quadratic(case) or is_covering(case) else ""
-
-
-def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
-    """The graph that terms or sets stand for, of a problem that `stands_for` names; else the stream."""
-    if problem in QUADRATIC:
-        return as_cut(stream, problem)
-    return as_covering(stream, problem) if problem in COVERING else stream
-
-
-def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
-    """What a case solves of a stream, or learns on. Raises GraphError for what is no graph."""
-    if is_set(case):
-        if stream.metric is not None:
-            raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
-        return with_own_rows(stream)
-    if made_for := stands_for(case):
-        return graph_of(stream, made_for)
-    if stream.format == "qubo" and case.run.task != "classify":
-        raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
-    if stream.sets is not None or stream.format in FAMILIES:
-        right = 'problem.name = "set_cover" or "hitting_set" would be right'
-        raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
-    return stream
 
 
 def count_graphs(table: GraphCase) -> int:
@@ -313,17 +268,6 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     return Loaded(graph, rows, counts, warnings, table.complement, metric=metric, members=members)
 
 
-def share_members(group: Group, source: EdgeStream | None) -> Members | None:
-    """What rank 0's stream says of the rows of graphs. Ranks: all call (two broadcasts for a set)."""
-    held = source.members if group.rank == 0 and source is not None else None
-    count = group.max_integer(0 if held is None else held.count + 1)
-    if not count:
-        return None
-    names = json.loads(group.broadcast_text(json.dumps([] if held is None else [held.first_id, *held.names])))
-    starts = group.broadcast(np.zeros(count, dtype=np.int64) if held is None else held.starts)
-    return Members(starts, tuple(names[1:]), names[0])
-
-
 def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:
     """Generated graphs side by side, each with a row of its own. Ranks: all call."""
     source, (sizes, seeds) = None, drawn_of(table, case.seed, "instances")
@@ -363,22 +307,6 @@ def generate_set(
         largest = int(sizes.max() + (table.elements or sizes.max())) + 1
     made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
-
-
-def drawn_of(table: GraphCase, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
-    """[count] int64 nodes and [count] int64 seeds of the generated graphs of a table."""
-    base = base_seed(table, seed)
-    draws = stream(base, f"graphs/{purpose}")
-    low, high = (table.nodes, table.nodes) if isinstance(table.nodes, int) else table.nodes
-    sizes = draws.integers(low, high + 1, table.count)
-    if table.count == 1 and purpose == "instances":  # one graph to solve is the generator's own of this seed
-        return sizes, np.array([base])
-    return sizes, draws.integers(0, 2**31, table.count)
-
-
-def base_seed(table: GraphCase, seed: int) -> int:
-    """The seed of a table's generator, in a case of that seed."""
-    return seed if table.generator_seed < 0 else table.generator_seed
 
 
 def _maker(

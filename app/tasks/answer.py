@@ -17,7 +17,8 @@ from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
 from app.graphs.weights import decimals_of
-from app.partition.load import Loaded, is_covering, is_quadratic
+from app.partition.load import Loaded
+from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
 from app.solver.pipeline import Answer, Pipeline

@@ -18,7 +18,8 @@ from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded, is_covering
+from app.partition.load import Loaded
+from app.partition.stands_for import is_covering
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.proofs.archive import certificate_of

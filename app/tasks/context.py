@@ -33,8 +33,9 @@ from app.model.fits import refuse_read
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
-from app.partition.load import EVERY, Loaded, is_covering, is_quadratic, load_graphs
+from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
+from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED, counted_by, make_problem
 from app.recipes import find_recipe

@@ -17,7 +17,8 @@ from app.graphs.graph import Graph
 from app.graphs.ids import one_id
 from app.graphs.quadratic import SPINS
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, is_covering, is_quadratic, with_shared_blocks
+from app.partition.load import Loaded, with_shared_blocks
+from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED
 from app.rl.env import Environment

@@ -1,0 +1,61 @@
+"""What the edges that a case reads stand for: a graph, terms of functions, families of sets, sets of graphs."""
+
+from app.case.config import Case
+from app.errors import GraphError
+from app.graphs.covering import COVERING, FAMILIES, as_covering
+from app.graphs.members import with_own_rows
+from app.graphs.quadratic import QUADRATIC, as_cut
+from app.graphs.stream import EdgeStream
+
+OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
+
+
+def is_quadratic(case: Case) -> bool:
+    """Whether the graphs of a case hold the terms of quadratic functions."""
+    return case.problem.name in QUADRATIC and case.run.task != "classify"
+
+
+def is_covering(case: Case) -> bool:
+    """Whether the graphs of a case hold families of sets."""
+    return case.problem.name in COVERING and case.run.task != "classify"
+
+
+def is_set(case: Case) -> bool:
+    """Whether a case learns what whole graphs are, of a set of them."""
+    return case.gnn.level == "graph" and case.run.task in ("classify", "study")
+
+
+def stands_for(case: Case) -> str:
+    """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
+    return case.problem.name if is_quadratic(case) or is_covering(case) else ""
+
+
+def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
+    """The graph that terms or sets stand for, of a problem that `stands_for` names; else the stream."""
+    if problem in QUADRATIC:
+        return as_cut(stream, problem)
+    return as_covering(stream, problem) if problem in COVERING else stream
+
+
+def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
+    """What a case solves of a stream, or learns on. Raises GraphError for what is no graph."""
+    if is_set(case):
+        if stream.metric is not None:
+            raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
+        return with_own_rows(stream)
+    if made_for := stands_for(case):
+        return graph_of(stream, made_for)
+    if stream.format == "qubo" and case.run.task != "classify":
+        raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
+    if stream.sets is not None or stream.format in FAMILIES:
+        right = 'problem.name = "set_cover" or "hitting_set" would be right'
+        raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
+    return stream
+
+
+def refuse_sets(streams: list[EdgeStream]) -> None:
+    """Refuse files of many graphs where one is wanted. Raises GraphError."""
+    for each in streams:
+        if each.sizes is not None and each.format in OF_GRAPHS:
+            right = 'one graph, or gnn.level = "graph" of networks, would be right'
+            raise GraphError(f"{each.path}: holds {len(each.sizes)} graphs; {right}")
