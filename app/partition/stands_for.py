@@ -1,4 +1,4 @@
-"""What the edges that a case reads stand for: a graph, terms of functions, families of sets, sets of graphs."""
+"""What edges stand for in a case: a graph, terms of functions, families of sets, sets of graphs."""
 
 from app.case.config import Case
 from app.errors import GraphError
