@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
-from app.api_graphs import RECIPE, features_of_set, given_set, loaded_set
+from app.api_graphs import features_of_set, given_set, loaded_set, recipe_of
 from app.api_loop import GraphAgent
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
@@ -338,8 +338,7 @@ def classify(
     """
     begun = Begun(weights, "gnn", settings)
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
-    recipe = {} if given is None else RECIPE
-    chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
+    chosen = merged({"run.task": "classify"}, recipe_of(given, weights), settings, begun.keys())
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None

@@ -21,10 +21,10 @@ from app.partition.load import Loaded, load_stream, read_paths
 from app.tasks.context import Context
 
 # What a set of graphs is learned by unless settings say otherwise: the table [gnn] of inputs/graphs.toml.
-RECIPE = {
-    "gnn.level": "graph", "gnn.model": "gin_norm", "gnn.depth": 3, "gnn.hidden": 32, "gnn.dropout": 0.0,
-    "gnn.input_dropout": 0.0, "gnn.feature_rows": "as_given", "gnn.weight_decay": 0.0,
+TRAINING = {
+    "gnn.level": "graph", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.weight_decay": 0.0
 }  # fmt: skip
+NETWORK = {"gnn.model": "gin_norm", "gnn.depth": 3, "gnn.hidden": 32, "gnn.feature_rows": "as_given"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,13 @@ def given_set(graphs: Any, wanted: bool) -> GivenSet | None:
     if wanted and not isinstance(graphs, str | os.PathLike):
         return GivenSet([graphs], [])
     return None
+
+
+def recipe_of(given: GivenSet | None, weights: Any) -> dict[str, Any]:
+    """Settings that come before a caller's own: of a set of graphs; weights bring their network."""
+    if given is None:
+        return {}
+    return TRAINING if weights is not None else TRAINING | NETWORK
 
 
 def _are_graphs(given: list[Any] | tuple[Any, ...]) -> bool:

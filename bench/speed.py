@@ -36,6 +36,7 @@ PARTS = {
     "reach": "Training that leaves out what the loss does not depend on",
     "gnn_gradients": "Gradients of graph convolutional networks against float64",
     "rgcn": "Full-batch training of a relational network",
+    "graphs": "Full-batch training on whole graphs",
     "tours": "1-trees of points",
     "startup": "Start-up",
     "ranks": "Two ranks against one",

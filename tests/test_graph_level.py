@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -344,6 +345,15 @@ def test_what_was_learned_is_applied_to_other_graphs():
     assert learned.probabilities.sum(axis=1) == pytest.approx(1)
     applied = classify([nx.cycle_graph(6), nx.cycle_graph(7)], weights=learned)
     assert applied.predicted.tolist() == learned.predicted[[1, 2]].tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of layers that nobody asked for
+        classify(
+            [nx.cycle_graph(6), nx.cycle_graph(7)],
+            weights=learned,
+            settings={"gnn.epochs": 1},
+            labels=["no", "yes"],
+            train=[0, 1],
+        )
     one = classify(nx.cycle_graph(6), weights=learned, settings={"gnn.level": "graph"})
     assert one.predicted.tolist() == applied.predicted[:1].tolist()
     with pytest.raises(CaseError, match="says what graphs are"):
@@ -613,7 +623,7 @@ def test_studies_of_sets(tmp_path, kind):
     command = [
         sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), "run.task=study",
         f"study.kind={kind}", "graph.count=30", "gnn.epochs=3", "study.seeds=[1, 2]", "study.depths=[1, 2]",
-        'study.models=["gcn", "gin"]',
+        'study.models=["gcn", "gin readout_of=all"]',
     ]  # fmt: skip
     code, printed = run_job(command)
     assert code == 0, printed

@@ -98,7 +98,9 @@ def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
     for key in ("model", "layers"):
         if key in settings:
             raise CaseError(f"{place}: gnn.{key}: the first word says what the layers are; leave it out")
-    own = with_settings(GnnCase(depth=recipe.depth), {"model": kind, **settings}, place)
+    if "level" in settings:
+        raise CaseError(f"{place}: gnn.level: is the data set's, one for all models; leave it out")
+    own = with_settings(GnnCase(depth=recipe.depth, level=recipe.level), {"model": kind, **settings}, place)
     try:
         check_layers(own)
     except CaseError as error:

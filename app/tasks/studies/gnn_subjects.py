@@ -14,6 +14,7 @@ from app.case.check import mistakes
 from app.case.config import Case
 from app.case.conflicts import conflicts
 from app.case.gnn import GnnCase
+from app.case.graph import GRAPH_FOLDERS
 from app.case.study import split_settings
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
@@ -114,7 +115,8 @@ def subjects(
 def _asked(case: Case, text: str) -> Asked:
     """A data set from its line in study.datasets. Raises CaseError."""
     path, settings = split_settings(text)
-    if path and not os.path.isfile(path):
+    folder = case.graph.format in GRAPH_FOLDERS and os.path.isdir(path)
+    if path and not (folder or os.path.isfile(path)):
         raise CaseError(f"study.datasets: no such file: {path}; set LOCKSTEP_DATA to the data's folder")
     place = f"study.datasets: {text}" if text else "study"
     seeds = case.study.seeds[: _number_of_seeds(settings, text)]
@@ -150,7 +152,7 @@ def _check_networks(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
 def _refusal(gnn: GnnCase, key: str, value: Any) -> str:
     """Why the layers of a training do not read a value of a key; "" where they do."""
     try:
-        check_layers(GnnCase(model=gnn.model, depth=gnn.depth, **{key: value}))
+        check_layers(GnnCase(model=gnn.model, depth=gnn.depth, level=gnn.level, **{key: value}))
     except CaseError as error:
         return str(error)
     return ""
