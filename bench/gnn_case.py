@@ -4,6 +4,7 @@ Nothing of `app` is imported here, so an interpreter that holds another program'
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +53,8 @@ class GcnCase:
         return self.X.toarray() if self.sparse else self.X
 
     def weights(self) -> dict[str, np.ndarray]:
-        """First weights W1, b1, W2, ..: Glorot's uniform W [f_in, f_out] and zero b [f_out], float32."""
-        drawn = {}
-        for layer, (f_in, f_out) in enumerate(zip(self.widths, self.widths[1:]), 1):
-            draws = np.random.Generator(np.random.Philox(key=[self.seed, layer]))
-            bound = np.sqrt(6 / (f_in + f_out))
-            drawn[f"W{layer}"] = draws.uniform(-bound, bound, (f_in, f_out)).astype(np.float32)
-            drawn[f"b{layer}"] = np.zeros(f_out, dtype=np.float32)
-        return drawn
+        """First weights, see `first_weights`."""
+        return first_weights(self.widths, self.seed)
 
     def adjacency(self, dtype: type = np.float32) -> scipy.sparse.csr_matrix:
         """D^-1/2 (A + I) D^-1/2 with D the degrees of A + I, 32-bit indices, columns ascend."""
@@ -82,6 +77,17 @@ class GcnCase:
             path, name=self.name, indptr=self.indptr, indices=self.indices, labels=self.labels,
             train=self.train, widths=self.widths, seed=self.seed, **X,
         )  # fmt: skip
+
+
+def first_weights(widths: list[int], seed: int) -> dict[str, np.ndarray]:
+    """W1, b1, W2, ..: Glorot's uniform W [f_in, f_out] and zero b [f_out], float32."""
+    drawn = {}
+    for layer, (f_in, f_out) in enumerate(pairwise(widths), 1):
+        draws = np.random.Generator(np.random.Philox(key=[seed, layer]))
+        bound = np.sqrt(6 / (f_in + f_out))
+        drawn[f"W{layer}"] = draws.uniform(-bound, bound, (f_in, f_out)).astype(np.float32)
+        drawn[f"b{layer}"] = np.zeros(f_out, dtype=np.float32)
+    return drawn
 
 
 def load_case(path: Path) -> GcnCase:

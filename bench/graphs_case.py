@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-LEARNING_RATE = 0.01  # of Adam, whose other numbers are those of the paper (Kingma and Ba 2015)
+from bench.gnn_case import first_weights
 
 
 @dataclass(eq=False)
@@ -32,14 +32,8 @@ class GraphsCase:
     seed: int = 1
 
     def weights(self) -> dict[str, np.ndarray]:
-        """First weights W1, b1, W2, ..: Glorot's uniform W [f_in, f_out] and zero b [f_out], float32."""
-        drawn = {}
-        for layer, (f_in, f_out) in enumerate(zip(self.widths, self.widths[1:]), 1):
-            draws = np.random.Generator(np.random.Philox(key=[self.seed, layer]))
-            bound = np.sqrt(6 / (f_in + f_out))
-            drawn[f"W{layer}"] = draws.uniform(-bound, bound, (f_in, f_out)).astype(np.float32)
-            drawn[f"b{layer}"] = np.zeros(f_out, dtype=np.float32)
-        return drawn
+        """First weights W1, b1, W2, .., the last of them those of the linear layer."""
+        return first_weights(self.widths, self.seed)
 
     def save(self, path: Path) -> None:
         """Write all of it to an .npz file."""

@@ -15,8 +15,9 @@ from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
 from bench import subjects
+from bench.gnn_case import LEARNING_RATE
 from bench.gnn_lockstep import FIRST_PRODUCTS
-from bench.graphs_case import LEARNING_RATE, GraphsCase
+from bench.graphs_case import GraphsCase
 
 
 def version() -> str:

@@ -14,7 +14,8 @@ import torch_geometric
 from torch.nn import functional
 from torch_geometric.nn import GCNConv, global_mean_pool
 
-from bench.graphs_case import LEARNING_RATE, GraphsCase
+from bench.gnn_case import LEARNING_RATE
+from bench.graphs_case import GraphsCase
 
 torch.set_num_threads(1)
 torch.optim.Adam([torch.zeros(1)])  # the first one imports half of torch, which is no model's memory
