@@ -14,6 +14,7 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
     """The disjoint union of graphs whose files state their node counts.
 
     directions   they count: among directed graphs an edge of an undirected one is given in both
+    Where some have edge weights, every edge of the others, as of graphs whose weights are all one, counts one.
     """
     if len(streams) == 1:
         return streams[0]
@@ -22,13 +23,13 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
             right = "a format that states its number of nodes would be right in a union"
             raise GraphError(f"{stream.name}: holds only edges; {right}")
     first = np.concatenate([[0], np.cumsum([stream.nodes for stream in streams])])
-    weighted = all(stream.weighted for stream in streams)
+    weighted = any(stream.weighted for stream in streams)
     undirected = all(stream.undirected for stream in streams)
 
     def chunks(opened: EdgeStream) -> Iterator[Chunk]:
         for start, stream in zip(first.tolist(), streams):
             for u, v, w in stream.chunks():
-                weights = w if weighted else None
+                weights = np.ones(len(u), dtype=np.float32) if weighted and w is None else w
                 yield u + start, v + start, weights
                 if directions and not undirected and stream.undirected and not stream.mirrored:
                     other = u != v
