@@ -312,7 +312,23 @@ FORMS = {
     "sparse": lambda graphs: [nx.to_scipy_sparse_array(graph) for graph in graphs],
     "arrays": lambda graphs: tuple(nx.to_numpy_array(graph) for graph in graphs),
     "mapping": lambda graphs: {f"g{i}": graph for i, graph in enumerate(graphs)},
+    "iterator": iter,
+    "objects": lambda graphs: np.array([*graphs, None], dtype=object)[:-1],
+    "table": lambda graphs: [TableOfEdges(graph) for graph in graphs],
 }
+
+
+class TableOfEdges:
+    """What DataFrames of pandas and polars have in common, of a graph's edges."""
+
+    def __init__(self, graph):
+        self.columns, self._edges = ["u", "v"], np.array(graph.edges)
+
+    def __getitem__(self, name):
+        return self._edges[:, self.columns.index(name)]
+
+    def to_numpy(self):
+        return self._edges
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -356,6 +372,59 @@ def test_three_dimensional_arrays_are_sets():
     assert len(found.predicted) == 6
 
 
+def test_features_of_three_dimensions_are_those_of_sets():
+    stack = np.array([nx.to_numpy_array(nx.cycle_graph(4)), nx.to_numpy_array(nx.path_graph(4))] * 3)
+    X = np.random.default_rng(1).normal(size=(6, 4, 2))
+    found, usual = (
+        classify(stack, each, [0, 1] * 3, train=range(6), settings=QUICK) for each in (X, X.reshape(24, 2))
+    )
+    assert found.digest == usual.digest
+
+
+def test_graphs_without_weights_leave_others_theirs():
+    weighted = nx.Graph([(0, 1, {"weight": 2.0}), (1, 2, {"weight": 3.0})])
+    ones, none = nx.path_graph(3), nx.empty_graph(2)
+    settings = QUICK | {"gnn.edge_weights": True, "gnn.model": "gcn"}
+    plain = [weighted, nx.to_scipy_sparse_array(ones), none]
+    found = classify(plain, labels=[0, 1, 0], train=range(3), settings=settings)
+    nx.set_edge_attributes(ones, 1.0, "weight")
+    wanted = classify([weighted, ones], labels=[0, 1], weights=found, settings={"output.embeddings": True})
+    alone = classify([weighted], labels=[0], weights=found, settings={"output.embeddings": True})
+    assert np.array_equal(alone.embeddings[0], wanted.embeddings[0])
+    all_ones = classify([ones], labels=[1], weights=found, settings={"output.embeddings": True})
+    assert np.array_equal(all_ones.embeddings[0], wanted.embeddings[1])
+    doubled = [nx.Graph([(0, 1, {"weight": 4.0}), (1, 2, {"weight": 6.0})]), *plain[1:]]
+    other = classify(doubled, labels=[0, 1, 0], train=range(3), settings=settings)
+    assert other.digest != found.digest
+
+
+def test_the_recipe_gives_way_to_layers_and_to_weights(recwarn):
+    graphs, labels = bipartite_or_not()
+    settings = {"gnn.layers": ["gin 4", "gcn 3"], "gnn.epochs": 2}
+    learned = classify(graphs, labels=labels, train=range(24), settings=settings)
+    assert learned.model.case.layers == ["gin 4", "gcn 3"]
+    classify(graphs, weights=learned)
+    assert not [each for each in recwarn if "the weights bring their layers" in str(each.message)]
+
+
+@pytest.mark.parametrize("nothing", [[], {}, np.zeros((0, 4, 4))])
+def test_sets_without_graphs_are_refused(nothing):
+    with pytest.raises(GraphError, match="a set without graphs; at least one would be right"):
+        classify(nothing, labels=[], train=[], settings={"gnn.level": "graph"})
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ([nx.path_graph(3), "x.txt"], r"graph 1 \(from 0\): found the name of a file among graphs in memory"),
+        ([nx.path_graph(3), None], r"graph 1 \(from 0\): graph: a NetworkX graph"),
+    ],
+)
+def test_what_is_no_graph_of_a_set_is_told_by_its_place(graphs, message):
+    with pytest.raises(GraphError, match=message):
+        classify(graphs, labels=[0, 1], train=[0, 1], settings=QUICK)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -363,7 +432,10 @@ def test_three_dimensional_arrays_are_sets():
         ({"features": [[1.0]] * 5}, "found 5 rows; 156, one for each node of graphs, would be right"),
         ({"features": [np.ones((3, 1))] * 24}, r"found shape \(3, 1\) for graph 0 \(from 0\); \[5, F\]"),
         ({"features": [np.ones((3, 1))] * 3}, "found 3 items; 24, one for each graph, would be right"),
-        ({"train": [24]}, r"node numbers 0\.\.23"),
+        ({"features": [None] + [np.ones((5, 1))] * 23}, r"found shape \(\) for graph 0 \(from 0\); \[5, F\]"),
+        ({"features": [{0: [1.0]}] * 24}, r"graph 0 \(from 0\): features: none of node 1"),
+        ({"train": [24]}, r"graph numbers 0\.\.23"),
+        ({"train": [True] * 5}, "found 5 rows; 24, one for each graph, would be right"),
         ({"settings": {"gnn.level": "node", "gnn.depth": 2}}, "found a set of 24 graphs; one graph, or"),
         ({"settings": {"graph.order": "random"}}, '"natural" would be right for sets of graphs'),
         ({"settings": {"graph.complement": True}}, "graph.complement: must be false for sets of graphs"),

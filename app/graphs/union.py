@@ -14,7 +14,7 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
     """The disjoint union of graphs whose files state their node counts.
 
     directions   they count: among directed graphs an edge of an undirected one is given in both
-    Where some have edge weights, every edge of the others, as of graphs whose weights are all one, counts one.
+    Where some have edge weights, every edge of the others counts one: weights that are all one are none.
     """
     if len(streams) == 1:
         return streams[0]
