@@ -34,6 +34,8 @@ from app.memory.tiers import TierBudget
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
+from app.tasks.classify import load
+from app.tasks.context import context_of_settings
 
 alone = pytest.mark.mpi_skip
 MODELS = ("gcn", "sage", "gat", "gin", "gin_norm", "commnet")
@@ -541,12 +543,13 @@ def test_folders_that_are_wrong(tmp_path, name, text, message):
 
 
 def path_case(path):
-    """Run a case on a folder of TU, as the command line does; raises the error that it would print."""
-    from app.tasks.classify import load
-    from app.tasks.context import context_of_settings
+    """Read a folder of TU, as the command line does; raises the error that it would print."""
+    load_case({"graph.path": path, "graph.format": "tu"})
 
-    keys = PLAIN | {"graph.path": path, "graph.format": "tu"}
-    load(context_of_settings(keys, MPI.COMM_SELF, False))
+
+def load_case(keys):
+    """Read what a case names."""
+    return load(context_of_settings(PLAIN | keys, MPI.COMM_SELF, False))
 
 
 @alone
@@ -626,6 +629,62 @@ def test_a_graph_in_each_file_with_labels_by_name(tmp_path):
     assert (lines["ring"], lines["star"]) == ("loop", "tree")
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (result["instances"][0]["graphs"], result["instances"][0]["nodes"]) == (4, 14)
+
+
+@alone
+def test_edge_features_are_said_to_be_unread(tmp_path):
+    path = write_ogb(tmp_path / "ogbg")
+    assert not open_edges(path, "ogb").warnings
+    (tmp_path / "ogbg" / "raw" / "edge-feat.csv").write_text("1\n" * 4)
+    assert "edge features are not read" in open_edges(path, "ogb").warnings[0]
+
+
+@alone
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a x\nzz x\n", "labels:2: found graph zz; a graph of a[+]1 would be right"),
+        ("a x\nb y\na x\n", "labels:3: found graph a again, after line 1; one line for each graph"),
+        ("a x\nb\n", "nothing after the id in 'b'; a graph id and what is known of the graph would be right"),
+        ("", "found no line of a graph of a[+]1"),
+    ],
+)
+def test_labels_by_id_that_are_wrong_are_of_graphs(tmp_path, text, message):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("0 1\n")
+    (tmp_path / "labels").write_text(text)
+    paths = [str(tmp_path / f"{name}.txt") for name in "ab"]
+    with pytest.raises(GraphError, match=message):
+        load_case({"graph.path": paths, "graph.labels": str(tmp_path / "labels"), "graph.node_data_by": "id"})
+
+
+@alone
+def test_a_graph_in_two_sets_is_called_as_its_set_calls_it(tmp_path):
+    masks = {
+        name: np.array([1, i, 0], bool) for i, name in enumerate(("train_mask", "val_mask", "test_mask"))
+    }
+    np.savez(tmp_path / "splits.npz", **masks)
+    with pytest.raises(GraphError, match="found graph 1 in both train and"):
+        load_case(
+            {
+                "graph.path": write_tu(tmp_path / "TOY"),
+                "graph.format": "tu",
+                "graph.splits": str(tmp_path / "splits.npz"),
+            }
+        )
+
+
+@alone
+@pytest.mark.parametrize("count", [1, 2])
+def test_families_of_sets_and_distances_are_no_graphs(tmp_path, count):
+    city = "TYPE: TSP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n3 2 2\nEOF\n"
+    for i in range(count):
+        (tmp_path / f"{i}.sets").write_text("1 2 3\n2 3\n")
+        (tmp_path / f"{i}.tsp").write_text(f"NAME: x{i}\n{city}")
+    for ending, message in (("sets", "a family of sets"), ("tsp", "has distances between all nodes")):
+        paths = [str(tmp_path / f"{i}.{ending}") for i in range(count)]
+        with pytest.raises(GraphError, match=message):
+            load_case({"graph.path": paths})
 
 
 @alone

@@ -121,17 +121,28 @@ def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
 def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
     """What a case solves of a stream, or learns on. Raises GraphError for what is no graph."""
     if is_set(case):
-        if stream.metric is not None:
-            raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
         return with_own_rows(stream)
     if made_for := stands_for(case):
         return graph_of(stream, made_for)
     if stream.format == "qubo" and case.run.task != "classify":
         raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
+    refuse_family(stream)
+    return stream
+
+
+def refuse_family(stream: EdgeStream) -> None:
+    """Refuse a family of sets where a graph is wanted. Raises GraphError."""
     if stream.sets is not None or stream.format in FAMILIES:
         right = 'problem.name = "set_cover" or "hitting_set" would be right'
         raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
-    return stream
+
+
+def graph_of_set(stream: EdgeStream) -> EdgeStream:
+    """A stream of one or several graphs of a set, which states its nodes. Raises GraphError."""
+    refuse_family(stream)
+    if stream.metric is not None:
+        raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
+    return counted(stream) if stream.nodes is None else stream
 
 
 def count_graphs(table: GraphCase) -> int:
@@ -278,7 +289,7 @@ def _open(
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
             if case is not None and is_set(case):
-                found = [counted(each) if each.nodes is None else each for each in found]
+                found = [graph_of_set(each) for each in found]
             else:
                 refuse_sets(found)
             source = unite(found, directions=table.neighbours != "both")
