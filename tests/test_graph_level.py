@@ -16,6 +16,7 @@ from test_classify import same
 from app import classify
 from app.case.file import build
 from app.comm.group import Group
+from app.commands.report import report
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.classifier import Classifier
@@ -752,15 +753,55 @@ def test_studies_of_sets(tmp_path, kind):
 
 @alone
 @pytest.mark.parametrize(
+    ("kind", "options", "names"),
+    [
+        (
+            "depth",
+            ["study.depths=[1]", "study.widths=[4, 8]", "gnn.model=gat", "gnn.heads=2"],
+            ["1 layers of 4", "1 layers of 8"],
+        ),
+        ("models", ['study.models=["gin readout=sum", "gat heads=2"]'], ["gin readout=sum", "gat heads=2"]),
+    ],
+)
+def test_what_studies_say_of_layers_before_a_readout(tmp_path, kind, options, names):
+    command = [
+        sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), "run.task=study",
+        f"study.kind={kind}", "graph.count=30", "gnn.epochs=1", "study.seeds=[1]", *options,
+    ]  # fmt: skip
+    code, printed = run_job(command)
+    assert code == 0, printed
+    assert all(name in printed for name in names)
+
+
+@alone
+def test_a_plan_and_a_report_tell_graphs(tmp_path):
+    path = write_tu(tmp_path / "TOY")
+    out = [str(tmp_path / name) for name in "ab"]
+    command = [sys.executable, "run.py", "inputs/graphs.toml", f"graph.path={path}", "graph.format=tu"]
+    code, printed = run_job([*command, "--dry-run", "--out", out[0]])
+    assert (code, "TOY: tu, 3 graphs of 6 nodes" in printed) == (0, True)
+    for folder in out:
+        code, printed = run_job([*command, "--out", folder, "gnn.epochs=2", "seed=3"])
+        assert code == 0, printed
+    report([*out, "-o", str(tmp_path / "page.html")])
+    text = (tmp_path / "page.html").read_text()
+    assert "Score of the training graphs" in text
+    assert ">graphs</th>" in text
+
+
+@alone
+@pytest.mark.parametrize(
     ("key", "message"),
     [
+        ("study.kind=models; run.task=study; study.models=['gin level=node']", "gnn.level: is of the data"),
         ("graph.random_classes=6", "must be from 2 to 5 for generator"),
         ("graph.nodes=6", "must be at least 7 for generator"),
         ("graph.path=x.txt", "no such file"),
-        ("study.kind=quality run.task=study", 'study.kind = "quality" is of one graph'),
+        ("study.kind=quality; run.task=study", 'study.kind = "quality" is of one graph'),
     ],
 )
 def test_cases_that_are_wrong(tmp_path, key, message):
-    command = [sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), *key.split()]
+    keys = key.split("; ")
+    command = [sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), *keys]
     code, printed = run_job(command)
     assert (code, message in printed) == (2, True), printed

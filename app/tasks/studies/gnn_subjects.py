@@ -150,7 +150,7 @@ def _check_networks(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
 def _refusal(gnn: GnnCase, key: str, value: Any) -> str:
     """Why the layers of a training do not read a value of a key; "" where they do."""
     try:
-        check_layers(GnnCase(model=gnn.model, depth=gnn.depth, **{key: value}))
+        check_layers(GnnCase(model=gnn.model, depth=gnn.depth, level=gnn.level, **{key: value}))
     except CaseError as error:
         return str(error)
     return ""
