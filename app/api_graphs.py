@@ -111,9 +111,7 @@ def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any
     if given.files:
         check_given(group, {"graphs": f"{len(given.graphs)} files"})
         paths = [os.fspath(each) for each in given.graphs]
-        item, labels = read_paths(group, case.graph, paths, case), [None] * len(paths)
-        if names:
-            item = replace(item, members=replace(item.members, names=tuple(names)))
+        item, labels = read_paths(group, case.graph, paths, case, tuple(names)), [None] * len(paths)
     else:
         with raise_together(group, "reading the graphs"):
             streams, labels = zip(*map(_stream, given.graphs, range(len(given.graphs))))

@@ -696,6 +696,17 @@ def test_files_of_one_name_have_none_of_their_own(tmp_path):
     paths = [str(tmp_path / name / "same.txt") for name in "ab"]
     with pytest.raises(GraphError, match="two graphs are called 'same'"):
         classify(paths, labels=[0, 1], train=[0, 1], settings=QUICK)
+    found = classify(dict(zip("xy", paths)), labels={"y": 0, "x": 1}, train=["x", "y"], settings=QUICK)
+    assert found.nodes == ["x", "y"]
+    with pytest.raises(GraphError, match="two graphs are called '1'"):
+        classify({1: paths[0], "1": paths[1]}, labels=[0, 1], train=[0, 1], settings=QUICK)
+
+
+@alone
+def test_names_are_one_for_each_graph_of_files(tmp_path):
+    path, settings = write_tu(tmp_path / "TOY"), QUICK | {"graph.format": "tu"}
+    with pytest.raises(GraphError, match="found 6 graphs for 2 names; one graph in each file"):
+        classify({"a": path, "b": path}, labels=[0, 1] * 3, train=range(2), settings=settings)
 
 
 # ---- generators and whole runs ----------------------------------------------------------------------------

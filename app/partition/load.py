@@ -137,6 +137,15 @@ def refuse_family(stream: EdgeStream) -> None:
         raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
 
 
+def renamed(stream: EdgeStream, names: tuple[str, ...]) -> EdgeStream:
+    """The stream of a set with other names of its graphs. Raises GraphError where there are not as many."""
+    count = 1 if stream.sizes is None else len(stream.sizes)
+    if count != len(names):
+        right = "one graph in each file would be right"
+        raise GraphError(f"{stream.name}: found {count} graphs for {len(names)} names; {right}")
+    return replace(stream, graph_names=names)
+
+
 def graph_of_set(stream: EdgeStream) -> EdgeStream:
     """A stream of one or several graphs of a set, which states its nodes. Raises GraphError."""
     refuse_family(stream)
@@ -243,9 +252,14 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
     return replace(item, graph=graph, warnings=(*item.warnings, *said))
 
 
-def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
-    """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call."""
-    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case)
+def read_paths(
+    group: Group, table: GraphCase, paths: list[str], case: Case, names: tuple[str, ...] = ()
+) -> Loaded:
+    """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call.
+
+    names   of the graphs of a set, in place of those that files have
+    """
+    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case, names)
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
@@ -274,13 +288,15 @@ def _undirected(table: GraphCase, graph: Graph) -> list[str]:
 
 
 def _open(
-    group: Group, table: GraphCase, paths: list[str], limit: int, case: Case | None = None
-) -> tuple[EdgeStream | None, bool]:
+    group: Group, table: GraphCase, paths: list[str], limit: int, case: Case | None = None,
+    names: tuple[str, ...] = (),
+) -> tuple[EdgeStream | None, bool]:  # fmt: skip
     """The stream of a file on rank 0, and on all ranks where every rank finds the same file and it has parts.
 
     paths     several: the stream of their union, which has no parts
     limit     bytes of packed text
     case      what is solved of it; None: the graph itself
+    names     of the graphs of a set; empty: those of the files
     returns   stream or None; True: all ranks have it
     Ranks     all call
     """
@@ -293,6 +309,7 @@ def _open(
             else:
                 refuse_sets(found)
             source = unite(found, directions=table.neighbours != "both")
+            source = renamed(source, names) if names else source
             source = source if case is None else graph_to_solve(source, case)
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
