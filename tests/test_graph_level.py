@@ -703,6 +703,18 @@ def test_files_of_one_name_have_none_of_their_own(tmp_path):
 
 
 @alone
+def test_graphs_of_files_are_named_in_all_languages(tmp_path):
+    names = ["größe", "図 1", "x" * 210 + "a", "x" * 210 + "b"]
+    for name in names:
+        (tmp_path / f"{name}.txt").write_text("0 1\n")
+    (tmp_path / "labels").write_text("".join(f"{name}\t{i % 2}\n" for i, name in enumerate(names)))
+    keys = {"graph.path": [str(tmp_path / f"{name}.txt") for name in names], "graph.node_data_by": "id"}
+    loaded, data = load_case(keys | {"graph.labels": str(tmp_path / "labels")})
+    assert loaded.members.names == tuple(names)
+    assert data.labels[loaded.members.own_rows].tolist() == [0, 1, 0, 1]
+
+
+@alone
 def test_names_are_one_for_each_graph_of_files(tmp_path):
     path, settings = write_tu(tmp_path / "TOY"), QUICK | {"graph.format": "tu"}
     with pytest.raises(GraphError, match="found 6 graphs for 2 names; one graph in each file"):

@@ -6,6 +6,8 @@ from itertools import islice
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.formats.source import graph_name, plain_name
+from app.graphs.ids import is_text
 from app.graphs.nodes.data import DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
 from app.graphs.stream import Chunk, EdgeStream
 
@@ -43,8 +45,14 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
     return EdgeStream(
         name or f"{streams[0].name}+{len(streams) - 1}", streams[0].path, "union", int(first[-1]), 0,
         weighted, chunks, undirected=undirected, sizes=np.concatenate(sizes),
-        graph_names=tuple(stream.name for stream in streams) if alone else (),
+        graph_names=tuple(map(_called, streams)) if alone else (),
     )  # fmt: skip
+
+
+def _called(stream: EdgeStream) -> str:
+    """The name of a graph as that of its file is, where it is of that and can stand in a line of text."""
+    plain = plain_name(stream.path)
+    return plain if stream.name == graph_name(stream.path) and is_text(plain) else stream.name
 
 
 def unite_tables(tables: list[NodeTable]) -> NodeTable:
