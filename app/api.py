@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
-from app.api_graphs import features_of_set, given_set, loaded_set, recipe_of
+from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
 from app.api_loop import GraphAgent
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
@@ -338,7 +338,8 @@ def classify(
     """
     begun = Begun(weights, "gnn", settings)
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
-    chosen = merged({"run.task": "classify"}, recipe_of(given, weights), settings, begun.keys())
+    recipe = {} if given is None else recipe_for(settings, weights)
+    chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None
@@ -388,10 +389,11 @@ def _node_data(
     """
     group, members, values = context.group, loaded.members, context.case.gnn.goal == "values"
     n = loaded.graph.n if members is None else members.count
+    right = "a node of the graph" if members is None else "a graph of the set"
     with raise_together(group, "reading the node data"):
-        classes = ClassNames(None if values else labels, names, n)
-        splits = splits_of(sets, names)
-        numbers = values_of_nodes(labels, names, n) if values else classes.numbers
+        classes = ClassNames(None if values else labels, names, n, right)
+        splits = splits_of(sets, names, right)
+        numbers = values_of_nodes(labels, names, n, right) if values else classes.numbers
         table = table_of_arrays(
             rows_of_nodes(features, names, n) if members is None else features,
             numbers,
@@ -399,6 +401,7 @@ def _node_data(
             n=n,
             values=values,
             names=classes.names,
+            what=context.case.gnn.level,
         )
         found = {} if group.size == 1 else digests_of_table(table)
     check_given(group, found | {"names of classes": digest_of_names(classes.names)})

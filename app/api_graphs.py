@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from app.api_given import check_given, digest_of_names, digests_of_stream
+from app.api_given import check_given, digest_of_names, digests_of_stream, setting
 from app.comm.guard import raise_together
 from app.errors import GraphError
+from app.gnn.saved import ARCHITECTURE
+from app.graphs.formats.frames import is_frame
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import rows_of_nodes
@@ -21,10 +23,19 @@ from app.partition.load import Loaded, load_stream, read_paths
 from app.tasks.context import Context
 
 # What a set of graphs is learned by unless settings say otherwise: the table [gnn] of inputs/graphs.toml.
-TRAINING = {
-    "gnn.level": "graph", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.weight_decay": 0.0
+RECIPE = {
+    "gnn.level": "graph", "gnn.model": "gin_norm", "gnn.depth": 3, "gnn.hidden": 32, "gnn.dropout": 0.0,
+    "gnn.input_dropout": 0.0, "gnn.feature_rows": "as_given", "gnn.weight_decay": 0.0,
 }  # fmt: skip
-NETWORK = {"gnn.model": "gin_norm", "gnn.depth": 3, "gnn.hidden": 32, "gnn.feature_rows": "as_given"}
+BY_LAYERS = ("model", "depth", "hidden")  # of the recipe, which gnn.layers says of each layer
+
+
+def recipe_for(settings: Any, weights: Any) -> dict[str, Any]:
+    """The recipe without the keys that gnn.layers of the settings, or given weights, say otherwise."""
+    begun = weights is not None or setting(settings, "gnn", "weights")
+    told = BY_LAYERS if setting(settings, "gnn", "layers") else ()
+    told = [key for key in ARCHITECTURE if key != "level"] if begun else told
+    return {key: value for key, value in RECIPE.items() if key.removeprefix("gnn.") not in told}
 
 
 @dataclass(frozen=True)
@@ -46,37 +57,45 @@ class GivenSet:
 
 
 def given_set(graphs: Any, wanted: bool) -> GivenSet | None:
-    """The graphs of a list, a mapping of names to graphs, or an array [graphs, n, n]; None of one graph.
+    """The graphs of a list, a mapping of names to graphs, a column of pandas (by its index), an iterator or
+    an array [graphs, n, n]; None of one graph.
 
     wanted   one graph, too, is a set, but for a file, which may hold several
     """
+    if isinstance(graphs, Iterator) or (isinstance(graphs, np.ndarray) and graphs.dtype == object):
+        graphs = list(graphs)
+    if _is_column(graphs):
+        graphs = dict(zip(graphs.index, graphs, strict=True)) if graphs.index.is_unique else list(graphs)
     if isinstance(graphs, Mapping) and not _is_graph(graphs):
-        return GivenSet(list(graphs.values()), list(graphs)) if _are_graphs(list(graphs.values())) else None
+        return GivenSet(list(graphs.values()), list(graphs)) if _are_graphs(graphs.values(), wanted) else None
     if isinstance(graphs, np.ndarray) and graphs.ndim == 3:
         return GivenSet(list(graphs), [])
-    if isinstance(graphs, list | tuple) and _are_graphs(graphs):
+    if isinstance(graphs, list | tuple) and _are_graphs(graphs, wanted):
         return GivenSet(list(graphs), [])
     if wanted and not isinstance(graphs, str | os.PathLike):
         return GivenSet([graphs], [])
     return None
 
 
-def recipe_of(given: GivenSet | None, weights: Any) -> dict[str, Any]:
-    """Settings that come before a caller's own: of a set of graphs; weights bring their network."""
-    if given is None:
-        return {}
-    return TRAINING if weights is not None else TRAINING | NETWORK
-
-
-def _are_graphs(given: list[Any] | tuple[Any, ...]) -> bool:
-    return bool(given) and all(map(_is_graph, given))
+def _are_graphs(given: Any, wanted: bool) -> bool:
+    """Whether some of these are graphs, or none where graphs are wanted."""
+    return any(map(_is_graph, given)) if len(given) else wanted
 
 
 def _is_graph(given: Any) -> bool:
     """Whether this is a graph by itself, as no edge of a list is."""
     if isinstance(given, str | os.PathLike) or (hasattr(given, "adj") and hasattr(given, "edges")):
         return True
-    return np.ndim(given) == 2 if isinstance(given, np.ndarray) else hasattr(given, "tocoo")
+    return (
+        np.ndim(given) == 2 if isinstance(given, np.ndarray) else hasattr(given, "tocoo") or is_frame(given)
+    )
+
+
+def _is_column(given: Any) -> bool:
+    """Whether this is a column of pandas."""
+    return (
+        hasattr(given, "to_numpy") and hasattr(getattr(given, "index", None), "is_unique") and given.ndim == 1
+    )
 
 
 def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any] | None]]:
@@ -86,12 +105,13 @@ def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any
     """
     group, case = context.group, context.case
     names = [str(each) for each in given.names]
+    with raise_together(group, "reading the graphs"):
+        if not given.graphs:
+            raise GraphError("graph: found a set without graphs; at least one would be right")
     if given.files:
         check_given(group, {"graphs": f"{len(given.graphs)} files"})
         paths = [os.fspath(each) for each in given.graphs]
-        item, labels = read_paths(group, case.graph, paths, case), [None] * len(paths)
-        if names:
-            item = replace(item, members=replace(item.members, names=tuple(names)))
+        item, labels = read_paths(group, case.graph, paths, case, tuple(names)), [None] * len(paths)
     else:
         with raise_together(group, "reading the graphs"):
             streams, labels = zip(*map(_stream, given.graphs, range(len(given.graphs))))
@@ -109,6 +129,9 @@ def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any
 
 
 def _stream(graph: Any, number: int) -> tuple[Any, list[Any] | None]:
+    if isinstance(graph, str | os.PathLike):
+        right = "files alone, or none, would be right"
+        raise GraphError(f"graph {number} (from 0): found the name of a file among graphs in memory; {right}")
     try:
         return stream_of_object(graph)
     except GraphError as error:
@@ -128,7 +151,9 @@ def features_of_set(features: Any, given: GivenSet, labels: list[list[Any] | Non
             right = "an item for each graph, by its name, would be right"
             raise GraphError(f"features: found a mapping of {len(features)}; {right}")
         features = [features[name] for name in given.names]
-    if not isinstance(features, list | tuple) or not all(map(_has_rows, features)):
+    if isinstance(features, Iterator) or (isinstance(features, np.ndarray) and features.ndim == 3):
+        features = list(features)
+    if not isinstance(features, list | tuple) or not any(map(_has_rows, features)):
         return features
     if len(features) != len(sizes):
         raise GraphError(
@@ -136,14 +161,25 @@ def features_of_set(features: Any, given: GivenSet, labels: list[list[Any] | Non
         )
     parts = []
     for i, (rows, names, n) in enumerate(zip(features, labels, sizes.tolist())):
-        part = rows_of_nodes(rows, names, n)
-        part = part if issparse(part) else np.asarray(part)
+        part = _part(rows, names, n, i)
         if part.ndim != 2 or (len(parts) and part.shape[1] != parts[0].shape[1]) or part.shape[0] != n:
             width = parts[0].shape[1] if parts else "F"
             found = f"found shape {part.shape} for graph {i} (from 0)"
             raise GraphError(f"features: {found}; [{n}, {width}] would be right")
         parts.append(part)
     return vstack(parts, format="csr") if any(map(issparse, parts)) else np.concatenate(parts)
+
+
+def _part(rows: Any, names: list[Any] | None, n: int, number: int) -> Any:
+    """The features of one graph as an array or a sparse matrix. Raises GraphError, which says of which."""
+    try:
+        part = rows_of_nodes(rows, names, n)
+        return part if issparse(part) else np.asarray(part)
+    except GraphError as error:
+        raise GraphError(f"graph {number} (from 0): {error}") from None
+    except ValueError:
+        found = f"found rows of different lengths for graph {number} (from 0)"
+        raise GraphError(f"features: {found}; an array would be right") from None
 
 
 def _has_rows(given: Any) -> bool:

@@ -320,6 +320,7 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
         limit = int(case.memory.max_decompressed_gb * 1e9)
         source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
+        nodes = nodes if source.sizes is None else f"{len(source.sizes)} graphs of {nodes}"
         cli.say(f"# {printable(source.name)}: {source.format}, {nodes}")
     lines, words, needed = [], "", 0
     if case.run.task == "classify" and is_relational(case):

@@ -17,6 +17,7 @@ from test_classify import same
 from app import classify
 from app.case.file import build
 from app.comm.group import Group
+from app.commands.report import report
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.classifier import Classifier
@@ -35,6 +36,8 @@ from app.memory.tiers import TierBudget
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
+from app.tasks.classify import load
+from app.tasks.context import context_of_settings
 
 alone = pytest.mark.mpi_skip
 MODELS = ("gcn", "sage", "gat", "gin", "gin_norm", "commnet")
@@ -313,7 +316,23 @@ FORMS = {
     "sparse": lambda graphs: [nx.to_scipy_sparse_array(graph) for graph in graphs],
     "arrays": lambda graphs: tuple(nx.to_numpy_array(graph) for graph in graphs),
     "mapping": lambda graphs: {f"g{i}": graph for i, graph in enumerate(graphs)},
+    "iterator": iter,
+    "objects": lambda graphs: np.array([*graphs, None], dtype=object)[:-1],
+    "table": lambda graphs: [TableOfEdges(graph) for graph in graphs],
 }
+
+
+class TableOfEdges:
+    """What DataFrames of pandas and polars have in common, of a graph's edges."""
+
+    def __init__(self, graph):
+        self.columns, self._edges = ["u", "v"], np.array(graph.edges)
+
+    def __getitem__(self, name):
+        return self._edges[:, self.columns.index(name)]
+
+    def to_numpy(self):
+        return self._edges
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -361,6 +380,59 @@ def test_three_dimensional_arrays_are_sets():
     assert len(found.predicted) == 6
 
 
+def test_features_of_three_dimensions_are_those_of_sets():
+    stack = np.array([nx.to_numpy_array(nx.cycle_graph(4)), nx.to_numpy_array(nx.path_graph(4))] * 3)
+    X = np.random.default_rng(1).normal(size=(6, 4, 2))
+    found, usual = (
+        classify(stack, each, [0, 1] * 3, train=range(6), settings=QUICK) for each in (X, X.reshape(24, 2))
+    )
+    assert found.digest == usual.digest
+
+
+def test_graphs_without_weights_leave_others_theirs():
+    weighted = nx.Graph([(0, 1, {"weight": 2.0}), (1, 2, {"weight": 3.0})])
+    ones, none = nx.path_graph(3), nx.empty_graph(2)
+    settings = QUICK | {"gnn.edge_weights": True, "gnn.model": "gcn"}
+    plain = [weighted, nx.to_scipy_sparse_array(ones), none]
+    found = classify(plain, labels=[0, 1, 0], train=range(3), settings=settings)
+    nx.set_edge_attributes(ones, 1.0, "weight")
+    wanted = classify([weighted, ones], labels=[0, 1], weights=found, settings={"output.embeddings": True})
+    alone = classify([weighted], labels=[0], weights=found, settings={"output.embeddings": True})
+    assert np.array_equal(alone.embeddings[0], wanted.embeddings[0])
+    all_ones = classify([ones], labels=[1], weights=found, settings={"output.embeddings": True})
+    assert np.array_equal(all_ones.embeddings[0], wanted.embeddings[1])
+    doubled = [nx.Graph([(0, 1, {"weight": 4.0}), (1, 2, {"weight": 6.0})]), *plain[1:]]
+    other = classify(doubled, labels=[0, 1, 0], train=range(3), settings=settings)
+    assert other.digest != found.digest
+
+
+def test_the_recipe_gives_way_to_layers_and_to_weights(recwarn):
+    graphs, labels = bipartite_or_not()
+    settings = {"gnn.layers": ["gin 4", "gcn 3"], "gnn.epochs": 2}
+    learned = classify(graphs, labels=labels, train=range(24), settings=settings)
+    assert learned.model.case.layers == ["gin 4", "gcn 3"]
+    classify(graphs, weights=learned)
+    assert not [each for each in recwarn if "the weights bring their layers" in str(each.message)]
+
+
+@pytest.mark.parametrize("nothing", [[], {}, np.zeros((0, 4, 4))])
+def test_sets_without_graphs_are_refused(nothing):
+    with pytest.raises(GraphError, match="a set without graphs; at least one would be right"):
+        classify(nothing, labels=[], train=[], settings={"gnn.level": "graph"})
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ([nx.path_graph(3), "x.txt"], r"graph 1 \(from 0\): found the name of a file among graphs in memory"),
+        ([nx.path_graph(3), None], r"graph 1 \(from 0\): graph: a NetworkX graph"),
+    ],
+)
+def test_what_is_no_graph_of_a_set_is_told_by_its_place(graphs, message):
+    with pytest.raises(GraphError, match=message):
+        classify(graphs, labels=[0, 1], train=[0, 1], settings=QUICK)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -368,7 +440,10 @@ def test_three_dimensional_arrays_are_sets():
         ({"features": [[1.0]] * 5}, "found 5 rows; 156, one for each node of graphs, would be right"),
         ({"features": [np.ones((3, 1))] * 24}, r"found shape \(3, 1\) for graph 0 \(from 0\); \[5, F\]"),
         ({"features": [np.ones((3, 1))] * 3}, "found 3 items; 24, one for each graph, would be right"),
-        ({"train": [24]}, r"node numbers 0\.\.23"),
+        ({"features": [None] + [np.ones((5, 1))] * 23}, r"found shape \(\) for graph 0 \(from 0\); \[5, F\]"),
+        ({"features": [{0: [1.0]}] * 24}, r"graph 0 \(from 0\): features: none of node 1"),
+        ({"train": [24]}, r"graph numbers 0\.\.23"),
+        ({"train": [True] * 5}, "found 5 rows; 24, one for each graph, would be right"),
         ({"settings": {"gnn.level": "node", "gnn.depth": 2}}, "found a set of 24 graphs; one graph, or"),
         ({"settings": {"graph.order": "random"}}, '"natural" would be right for sets of graphs'),
         ({"settings": {"graph.complement": True}}, "graph.complement: must be false for sets of graphs"),
@@ -474,12 +549,13 @@ def test_folders_that_are_wrong(tmp_path, name, text, message):
 
 
 def path_case(path):
-    """Run a case on a folder of TU, as the command line does; raises the error that it would print."""
-    from app.tasks.classify import load
-    from app.tasks.context import context_of_settings
+    """Read a folder of TU, as the command line does; raises the error that it would print."""
+    load_case({"graph.path": path, "graph.format": "tu"})
 
-    keys = PLAIN | {"graph.path": path, "graph.format": "tu"}
-    load(context_of_settings(keys, MPI.COMM_SELF, False))
+
+def load_case(keys):
+    """Read what a case names."""
+    return load(context_of_settings(PLAIN | keys, MPI.COMM_SELF, False))
 
 
 @alone
@@ -562,6 +638,62 @@ def test_a_graph_in_each_file_with_labels_by_name(tmp_path):
 
 
 @alone
+def test_edge_features_are_said_to_be_unread(tmp_path):
+    path = write_ogb(tmp_path / "ogbg")
+    assert not open_edges(path, "ogb").warnings
+    (tmp_path / "ogbg" / "raw" / "edge-feat.csv").write_text("1\n" * 4)
+    assert "edge features are not read" in open_edges(path, "ogb").warnings[0]
+
+
+@alone
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a x\nzz x\n", "labels:2: found graph zz; a graph of a[+]1 would be right"),
+        ("a x\nb y\na x\n", "labels:3: found graph a again, after line 1; one line for each graph"),
+        ("a x\nb\n", "nothing after the id in 'b'; a graph id and what is known of the graph would be right"),
+        ("", "found no line of a graph of a[+]1"),
+    ],
+)
+def test_labels_by_id_that_are_wrong_are_of_graphs(tmp_path, text, message):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("0 1\n")
+    (tmp_path / "labels").write_text(text)
+    paths = [str(tmp_path / f"{name}.txt") for name in "ab"]
+    with pytest.raises(GraphError, match=message):
+        load_case({"graph.path": paths, "graph.labels": str(tmp_path / "labels"), "graph.node_data_by": "id"})
+
+
+@alone
+def test_a_graph_in_two_sets_is_called_as_its_set_calls_it(tmp_path):
+    masks = {
+        name: np.array([1, i, 0], bool) for i, name in enumerate(("train_mask", "val_mask", "test_mask"))
+    }
+    np.savez(tmp_path / "splits.npz", **masks)
+    with pytest.raises(GraphError, match="found graph 1 in both train and"):
+        load_case(
+            {
+                "graph.path": write_tu(tmp_path / "TOY"),
+                "graph.format": "tu",
+                "graph.splits": str(tmp_path / "splits.npz"),
+            }
+        )
+
+
+@alone
+@pytest.mark.parametrize("count", [1, 2])
+def test_families_of_sets_and_distances_are_no_graphs(tmp_path, count):
+    city = "TYPE: TSP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n3 2 2\nEOF\n"
+    for i in range(count):
+        (tmp_path / f"{i}.sets").write_text("1 2 3\n2 3\n")
+        (tmp_path / f"{i}.tsp").write_text(f"NAME: x{i}\n{city}")
+    for ending, message in (("sets", "a family of sets"), ("tsp", "has distances between all nodes")):
+        paths = [str(tmp_path / f"{i}.{ending}") for i in range(count)]
+        with pytest.raises(GraphError, match=message):
+            load_case({"graph.path": paths})
+
+
+@alone
 def test_files_of_one_name_have_none_of_their_own(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -569,6 +701,29 @@ def test_files_of_one_name_have_none_of_their_own(tmp_path):
     paths = [str(tmp_path / name / "same.txt") for name in "ab"]
     with pytest.raises(GraphError, match="two graphs are called 'same'"):
         classify(paths, labels=[0, 1], train=[0, 1], settings=QUICK)
+    found = classify(dict(zip("xy", paths)), labels={"y": 0, "x": 1}, train=["x", "y"], settings=QUICK)
+    assert found.nodes == ["x", "y"]
+    with pytest.raises(GraphError, match="two graphs are called '1'"):
+        classify({1: paths[0], "1": paths[1]}, labels=[0, 1], train=[0, 1], settings=QUICK)
+
+
+@alone
+def test_graphs_of_files_are_named_in_all_languages(tmp_path):
+    names = ["größe", "図 1", "x" * 210 + "a", "x" * 210 + "b"]
+    for name in names:
+        (tmp_path / f"{name}.txt").write_text("0 1\n")
+    (tmp_path / "labels").write_text("".join(f"{name}\t{i % 2}\n" for i, name in enumerate(names)))
+    keys = {"graph.path": [str(tmp_path / f"{name}.txt") for name in names], "graph.node_data_by": "id"}
+    loaded, data = load_case(keys | {"graph.labels": str(tmp_path / "labels")})
+    assert loaded.members.names == tuple(names)
+    assert data.labels[loaded.members.own_rows].tolist() == [0, 1, 0, 1]
+
+
+@alone
+def test_names_are_one_for_each_graph_of_files(tmp_path):
+    path, settings = write_tu(tmp_path / "TOY"), QUICK | {"graph.format": "tu"}
+    with pytest.raises(GraphError, match="found 6 graphs for 2 names; one graph in each file"):
+        classify({"a": path, "b": path}, labels=[0, 1] * 3, train=range(2), settings=settings)
 
 
 # ---- generators and whole runs ----------------------------------------------------------------------------
@@ -626,15 +781,55 @@ def test_studies_of_sets(tmp_path, kind):
 
 @alone
 @pytest.mark.parametrize(
+    ("kind", "options", "names"),
+    [
+        (
+            "depth",
+            ["study.depths=[1]", "study.widths=[4, 8]", "gnn.model=gat", "gnn.heads=2"],
+            ["1 layers of 4", "1 layers of 8"],
+        ),
+        ("models", ['study.models=["gin readout=sum", "gat heads=2"]'], ["gin readout=sum", "gat heads=2"]),
+    ],
+)
+def test_what_studies_say_of_layers_before_a_readout(tmp_path, kind, options, names):
+    command = [
+        sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), "run.task=study",
+        f"study.kind={kind}", "graph.count=30", "gnn.epochs=1", "study.seeds=[1]", *options,
+    ]  # fmt: skip
+    code, printed = run_job(command)
+    assert code == 0, printed
+    assert all(name in printed for name in names)
+
+
+@alone
+def test_a_plan_and_a_report_tell_graphs(tmp_path):
+    path = write_tu(tmp_path / "TOY")
+    out = [str(tmp_path / name) for name in "ab"]
+    command = [sys.executable, "run.py", "inputs/graphs.toml", f"graph.path={path}", "graph.format=tu"]
+    code, printed = run_job([*command, "--dry-run", "--out", out[0]])
+    assert (code, "TOY: tu, 3 graphs of 6 nodes" in printed) == (0, True)
+    for folder in out:
+        code, printed = run_job([*command, "--out", folder, "gnn.epochs=2", "seed=3"])
+        assert code == 0, printed
+    report([*out, "-o", str(tmp_path / "page.html")])
+    text = (tmp_path / "page.html").read_text()
+    assert "Score of the training graphs" in text
+    assert ">graphs</th>" in text
+
+
+@alone
+@pytest.mark.parametrize(
     ("key", "message"),
     [
+        ("study.kind=models; run.task=study; study.models=['gin level=node']", "gnn.level: is of the data"),
         ("graph.random_classes=6", "must be from 2 to 5 for generator"),
         ("graph.nodes=6", "must be at least 7 for generator"),
         ("graph.path=x.txt", "no such file"),
-        ("study.kind=quality run.task=study", 'study.kind = "quality" is of one graph'),
+        ("study.kind=quality; run.task=study", 'study.kind = "quality" is of one graph'),
     ],
 )
 def test_cases_that_are_wrong(tmp_path, key, message):
-    command = [sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), *key.split()]
+    keys = key.split("; ")
+    command = [sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), *keys]
     code, printed = run_job(command)
     assert (code, message in printed) == (2, True), printed

@@ -18,6 +18,7 @@ from app.graphs.formats.source import Source, shown
 LONGEST = 255  # bytes of a name: an array of them has as many for each name as the longest has
 # No text file brings these back as they were, or no reader sees where they stand.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+HALVES = re.compile("[\ud800-\udfff]")  # of pairs of surrogates, which no UTF-8 has
 PLAIN = bytes(range(ord(" "), ord("~") + 1))
 MARKS = (b"#", b"%")  # begin a comment
 RULES = f"1 to {LONGEST} bytes of UTF-8, neither # nor % first"
@@ -73,6 +74,11 @@ def quoted(name: str) -> str:
 def escaped(name: str) -> str:
     """A name without characters that would end its line or its field: a line feed is written as two."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can stand in a line of UTF-8."""
+    return not (CONTROL.search(name) or HALVES.search(name))
 
 
 def fault_of_name(name: bytes) -> str | None:

@@ -6,6 +6,8 @@ from itertools import islice
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.formats.source import graph_name, plain_name
+from app.graphs.ids import is_text
 from app.graphs.nodes.data import DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
 from app.graphs.stream import Chunk, EdgeStream
 
@@ -14,6 +16,7 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
     """The disjoint union of graphs whose files state their node counts.
 
     directions   they count: among directed graphs an edge of an undirected one is given in both
+    Where some have edge weights, every edge of the others counts one: weights that are all one are none.
     """
     if len(streams) == 1:
         return streams[0]
@@ -22,13 +25,13 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
             right = "a format that states its number of nodes would be right in a union"
             raise GraphError(f"{stream.name}: holds only edges; {right}")
     first = np.concatenate([[0], np.cumsum([stream.nodes for stream in streams])])
-    weighted = all(stream.weighted for stream in streams)
+    weighted = any(stream.weighted for stream in streams)
     undirected = all(stream.undirected for stream in streams)
 
     def chunks(opened: EdgeStream) -> Iterator[Chunk]:
         for start, stream in zip(first.tolist(), streams):
             for u, v, w in stream.chunks():
-                weights = w if weighted else None
+                weights = np.ones(len(u), dtype=np.float32) if weighted and w is None else w
                 yield u + start, v + start, weights
                 if directions and not undirected and stream.undirected and not stream.mirrored:
                     other = u != v
@@ -42,8 +45,14 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
     return EdgeStream(
         name or f"{streams[0].name}+{len(streams) - 1}", streams[0].path, "union", int(first[-1]), 0,
         weighted, chunks, undirected=undirected, sizes=np.concatenate(sizes),
-        graph_names=tuple(stream.name for stream in streams) if alone else (),
+        graph_names=tuple(map(_called, streams)) if alone else (),
     )  # fmt: skip
+
+
+def _called(stream: EdgeStream) -> str:
+    """The name of a graph as that of its file is, where it is of that and can stand in a line of text."""
+    plain = plain_name(stream.path)
+    return plain if stream.name == graph_name(stream.path) and is_text(plain) else stream.name
 
 
 def unite_tables(tables: list[NodeTable]) -> NodeTable:

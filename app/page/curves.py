@@ -126,10 +126,16 @@ def _accuracy_of(chosen: Sequence[Run], of: str) -> Iterator[Markup]:
     if several:
         for key, name in SCORES.items():
             lines = [_line(run, i, True, key, name) for i, run in enumerate(chosen)]
-            yield line_chart(f"Score of the {name} nodes{of}", layered(lines), "epoch", "score")
+            yield line_chart(f"Score of the {name} {_what(chosen)}{of}", layered(lines), "epoch", "score")
     else:
         lines = [_line(chosen[0], i, False, key, name) for i, (key, name) in enumerate(SCORES.items())]
         yield line_chart(f"Scores{of}", lines, "epoch", "score")
+
+
+def _what(chosen: Sequence[Run]) -> str:
+    """What the networks of these runs say something of."""
+    levels = {str(mapping(run.case.get("gnn")).get("level", "node")) for run in chosen}
+    return " and ".join(f"{level}s" for level in sorted(levels, reverse=True))
 
 
 def _courses(runs: Sequence[Run]) -> Iterator[Markup]:

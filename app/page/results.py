@@ -164,7 +164,7 @@ def _policies(runs: Sequence[Run]) -> Iterator[Markup]:
 
 def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
     """Accuracy and F1 by split, of predicted numbers their errors."""
-    several = len(runs) > 1
+    several, sets = len(runs) > 1, any("graphs" in entry for entry in _classified(runs))
     names = {f"{split}_{key}": f"{split} {text}" for key, text in SCORES.items() for split in SPLITS}
     forms = {f"{split}_{key}": SCORE_FORMS.get(key, percent) for key in SCORES for split in SPLITS}
     rows, kept = [], [key for key in names if any(number(e.get(key)) is not None for e in _classified(runs))]
@@ -173,7 +173,8 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
             if any(key in entry for key in names):
                 scores = [forms[key](entry.get(key)) for key in kept]
                 loss, epochs = shown(entry.get("train_loss")), shown(entry.get("epochs"))
-                size = [shown(entry.get("nodes")), shown(entry.get("edges"))]
+                sizes = [*(["graphs"] if sets else []), "nodes", "edges"]
+                size = [shown(entry.get(key)) for key in sizes]
                 name = [*([run.label] if several else []), str(entry.get("name"))]
                 rows.append([*name, *size, *scores, loss, epochs, seconds(entry.get("seconds"))])
     if rows:
@@ -181,6 +182,7 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
         head = [
             *(["run"] if several else []),
             "graph",
+            *(["graphs"] if sets else []),
             "nodes",
             "edges",
             *(names[key] for key in kept),

@@ -15,7 +15,7 @@ from app.graphs.covering import count_candidates
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
-from app.graphs.members import Members, counted, with_own_rows
+from app.graphs.members import Members, with_own_rows
 from app.graphs.metric import Metric
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
@@ -32,11 +32,13 @@ from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.partition.stands_for import (
     graph_of,
+    graph_of_set,
     graph_to_solve,
     is_covering,
     is_quadratic,
     is_set,
     refuse_sets,
+    renamed,
     stands_for,
 )
 
@@ -187,9 +189,14 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
     return replace(item, graph=graph, warnings=(*item.warnings, *said))
 
 
-def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
-    """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call."""
-    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case)
+def read_paths(
+    group: Group, table: GraphCase, paths: list[str], case: Case, names: tuple[str, ...] = ()
+) -> Loaded:
+    """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call.
+
+    names   of the graphs of a set, in place of those that files have
+    """
+    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case, names)
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
@@ -218,13 +225,15 @@ def _undirected(table: GraphCase, graph: Graph) -> list[str]:
 
 
 def _open(
-    group: Group, table: GraphCase, paths: list[str], limit: int, case: Case | None = None
-) -> tuple[EdgeStream | None, bool]:
+    group: Group, table: GraphCase, paths: list[str], limit: int, case: Case | None = None,
+    names: tuple[str, ...] = (),
+) -> tuple[EdgeStream | None, bool]:  # fmt: skip
     """The stream of a file on rank 0, and on all ranks where every rank finds the same file and it has parts.
 
     paths     several: the stream of their union, which has no parts
     limit     bytes of packed text
     case      what is solved of it; None: the graph itself
+    names     of the graphs of a set; empty: those of the files
     returns   stream or None; True: all ranks have it
     Ranks     all call
     """
@@ -233,10 +242,11 @@ def _open(
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
             if case is not None and is_set(case):
-                found = [counted(each) if each.nodes is None else each for each in found]
+                found = [graph_of_set(each) for each in found]
             else:
                 refuse_sets(found)
             source = unite(found, directions=table.neighbours != "both")
+            source = renamed(source, names) if names else source
             source = source if case is None else graph_to_solve(source, case)
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False

@@ -93,7 +93,8 @@ def load_node_data(
     source, nodes, members, degrees = None, None, loaded.members, table.features == WORDS["features"]
     if table.node_data_by == "id":
         rows = loaded.graph, loaded.rows, loaded.order_all
-        nodes = Nodes(ids_on_first(group, *rows) if members is None else members.ids(), loaded.graph.name)
+        ids = ids_on_first(group, *rows) if members is None else members.ids()
+        nodes = Nodes(ids, loaded.graph.name, what="node" if members is None else "graph")
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))

@@ -1,9 +1,11 @@
 """What edges stand for in a case: a graph, terms of functions, families of sets, sets of graphs."""
 
+from dataclasses import replace
+
 from app.case.config import Case
 from app.errors import GraphError
 from app.graphs.covering import COVERING, FAMILIES, as_covering
-from app.graphs.members import with_own_rows
+from app.graphs.members import counted, with_own_rows
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
@@ -40,17 +42,37 @@ def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
 def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
     """What a case solves of a stream, or learns on. Raises GraphError for what is no graph."""
     if is_set(case):
-        if stream.metric is not None:
-            raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
         return with_own_rows(stream)
     if made_for := stands_for(case):
         return graph_of(stream, made_for)
     if stream.format == "qubo" and case.run.task != "classify":
         raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
+    refuse_family(stream)
+    return stream
+
+
+def refuse_family(stream: EdgeStream) -> None:
+    """Refuse a family of sets where a graph is wanted. Raises GraphError."""
     if stream.sets is not None or stream.format in FAMILIES:
         right = 'problem.name = "set_cover" or "hitting_set" would be right'
         raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
-    return stream
+
+
+def renamed(stream: EdgeStream, names: tuple[str, ...]) -> EdgeStream:
+    """The stream of a set with other names of its graphs. Raises GraphError where there are not as many."""
+    count = 1 if stream.sizes is None else len(stream.sizes)
+    if count != len(names):
+        right = "one graph in each file would be right"
+        raise GraphError(f"{stream.name}: found {count} graphs for {len(names)} names; {right}")
+    return replace(stream, graph_names=names)
+
+
+def graph_of_set(stream: EdgeStream) -> EdgeStream:
+    """A stream of one or several graphs of a set, which states its nodes. Raises GraphError."""
+    refuse_family(stream)
+    if stream.metric is not None:
+        raise GraphError(f"{stream.name}: has distances between all nodes; edges would be right")
+    return counted(stream) if stream.nodes is None else stream
 
 
 def refuse_sets(streams: list[EdgeStream]) -> None:

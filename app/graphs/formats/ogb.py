@@ -73,10 +73,12 @@ def _read_set(path: str, limits: Limits, source: Source, sizes: np.ndarray) -> E
         if at < ends[-1]:
             raise source.error(f"found {at} edges; {ends[-1]}, as num-edge-list states, would be right")
 
-    nodes = int(sizes.sum())
+    said = f"{source.where}: the set's edge features are not read: layers sum over nodes"
+    warnings = [said] if _find(path, "raw/edge-feat", limits) else []
     return EdgeStream(
-        graph_name(path), path, "ogb", nodes, 0, False, chunks, entries=2 * int(ends[-1]), sizes=sizes
-    )
+        graph_name(path), path, "ogb", int(sizes.sum()), 0, False, chunks, warnings,
+        entries=2 * int(ends[-1]), sizes=sizes,
+    )  # fmt: skip
 
 
 def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:

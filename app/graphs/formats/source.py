@@ -41,9 +41,14 @@ def shown(found: bytes | str, most: int = 60) -> str:
 
 
 def graph_name(path: str) -> str:
-    """The file name without directory, compression suffix and graph suffix."""
+    """The file name without directory, compression suffix and graph suffix, escaped."""
+    return shown(plain_name(path), 200)
+
+
+def plain_name(path: str) -> str:
+    """The same as it is."""
     name = PACKED_SUFFIXES.sub("", os.path.basename(path))
-    return shown(GRAPH_SUFFIXES.sub("", name) or name, 200)
+    return GRAPH_SUFFIXES.sub("", name) or name
 
 
 def graph_suffix(path: str) -> str:

@@ -116,13 +116,15 @@ class NodeTable:
             check_disjoint(self.splits)
 
 
-def check_disjoint(splits: Splits, what: str = "node") -> None:
-    """Refuse a node, or a graph, that is trained on and held back."""
+def check_disjoint(
+    splits: Splits, what: str = "node", called: Callable[[int], str] = "node {}".format
+) -> None:
+    """Refuse a node, or a graph, that is trained on and held back; called: what the one of a number is."""
     for name, bit in (("test", TEST), ("val", VAL)):
         both = np.flatnonzero(splits.flags & (TRAIN | bit) == TRAIN | bit)
         if len(both):
             right = f"a {what} in one of them would be right"
-            raise splits.refuse(f"found {what} {both[0]} in both train and {name}; {right}")
+            raise splits.refuse(f"found {called(both[0])} in both train and {name}; {right}")
 
 
 @dataclass(frozen=True, eq=False)

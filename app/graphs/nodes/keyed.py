@@ -19,7 +19,7 @@ from app.graphs.nodes.data import DenseFeatures, Labels, Splits, with_unlabelled
 from app.graphs.nodes.text import data_lines, held_lines
 
 QUOTED = re.compile(rb'[ \t]*"((?:[^"]|"")*)"[ \t]*,(.*)')
-RIGHT = "a node id and what is known of the node would be right"
+RIGHT = "a {0} id and what is known of the {0} would be right"
 
 Table = TypeVar("Table", DenseFeatures, Labels, Splits)
 
@@ -31,11 +31,18 @@ class Nodes:
     ids        [n] of the graph's nodes, by their rows; None: any, where the shape of a file is asked
     name       of the graph, for messages
     warnings   what is to be said of the files that were read
+    what       they are, for messages
     """
 
     ids: np.ndarray | None = None
     name: str = ""
     warnings: list[str] = field(default_factory=list, compare=False)
+    what: str = "node"
+
+    @property
+    def right(self) -> str:
+        """What each line is to have."""
+        return RIGHT.format(self.what)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def _say_lacking(source: Source, nodes: Nodes, lacking: np.ndarray, what: str) -
     """A warning of the nodes that have no line."""
     if count := int(np.count_nonzero(lacking)):
         first, name = one_id(nodes.ids, lacking.argmax()), shown(nodes.name, 200)
-        found = f"has no line of {count} of the {len(lacking)} nodes of {name} ({first} is the first)"
+        found = f"has no line of {count} of the {len(lacking)} {nodes.what}s of {name} ({first} is the first)"
         nodes.warnings.append(f"{source.where}: {found}: taken as {what}")
 
 
@@ -160,7 +167,7 @@ def _order(source: Source, titles: int, index: NodeIndex, nodes: Nodes) -> np.nd
         found.append(_rows_by_line(source, text, line, index, line_of, nodes) if rows is None else rows)
     order = np.concatenate(found)
     if not len(order):
-        raise source.error(f"found no line of a node of {shown(nodes.name, 200)}; {RIGHT}")
+        raise source.error(f"found no line of a {nodes.what} of {shown(nodes.name, 200)}; {nodes.right}")
     return order
 
 
@@ -201,25 +208,27 @@ def _rows_by_line(
     for number, found in held_lines(text, line):
         first, rest = _split(found)
         if not rest or rest.startswith(b"#"):
-            raise source.error(f"found nothing after the id in '{shown(found)}'; {RIGHT}", number)
-        row = index.row(_id(source, first, found, number, index.named))
+            raise source.error(f"found nothing after the id in '{shown(found)}'; {nodes.right}", number)
+        row = index.row(_id(source, first, found, number, index.named, nodes.right))
         if row is None:
-            right = f"a node of {shown(nodes.name, 200)} would be right"
-            raise source.error(f"found node {shown(first)}; {right}", number)
+            right = f"a {nodes.what} of {shown(nodes.name, 200)} would be right"
+            raise source.error(f"found {nodes.what} {shown(first)}; {right}", number)
         if line_of[row]:
-            right = "one line for each node would be right"
-            raise source.error(f"found node {shown(first)} again, after line {line_of[row]}; {right}", number)
+            right = f"one line for each {nodes.what} would be right"
+            raise source.error(
+                f"found {nodes.what} {shown(first)} again, after line {line_of[row]}; {right}", number
+            )
         line_of[row] = number
         rows.append(row)
     return np.array(rows, dtype=np.int64)
 
 
-def _id(source: Source, field: bytes, line: bytes, number: int, names: bool) -> int | bytes:
+def _id(source: Source, field: bytes, line: bytes, number: int, names: bool, right: str) -> int | bytes:
     """The id that a field holds."""
     if names:
         check_text(source, field, number)
         return field
     found = read_id(field, 0, LARGEST_ID)
     if isinstance(found, str):
-        raise source.error(f"{found} in '{shown(line)}'; {RIGHT}", number)
+        raise source.error(f"{found} in '{shown(line)}'; {right}", number)
     return found

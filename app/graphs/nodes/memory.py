@@ -29,7 +29,7 @@ from app.graphs.nodes.data import (
 
 def table_of_arrays(
     features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None,
-    n: int = 0, values: bool = False, names: Iterable[str] = (),
+    n: int = 0, values: bool = False, names: Iterable[str] = (), what: str = "node",
 ) -> NodeTable:  # fmt: skip
     """The table of arrays whose rows are in the order of the graph's rows.
 
@@ -37,6 +37,7 @@ def table_of_arrays(
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
     values     labels are numbers to be predicted, [n] or [n, C], NaN for none
     names      of the classes 0, 1, ..., where they have names
+    what       has labels and splits, for messages
     """
     sets = {name: values for name, values in zip(SPLITS, (train, val, test)) if values is not None}
     told = None
@@ -45,32 +46,35 @@ def table_of_arrays(
     return NodeTable(
         None if features is None else _features(features),
         told,
-        _splits(sets, n) if sets else None,
+        _splits(sets, n, what) if sets else None,
     )
 
 
-def numbers_of(nodes: Iterable[Any], labels: list[Any], name: str) -> list[int]:
-    """The numbers of nodes that are named by their labels. Raises GraphError."""
+def numbers_of(
+    nodes: Iterable[Any], labels: list[Any], name: str, right: str = "a node of the graph"
+) -> list[int]:
+    """The numbers of nodes that are named by their labels; right: what these are. Raises GraphError."""
     number, found = {label: i for i, label in enumerate(labels)}, []
     for node in nodes:
         try:
             found.append(number[node])
         except (KeyError, TypeError):  # TypeError: what can be no label
-            raise GraphError(
-                f"{name}: found {shown(repr(node))}; a node of the graph would be right"
-            ) from None
+            raise GraphError(f"{name}: found {shown(repr(node))}; {right} would be right") from None
     return found
 
 
-def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
+def splits_of(
+    sets: dict[str, Any], labels: list[Any] | None, right: str = "a node of the graph"
+) -> dict[str, Any]:
     """The sets with nodes that are named by labels as numbers; bools stay what they are.
 
     Whole numbers are labels where all labels are whole numbers, else numbers of nodes.
+    right   what labels name, for messages
     """
-    return {name: _split_of(name, values, labels) for name, values in sets.items()}
+    return {name: _split_of(name, values, labels, right) for name, values in sets.items()}
 
 
-def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
+def _split_of(name: str, values: Any, labels: list[Any] | None, right: str) -> Any:
     if values is None or not isinstance(values, Iterable):
         return values
     if labels is None:
@@ -84,7 +88,7 @@ def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
         return np.array(nodes, dtype=bool if nodes else np.int64)
     if all(isinstance(node, Integral) for node in nodes) and not all_whole(labels):
         return np.array(nodes, dtype=np.int64)
-    return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+    return np.array(numbers_of(nodes, labels, name, right), dtype=np.int64)
 
 
 class ClassNames:
@@ -94,10 +98,12 @@ class ClassNames:
     names     of the classes, ascending; empty: classes are numbers
     """
 
-    def __init__(self, values: Any, nodes: list[Any] | None, n: int) -> None:
+    def __init__(
+        self, values: Any, nodes: list[Any] | None, n: int, right: str = "a node of the graph"
+    ) -> None:
         values = unmasked("labels", rows_by_node("labels", values, nodes))
         if hasattr(values, "keys"):
-            values = _in_order(values, list(range(n)) if nodes is None else nodes)
+            values = _in_order(values, list(range(n)) if nodes is None else nodes, right)
         if isinstance(values, Iterable) and not isinstance(values, Sized):
             values = list(values)
         self.numbers, self.names = values, []
@@ -132,13 +138,13 @@ def _is_none(label: Any) -> bool:
     return label is None or (isinstance(label, float) and label != label)
 
 
-def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
+def values_of_nodes(values: Any, nodes: list[Any] | None, n: int, right: str = "a node of the graph") -> Any:
     """Numbers to be predicted in the order of the nodes, from rows or a mapping of nodes to a number or a row
     of them; nodes that it lacks have none, as have those of None. Raises GraphError."""
     values = unmasked("labels", rows_by_node("labels", values, nodes))
     if hasattr(values, "keys"):
         order, found = list(range(n)) if nodes is None else nodes, dict(values.items())
-        numbers_of(found, order, "labels")
+        numbers_of(found, order, "labels", right)
         values = [found.get(node) for node in order]
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values
@@ -150,10 +156,10 @@ def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
     return [none if each is None else each for each in values]
 
 
-def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
+def _in_order(values: Any, nodes: list[Any], right: str) -> list[Any]:
     """The classes of all nodes in their order from a mapping; nodes that it lacks have none."""
     found = dict(values.items())
-    numbers_of(found, nodes, "labels")
+    numbers_of(found, nodes, "labels", right)
     none = None if any(isinstance(each, str) for each in found.values()) else -1
     return [found.get(node, none) for node in nodes]
 
@@ -244,15 +250,15 @@ def _values(values: Any) -> Labels:
     return Labels(len(array), columns, lambda: iter([real_numbers(array, 0, refuse)]), refuse, values=True)
 
 
-def _splits(sets: dict[str, Any], n: int) -> Splits:
+def _splits(sets: dict[str, Any], n: int, what: str) -> Splits:
     flags = np.zeros(n, dtype=np.uint8)
     for name, values in sets.items():
         array = _array(name, values, (1,))
         if array.dtype.kind == "b" and len(array) != n:
-            raise GraphError(f"{name}: found {len(array)} rows; {n}, one for each node, would be right")
+            raise GraphError(f"{name}: found {len(array)} rows; {n}, one for each {what}, would be right")
         if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
             array = array.astype(np.int64)
         if array.dtype.kind == "f" or (array.dtype.kind in "iu" and ((array < 0) | (array >= n)).any()):
-            raise GraphError(f"{name}: node numbers 0..{n - 1}, or True and False, would be right")
+            raise GraphError(f"{name}: {what} numbers 0..{n - 1}, or True and False, would be right")
         flags[array] |= SPLITS[name]
     return Splits(flags, _refusal("train, val, test"))

@@ -34,7 +34,7 @@ def spread_out(table: NodeTable, members: Members, name: str) -> NodeTable:
             right = f"{count}, one for each {what} of {name}, would be right"
             raise part.refuse(f"found {part.n} rows; {right}")
     if table.splits is not None:
-        check_disjoint(table.splits, "graph")
+        check_disjoint(table.splits, "graph", lambda i: called(members, members.own_rows[i]))
     return NodeTable(
         _features(table.features, members),
         None if table.labels is None else _labels(table.labels, members),

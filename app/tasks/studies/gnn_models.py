@@ -13,7 +13,7 @@ import msgspec
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
-from app.case.study import split_settings
+from app.case.study import StudyCase, split_settings
 from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.model import check_layers
@@ -57,11 +57,10 @@ def run_models(context: Context) -> dict[str, Any]:
 
 
 def run_depth(context: Context) -> dict[str, Any]:
-    """Every depth and width on every data set; one layer has no width. Ranks: all call."""
+    """Every depth and width on every data set. Ranks: all call."""
     rows, digests, study = [], {}, context.case.study
-    shapes = [(depth, width) for depth in study.depths for width in (study.widths if depth > 1 else [0])]
-    for subject in subjects(context, lambda recipe: [_shaped(recipe, *shape) for shape in shapes]):
-        for depth, width in shapes:
+    for subject in subjects(context, lambda gnn: [_shaped(gnn, *shape) for shape in _shapes(study, gnn)]):
+        for depth, width in _shapes(study, subject.gnn):
             gnn = _shaped(subject.gnn, depth, width)
             key = _key(subject, f"{depth} {width}")
             measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
@@ -72,6 +71,12 @@ def run_depth(context: Context) -> dict[str, Any]:
     if context.folder is not None and context.case.output.plots:
         _plot_depth(context, rows)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _shapes(study: StudyCase, recipe: GnnCase) -> list[tuple[int, int]]:
+    """Depths and widths; one layer has no width (0), but before a readout."""
+    least = 1 if recipe.level == "node" else 0
+    return [(depth, width) for depth in study.depths for width in (study.widths if depth > least else [0])]
 
 
 def _name(text: str) -> str:
@@ -99,7 +104,7 @@ def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
         if key in settings:
             raise CaseError(f"{place}: gnn.{key}: the first word says what the layers are; leave it out")
     if "level" in settings:
-        raise CaseError(f"{place}: gnn.level: is the data set's, one for all models; leave it out")
+        raise CaseError(f"{place}: gnn.level: is of the data, not of a layer kind; leave it out")
     own = with_settings(GnnCase(depth=recipe.depth, level=recipe.level), {"model": kind, **settings}, place)
     try:
         check_layers(own)
