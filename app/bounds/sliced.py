@@ -18,6 +18,7 @@ class SlicedBounds(ABC):
     check_seconds   an estimate of what checking the certificate takes, where it is long
     closing         whether the work under way may end with a proof that the best solution is optimal
     gaining         whether it may make the bound much better
+    leads           whether it leads to the best solutions, or nearly
     """
 
     method: str
@@ -26,6 +27,7 @@ class SlicedBounds(ABC):
     check_seconds: float = 0.0
     closing: bool = False
     gaining: bool = False
+    leads: bool = False
 
     @abstractmethod
     def improve(self, seconds: float, known: int | None = None) -> bool:
@@ -40,6 +42,12 @@ class SlicedBounds(ABC):
 
     def expect(self, seconds: float) -> None:
         """Before the first call: the time limit of the run, in which what takes too long is not begun."""
+
+    def allow(self, seconds: float) -> None:
+        """Before the first call, where there is no time limit: what all calls may take, or more."""
+
+    def close(self) -> None:
+        """No more calls of `improve` will come. What is known stays."""
 
     def pieces(self) -> np.ndarray | None:
         """A solution better than the caller's, made of the best of each part; None: there is none."""

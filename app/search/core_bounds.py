@@ -32,6 +32,14 @@ class CoreBounds(Bounds):
         """The time limit of the run."""
         self.inner.expect(seconds)
 
+    def allow(self, seconds: float) -> None:
+        """What all calls may take, where there is no time limit."""
+        self.inner.allow(seconds)
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        self.inner.close()
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so many seconds, knowing a solution's value; True while there is more to try."""
         return self.inner.improve(seconds, best)
@@ -45,6 +53,11 @@ class CoreBounds(Bounds):
     def gaining(self) -> bool:
         """Whether what works on the bound now may make it much better."""
         return self.inner.gaining
+
+    @property
+    def leads(self) -> bool:
+        """Whether what works on the bound now leads to the best solutions."""
+        return self.inner.leads
 
     @property
     def least_seconds(self) -> float:

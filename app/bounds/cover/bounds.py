@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from app.bounds.cover.integer import fits
 from app.bounds.cover.packing import joined, packing
 from app.bounds.cover.part import NONE, CoverPart
 from app.bounds.cover.theta import PROOF, bytes_of
@@ -17,6 +18,7 @@ from app.graphs.graph import Graph, index_type
 from app.memory.room import memory_room, resident_bytes
 
 MOST_GROUPS = 2000  # of small components
+MOST_PROGRAMS = 16  # parts with an integer program
 SMALL = 100  # components of fewer nodes are worked on together, some of them
 MOST_BYTES = 1e9  # of matrices of the theta function,
 LITTLE, ROOM_SHARE = 3e7, 0.25  # and where they take more than a little, of the memory that is left
@@ -48,9 +50,10 @@ class CoverBounds(SlicedBounds):
         self._n, self._weights = graph.n, weights
         groups, single = _groups(graph)
         thetas = _room(groups, single, most_bytes)
+        programs = set(_largest(groups) if weights is not None and weights.min(initial=1) > 0 else ())
         self._parts = [
-            CoverPart(part, nodes, weights, compiled, partner, search, theta)
-            for nodes, part, theta in zip(groups, _cut(graph, groups), thetas)
+            CoverPart(part, nodes, weights, compiled, partner, search, theta, i in programs and fits(part))
+            for i, (nodes, part, theta) in enumerate(zip(groups, _cut(graph, groups), thetas))
         ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn, self.lower = 0, 0
@@ -61,6 +64,16 @@ class CoverBounds(SlicedBounds):
         """The time limit of the run."""
         for part in self._parts:
             part.expect(seconds)
+
+    def allow(self, seconds: float) -> None:
+        """Where there is no time limit: what all calls may take, or more."""
+        for part in self._parts:
+            part.allow(seconds)
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        for part in self._parts:
+            part.close()
 
     @property
     def least_seconds(self) -> float:
@@ -86,7 +99,12 @@ class CoverBounds(SlicedBounds):
     @property
     def closing(self) -> bool:
         """Whether the work under way looks for a cover that costs `lower`."""
-        return any(part.selecting for part in self._parts)
+        return any(part.selecting or part.leading for part in self._parts)
+
+    @property
+    def leads(self) -> bool:
+        """Whether an integer program is near its end: the best cover of its part."""
+        return any(part.leading for part in self._parts)
 
     @property
     def gaining(self) -> bool:
@@ -198,6 +216,11 @@ def _groups(graph: Graph) -> tuple[list[np.ndarray], list[bool]]:
     cuts = np.flatnonzero(np.diff(group[order])) + 1
     found = [nodes for nodes in np.split(order, cuts) if len(nodes) and group[nodes[0]] >= 0]
     return found, [bool(group[nodes[0]] < count) for nodes in found]
+
+
+def _largest(groups: list[np.ndarray]) -> list[int]:
+    """The largest groups of nodes, MOST_PROGRAMS at most."""
+    return sorted(range(len(groups)), key=lambda i: -len(groups[i]))[:MOST_PROGRAMS]
 
 
 def soon_reached(graph: Graph) -> bool:

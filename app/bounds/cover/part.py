@@ -11,6 +11,8 @@ from app.bounds.cover.branch import METHOD as BRANCHED
 from app.bounds.cover.branch import search_for
 from app.bounds.cover.clique_cover import CliqueSearch
 from app.bounds.cover.cycles import CyclePacking
+from app.bounds.cover.integer import METHOD as CUT
+from app.bounds.cover.integer import CoverProgram, Prospects
 from app.bounds.cover.kernels import Rows
 from app.bounds.cover.lp import relaxed
 from app.bounds.cover.packing import Columns, Packing, nothing, packing
@@ -38,6 +40,8 @@ THETA_SHARE = 20.0  # of the time of bounds, for the theta function; others have
 SPARSE = 4.5  # edges for each node: with fewer, packings are better, and the theta function has
 SPARSE_SHARE = 1.0  # this share
 UNLIMITED = 8.0  # s: a time limit that leaves bounds about what they have without one
+PROGRAM_HEAD = 1e-6  # s for each entry, and each share of other methods, before an integer program begins
+PROGRAM_SLICE = 0.05  # s
 # So near the best cover has to be, before it is asked whether one attains the bound of the cliques.
 NEAR = 0.01
 SELECTIONS = 25  # slices of that
@@ -55,12 +59,14 @@ class Turn:
 
     begin_seconds   an estimate of the first slice, where it may be long
     each_seconds    the same of whichever is next, where all may be
+    due             its share, where that changes
     """
 
     slices: Iterator[bool]
     share: float
     begin_seconds: float = 0.0
     each_seconds: Callable[[], float] | None = None
+    due: Callable[[], float] | None = None
     spent: float = 0.0
 
     @property
@@ -75,7 +81,7 @@ class Turn:
         """The method with the least is next. What is long waits until the others have had their shares of
         the time that it will take: it may never fit.
         """
-        return max(self.spent, self.next_seconds) / self.share
+        return max(self.spent, self.next_seconds) / (self.share if self.due is None else self.due())
 
     def step(self) -> bool:
         """One slice; False when the method has ended."""
@@ -92,8 +98,9 @@ class CoverPart:
     best           Packing on the part's own numbers, the best so far
     next_seconds   an estimate of the next slice, where it may be long
     theta          what the theta function proves, where that is more; else None
-    claimed        the bound rests on a finished search
+    claimed        the bound rests on a search, or on an integer program
     gaining        that is at work on a dense part
+    leading        an integer program is near its end, or likely to be soon
     selects        covers that attain the bound of the cliques may be looked for
     selecting      one is
     optimum        [k] bool or None
@@ -101,7 +108,7 @@ class CoverPart:
 
     def __init__(
         self, graph: Graph, nodes: np.ndarray, weights: np.ndarray | None, compiled: bool,
-        partner: np.ndarray | None, search: bool, theta: bool,
+        partner: np.ndarray | None, search: bool, theta: bool, program: bool = False,
     ) -> None:  # fmt: skip
         self.nodes, self._compiled, self._searches = nodes, compiled, search
         self._graph = graph
@@ -111,9 +118,12 @@ class CoverPart:
         self._rows = Rows(self._graph)
         self.best = nothing(self._given, NONE)
         self.lower, self.method = 0, self.best.method
+        self._shown = 0  # what has a witness of the bound
         self.claimed, self.optimum = False, None
         self.theta: ThetaPart | None = None
-        self.gaining = self.selects = self.selecting = False
+        self.gaining = self.selects = self.selecting = self.leading = False
+        self._prospects = Prospects(graph) if program and search else None
+        self._program: CoverProgram | None = None
         self._limit = UNLIMITED
         self._stale = 0  # slices since the last better clique cover
         self._with_theta, self._dense = theta, graph.edges > SPARSE * len(nodes)
@@ -149,6 +159,17 @@ class CoverPart:
         them.
         """
         self.selects, self._limit = True, seconds
+        self.allow(seconds)
+
+    def allow(self, seconds: float) -> None:
+        """An integer program may be worked on for so long, where that is enough to get somewhere."""
+        if self._prospects is not None and self._prospects.promising(seconds):
+            self._program = CoverProgram(self._graph, self._weights, time.perf_counter() + seconds)
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        if self._program is not None:
+            self._program.close()
 
     def offer(self, cover: np.ndarray) -> None:
         """The caller's cover [k] bool of this part."""
@@ -163,8 +184,15 @@ class CoverPart:
 
     def _take(self, found: Packing) -> None:
         """A packing, where it is better than what there is."""
-        if not self.claimed and found.lower > self.lower:
-            self.best, self.lower, self.method, self.theta = found, found.lower, found.method, None
+        if found.lower > self._shown:
+            self.best, self.theta = found, None
+            self._show(found.lower, found.method)
+
+    def _show(self, lower: int, method: str) -> None:
+        """A better bound that has a witness; of equal ones it stands before one that has none."""
+        self._shown = lower
+        if lower >= self.lower:
+            self.lower, self.method, self.claimed = lower, method, False
             self._close()
 
     def _methods(self) -> Iterator[bool]:
@@ -216,6 +244,10 @@ class CoverPart:
             theta = Theta(self._graph, self._given, self._total - self.lower, self._limit)
             share = THETA_SHARE if self._dense else SPARSE_SHARE
             turns.append(Turn(self._thetas(theta), share, each_seconds=lambda: theta.next_seconds))
+        if self._program is not None:
+            slices, prospects = self._program_slices(self._program), self._prospects
+            share, head = prospects.share, PROGRAM_HEAD * entries
+            turns.append(Turn(slices, share, due=lambda: prospects.share, spent=head * share))
         return turns
 
     def _clique_bound(self, cliques: CliqueSearch) -> Packing:
@@ -281,9 +313,32 @@ class CoverPart:
     def _take_theta(self, found: ThetaCertificate) -> None:
         """A bound of the theta function, where it is better than what there is."""
         cost = self._total - found.upper
-        if not self.claimed and cost > self.lower:
+        if cost > self._shown:
             self.theta = ThetaPart(self.nodes, cost, found)
-            self.lower, self.method = cost, found.method
+            self._show(cost, found.method)
+
+    def _program_slices(self, program: CoverProgram) -> Iterator[bool]:
+        """Branch and cut, until it ends, or is far behind other bounds."""
+        prospects = self._prospects
+        try:
+            while not program.done:
+                program.run(PROGRAM_SLICE, self._known)
+                self._take_program(program)
+                prospects.judge(program, self._total if self._known is None else self._known[0], self._shown)
+                self.leading = prospects.leading
+                if not prospects.share:
+                    return
+                yield True
+        finally:  # also where the part is done meanwhile
+            self.leading = False
+            program.close()
+
+    def _take_program(self, program: CoverProgram) -> None:
+        """What an integer program has come to."""
+        if program.cover is not None:
+            self.offer(program.cover)
+        if program.lower > self.lower:
+            self.lower, self.method, self.claimed = program.lower, CUT, True
             self._close()
 
     def _search(self) -> Iterator[bool]:

@@ -1,5 +1,7 @@
 """The cheapest columns of a table that hit all its rows, by HiGHS: minimise price x, T x >= 1, x in {0, 1}.
 
+A row may want to be hit more than once, T x >= need.
+
 Where all columns have one price, one more row says that the cost is at most that of the best choice known,
 which takes a half to two thirds off the time. With prices that differ it takes up to ten times as long, and
 the presolve of HiGHS 1.16 loses choices by that row, all of them in one small program of a hundred, which
@@ -30,7 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
-from app.reductions.domination.reducer import Component, covers
+from app.reductions.domination.reducer import Component
 
 METHOD = "branch and cut (HiGHS)"
 EXACT = 1 << 20  # units; their sums have no rounding errors near 1e-6, HiGHS's tolerance
@@ -55,6 +57,8 @@ class Program:
     part     its rows and columns
     taken    [c] bool, the best choice known       cost    what that costs
     lower    no choice costs less                  done    nothing more is to be had
+    need     [r] int64, the columns that each row wants at least, or None: one
+    simplex  the first linear program is left to the simplex method, whatever its size
     """
 
     part: Component
@@ -62,6 +66,8 @@ class Program:
     cost: int
     lower: int = 0
     done: bool = False
+    need: np.ndarray | None = None
+    simplex: bool = False
 
     @classmethod
     def of(cls, part: Component) -> "Program":
@@ -79,6 +85,12 @@ class Program:
     def solved(self) -> bool:
         """Whether the choice is optimal."""
         return self.cost == self.lower
+
+    def hits(self, taken: np.ndarray) -> bool:
+        """Whether the columns taken [c] bool hit every row as often as it needs."""
+        return bool(
+            (self.part.table @ taken.astype(np.int32) >= (1 if self.need is None else self.need)).all()
+        )
 
     def offer(self, taken: np.ndarray | None) -> None:
         """A choice [c] bool that hits all rows, or None."""
@@ -104,9 +116,9 @@ class Program:
             solver.setOptionValue("mip_rel_gap", SHARE)
         if not units.even:
             solver.setOptionValue("objective_bound", units.most)
-        if self.part.table.nnz <= INTERIOR:
+        if self.part.table.nnz <= INTERIOR and not self.simplex:
             solver.setOptionValue("mip_lp_solver", "ipx")
-        if solver.passModel(_model(highspy, self.part, units)) == highspy.HighsStatus.kError:
+        if solver.passModel(_model(highspy, self, units)) == highspy.HighsStatus.kError:
             self.done = True
             return
 
@@ -134,7 +146,7 @@ class Program:
         ended = solver.getModelStatus()
         self.done = ended not in (status.kTimeLimit, status.kInterrupt)
         values = np.asarray(solver.getSolution().col_value, dtype=np.float64)
-        if len(values) == len(self.taken) and covers(self.part.table, values > 0.5):
+        if len(values) == len(self.taken) and self.hits(values > 0.5):
             self.offer(values > 0.5)
         bound = units.whole(solver.getInfo().mip_dual_bound)
         if ended == status.kOptimal and units.step == 1 and bound != self.cost:
@@ -172,18 +184,20 @@ class _Units:
         return self.unit * max(0, math.ceil(bound * self.step - MARGIN - SHARE * self._known))
 
 
-def _model(highspy: Any, part: Component, units: _Units) -> Any:
+def _model(highspy: Any, program: Program, units: _Units) -> Any:
     """The program of one part, in HiGHS's terms."""
-    rows, columns = part.table.shape
+    table, (rows, columns) = program.part.table, program.part.table.shape
     model = highspy.HighsLp()
-    table, upper = part.table, np.full(rows, highspy.kHighsInf)
+    lower, upper = np.ones(rows), np.full(rows, highspy.kHighsInf)
+    if program.need is not None:
+        lower = program.need.astype(np.float64)
     if units.even:
         table = sp.vstack([table, sp.csr_array(units.cost[None, :])], format="csr")
-        upper = np.append(upper, units.most)
+        lower, upper = np.append(lower, 1.0), np.append(upper, units.most)
     model.num_row_, model.num_col_ = len(upper), columns
     model.col_cost_, model.col_lower_ = units.cost, np.zeros(columns)
     model.col_upper_ = units.free.astype(np.float64)
-    model.row_lower_, model.row_upper_ = np.ones(len(upper)), upper
+    model.row_lower_, model.row_upper_ = lower, upper
     matrix = model.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kRowwise
     matrix.start_ = table.indptr.astype(np.int32)
