@@ -7,7 +7,9 @@ In a parallel session every rank runs every test. A rank that fails prints its r
 since the others would wait in a collective for ever; a rank on which nothing passed exits with an error.
 """
 
+import gc
 import os
+import time
 from pathlib import Path
 
 from app import threads
@@ -21,6 +23,7 @@ from hypothesis import HealthCheck, Phase
 from mpi4py import MPI
 from standin_device import StandInDevice
 
+from app.bounds.paced import at_work
 from app.comm.group import Group
 from app.device import HostDevice, open_gpu
 from app.native import library
@@ -28,6 +31,7 @@ from app.native.products import available
 
 WORLD = MPI.COMM_WORLD
 PARALLEL = WORLD.Get_size() > 1
+LOOK_SECONDS = 10.0  # at most, until a thread looks whether it may go on
 
 # A run of the suite is the same every time; LOCKSTEP_EXPLORE=N draws N new examples a property instead.
 # In parallel all ranks must draw the same examples, and none may repeat one alone in order to shrink it.
@@ -130,6 +134,16 @@ def single(request, solo):
     if PARALLEL or kind == "gpu" or (kind == "stand-in" and not emulator.compiler()):
         return solo
     return Group(MPI.COMM_SELF, HostDevice())
+
+
+@pytest.fixture(autouse=True)
+def only_this_test(request):
+    """Before tests of files that measure memory: threads of earlier ones, which end when they look, have."""
+    if "tracemalloc" in vars(request.module):
+        gc.collect()  # of what no longer has an owner
+        end = time.monotonic() + LOOK_SECONDS
+        while at_work() and time.monotonic() < end:
+            time.sleep(0.01)
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def train_policy(
     none = "none of them lacks an edge" if problem.complemented else "none of them has an edge"
     if not any(block.edges for block in blocks):
         raise GraphError(f"training graphs: {none}, there is nothing to learn")
-    if not any(block.edges for block in held_back):
+    if held_back and not any(block.edges for block in held_back):
         raise GraphError(f"held-back graphs: {none}, there is nothing to judge weights by")
     grid = grid or cut_grid(group, case.parallel.data, 1)
     watch = watch or Stopwatch(group.device)
