@@ -57,7 +57,8 @@ class Classifier:
         self.classes = classes or data.classes
         self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
         self.members, self._readout = members, self._readout_of(block, members)
-        self.inputs = input_scale(group, data, case.feature_rows, self._learned_from(block), inputs)
+        chosen = self._learned_from(block) if case.feature_rows == "standard" else None
+        self.inputs = input_scale(group, data, case.feature_rows, chosen, inputs)
         self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
@@ -96,10 +97,8 @@ class Classifier:
         Ranks   all call
         """
         data = self.data
-        if self._readout is not None:
-            graphs = data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
-            return nodes_of_graphs(self.group, self._readout, graphs)
-        return data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
+        chosen = data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
+        return chosen if self._readout is None else nodes_of_graphs(self.group, self._readout, chosen)
 
     def _whole_features(self) -> Features:
         """Features on the device. Ranks: all call."""

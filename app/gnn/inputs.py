@@ -38,11 +38,11 @@ class Scaling:
 
 
 def input_scale(
-    group: Group, data: NodeData, scaling: str, chosen: np.ndarray, known: Scale | None = None
+    group: Group, data: NodeData, scaling: str, chosen: np.ndarray | None, known: Scale | None = None
 ) -> Scale | None:
     """The scale of the columns over some nodes; None where none is asked for.
 
-    scaling   gnn.feature_rows     chosen   [n_own] bool
+    scaling   gnn.feature_rows     chosen   [n_own] bool; None where no scale is asked for
     known     that of weights which are applied
     Ranks     all call
     Raises    CaseError where features are not dense

@@ -166,12 +166,8 @@ class _Dealer:
     """
 
     def __init__(self, group: Group, loaded: Loaded) -> None:
-        self.group, self.partition, self.graph, self.members = (
-            group,
-            loaded.rows,
-            loaded.graph,
-            loaded.members,
-        )
+        self.group, self.partition, self.graph = group, loaded.rows, loaded.graph
+        self.members = loaded.members
         self.lo, self.hi = loaded.rows.range_of(group.rank)
         offsets = loaded.rows.offsets
         self.n_own = int(offsets[group.rank + 1] - offsets[group.rank])
