@@ -5,6 +5,7 @@ exchanged and moved as those of any graph. Layers know nothing of it, since a gr
 readout (gnn/layers/readout.py) sums the rows of a graph's nodes there, by the matrix that `readout_rows` has.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
-from app.graphs.ids import NodeIndex, ids_of_names
+from app.graphs.ids import ids_of_names
 from app.graphs.stream import Chunk, EdgeStream
 
 
@@ -66,17 +67,13 @@ class Members:
             return ids_of_names(list(self.names), "graphs")
         return np.arange(self.first_id, self.first_id + self.count)
 
-    def index(self) -> NodeIndex:
-        """The graphs by what they are called."""
-        return NodeIndex(self.ids())
-
 
 def members_of(stream: EdgeStream) -> Members:
     """The rows of a stream's graphs; of a stream that says nothing of graphs it is one. Raises GraphError."""
     sizes = np.array([stream.nodes]) if stream.sizes is None else stream.sizes
     names = stream.graph_names
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = Counter(names).most_common(1)[0][0]
         raise GraphError(f"{stream.name}: two graphs are called {twice!r}; names of their own would be right")
     return Members(np.concatenate([[0], np.cumsum(sizes + 1)]), names, stream.first_graph)
 
@@ -84,9 +81,8 @@ def members_of(stream: EdgeStream) -> Members:
 def with_own_rows(stream: EdgeStream) -> EdgeStream:
     """The stream of a set of graphs, each with a row of its own after those of its nodes. Raises GraphError.
 
-    stream   of a set; or of one graph
+    stream   of a set, or of one graph; it states its nodes (see `counted`)
     """
-    stream = stream if stream.nodes is not None else counted(stream)
     members = members_of(stream)
     ends = members.starts[1:] - np.arange(1, members.count + 1)  # of the nodes before rows are added
 
