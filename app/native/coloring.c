@@ -1,0 +1,246 @@
+/* Graph colouring: tabu search over colourings with conflicts, DSATUR and recursive largest first.
+   app/search/coloring/plain.py does the same without kernels, draw by draw. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "common.h"
+#include "heap.h"
+#include "random.h"
+
+typedef struct {
+    int64_t n, k;
+    const int64_t *indptr;
+    const int32_t *indices;
+    int32_t *color;   /* [n] */
+    int32_t *near;    /* [n, k] neighbours of each colour */
+    int32_t *until;   /* [n, k] moves of this walk before which a colour is not taken again */
+    int32_t *list, *place; /* [n] nodes in conflict, places in it; place -1: in none */
+    int32_t *best_color;   /* [n] of the fewest conflicts of this walk */
+    int32_t *row_all, *row_open; /* [n] by places in the list: the least change of a node's moves, see below */
+    int64_t conflicts, edges, best_edges, moves, fresh; /* fresh: best_color is not written yet */
+    uint64_t random;
+} Walk;
+
+INLINE void conflict_in(Walk *w, int32_t v) {
+    w->place[v] = (int32_t)w->conflicts;
+    w->list[w->conflicts++] = v;
+}
+
+INLINE void conflict_out(Walk *w, int32_t v) {
+    const int32_t last = w->list[--w->conflicts];
+    w->list[w->place[v]] = last;
+    w->place[last] = w->place[v];
+    w->place[v] = -1;
+}
+
+/* The colour of v becomes c. */
+static void recolor(Walk *w, int32_t v, int32_t c) {
+    const int32_t a = w->color[v];
+    const int64_t k = w->k;
+    w->edges += w->near[v * k + c] - w->near[v * k + a];
+    w->color[v] = c;
+    for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) {
+        const int32_t u = w->indices[e];
+        const int32_t left = --w->near[u * k + a], more = ++w->near[u * k + c];
+        if (w->color[u] == a && left == 0) conflict_out(w, u);
+        if (w->color[u] == c && more == 1) conflict_in(w, u);
+    }
+    const int in = w->place[v] >= 0;
+    if (in && w->near[v * k + c] == 0) conflict_out(w, v);
+    if (!in && w->near[v * k + c] > 0) conflict_in(w, v);
+}
+
+/* The least change of conflicts by a move of each node in conflict, among all and among those that may be made;
+   returns the least of all, and in *open that of those that may be made. */
+WIDE static int32_t least_changes(Walk *w, int32_t *open) {
+    const int64_t k = w->k;
+    const int32_t now = (int32_t)w->moves;
+    int32_t best_all = INT32_MAX, best_open = INT32_MAX;
+    for (int64_t i = 0; i < w->conflicts; i++) {
+        const int64_t v = w->list[i];
+        const int32_t *near = w->near + v * k, *until = w->until + v * k;
+        const int32_t own = w->color[v];
+        int32_t row_all = INT32_MAX, row_open = INT32_MAX;
+        for (int32_t c = 0; c < k; c++) {
+            const int32_t value = c == own ? INT32_MAX : near[c];
+            const int32_t free = until[c] > now ? INT32_MAX : value;
+            row_all = value < row_all ? value : row_all;
+            row_open = free < row_open ? free : row_open;
+        }
+        row_all = row_all < INT32_MAX ? row_all - near[own] : row_all;
+        row_open = row_open < INT32_MAX ? row_open - near[own] : row_open;
+        w->row_all[i] = row_all;
+        w->row_open[i] = row_open;
+        best_all = row_all < best_all ? row_all : best_all;
+        best_open = row_open < best_open ? row_open : best_open;
+    }
+    *open = best_open;
+    return best_all;
+}
+
+/* How many moves have this change, of all or of those that may be made; at the one numbered `wanted` (from 1 on)
+   it ends, and v and c are it. */
+static int64_t count_moves(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
+    const int64_t k = w->k;
+    const int32_t now = (int32_t)w->moves, *row = any ? w->row_all : w->row_open;
+    int64_t count = 0;
+    for (int64_t i = 0; i < w->conflicts; i++) {
+        if (row[i] != change) continue;
+        const int64_t u = w->list[i];
+        const int32_t *near = w->near + u * k, *until = w->until + u * k;
+        const int32_t own = w->color[u], target = change + near[own];
+        for (int32_t d = 0; d < k; d++) {
+            if (near[d] != target || d == own || (!any && until[d] > now)) continue;
+            if (++count == wanted) {
+                *v = (int32_t)u;
+                *c = d;
+                return count;
+            }
+        }
+    }
+    return count;
+}
+
+static void write_best(Walk *w) {
+    memcpy(w->best_color, w->color, (size_t)w->n * sizeof *w->color);
+    w->fresh = 0;
+}
+
+/* So many moves, fewer where no conflict is left; returns the moves made. */
+int64_t lk_coloring_walk(Walk *w, int64_t steps) {
+    int64_t made = 0;
+    for (; made < steps && w->edges > 0; made++) {
+        int32_t open, v = -1, c = -1;
+        const int32_t all = least_changes(w, &open);
+        const int any = all < INT32_MAX && w->edges + all < w->best_edges;
+        const int32_t change = any ? all : open;
+        if (change < INT32_MAX) {
+            const int64_t count = count_moves(w, change, any, -1, &v, &c);
+            count_moves(w, change, any, 1 + random_below(&w->random, (uint32_t)count), &v, &c);
+            if (w->fresh && change >= 0) write_best(w);
+            const int32_t a = w->color[v];
+            recolor(w, v, c);
+            const int64_t tenure = random_below(&w->random, 10) + 6 * w->conflicts / 10;
+            w->until[v * w->k + a] = (int32_t)(w->moves + 1 + tenure);
+        }
+        w->moves += 1;
+        if (w->edges < w->best_edges) {
+            w->best_edges = w->edges;
+            w->fresh = 1;
+        }
+    }
+    if (w->fresh) write_best(w);
+    return made;
+}
+
+/* A colouring: the node with most colours around it, of these the one with most neighbours left, of these the
+   first, gets the least colour it can have. Returns -1 without memory. */
+int64_t lk_coloring_dsatur(int64_t n, const int64_t *indptr, const int32_t *indices, int32_t *color) {
+    int64_t most = 0;
+    for (int64_t v = 0; v < n; v++) {
+        const int64_t degree = indptr[v + 1] - indptr[v];
+        most = degree > most ? degree : most;
+    }
+    const int64_t width = most + 1;
+    if (width > INT64_MAX / width / (n + 1)) return -1; /* keys: (colours missing, neighbours missing, node) */
+    int32_t *met = malloc((size_t)(indptr[n] + 1) * sizeof *met), *count = calloc((size_t)n + 1, sizeof *count);
+    int32_t *left = malloc((size_t)(n + 1) * sizeof *left), *used = calloc((size_t)width + 1, sizeof *used);
+    Heap heap = {malloc((size_t)(n + 16) * sizeof *heap.key), 0, n + 16};
+    int64_t status = met && count && left && used && heap.key ? 0 : -1;
+    for (int64_t v = 0; v < n && !status; v++) {
+        color[v] = -1;
+        left[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        status = heap_push(&heap, ((most - 0) * width + most - left[v]) * n + v);
+    }
+    for (int64_t done = 0; done < n && !status;) {
+        const int64_t key = heap_pop(&heap), v = key % n;
+        if (color[v] >= 0 || key / n != (most - count[v]) * width + most - left[v]) continue; /* an older key */
+        for (int32_t i = 0; i < count[v]; i++) used[met[indptr[v] + i]] = 1;
+        int32_t c = 0;
+        while (used[c]) c++;
+        for (int32_t i = 0; i < count[v]; i++) used[met[indptr[v] + i]] = 0;
+        color[v] = c;
+        done += 1;
+        for (int64_t e = indptr[v]; e < indptr[v + 1] && !status; e++) {
+            const int64_t u = indices[e];
+            if (color[u] >= 0) continue;
+            int32_t i = 0;
+            while (i < count[u] && met[indptr[u] + i] != c) i++;
+            if (i == count[u]) met[indptr[u] + count[u]++] = c;
+            left[u] -= 1;
+            status = heap_push(&heap, ((most - count[u]) * width + most - left[u]) * n + u);
+        }
+    }
+    free(met), free(count), free(left), free(used), free(heap.key);
+    return status;
+}
+
+/* A colouring, class by class: the first node of a class has most neighbours left, each further one most
+   neighbours among the nodes that the class rules out, of these fewest among the others, of these it is the
+   first. Returns -1 without memory. */
+int64_t lk_coloring_rlf(int64_t n, const int64_t *indptr, const int32_t *indices, int32_t *color) {
+    int32_t *near = malloc((size_t)(2 * n + 1) * sizeof *near), *out = near + n; /* free, ruled out neighbours */
+    uint8_t *state = malloc((size_t)n + 1); /* 0 has a colour, 1 free, 2 ruled out */
+    if (!near || !state) {
+        free(near), free(state);
+        return -1;
+    }
+    for (int64_t v = 0; v < n; v++) {
+        near[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        out[v] = 0;
+        state[v] = 1;
+        color[v] = -1;
+    }
+    int64_t left = n;
+    for (int32_t c = 0; left > 0; c++) {
+        for (int first = 1;; first = 0) {
+            int64_t best = -1;
+            for (int64_t v = 0; v < n; v++) {
+                if (state[v] != 1) continue;
+                if (best < 0 || (first ? near[v] > near[best]
+                                       : out[v] > out[best] || (out[v] == out[best] && near[v] < near[best])))
+                    best = v;
+            }
+            if (best < 0) break;
+            color[best] = c;
+            state[best] = 0;
+            left -= 1;
+            for (int64_t e = indptr[best]; e < indptr[best + 1]; e++) {
+                const int64_t u = indices[e];
+                near[u] -= 1; /* best has a colour */
+                if (state[u] != 1) continue;
+                state[u] = 2;
+                for (int64_t f = indptr[u]; f < indptr[u + 1]; f++) {
+                    near[indices[f]] -= 1;
+                    out[indices[f]] += 1;
+                }
+            }
+        }
+        for (int64_t v = 0; v < n; v++) {
+            near[v] += out[v];
+            out[v] = 0;
+            state[v] = color[v] < 0;
+        }
+    }
+    free(near), free(state);
+    return 0;
+}
+
+/* Nodes in an order, each the least colour that no neighbour has; others keep theirs, -1 for none. Returns -1
+   without memory. */
+int64_t lk_coloring_extend(
+    int64_t n, const int64_t *indptr, const int32_t *indices, int64_t count, const int32_t *order, int32_t *color
+) {
+    int64_t *met = calloc((size_t)n + 1, sizeof *met); /* the last node that met a colour, from 1 on */
+    if (!met) return -1;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t v = order[i];
+        for (int64_t e = indptr[v]; e < indptr[v + 1]; e++)
+            if (color[indices[e]] >= 0) met[color[indices[e]]] = i + 1;
+        int32_t c = 0;
+        while (met[c] == i + 1) c++;
+        color[v] = c;
+    }
+    free(met);
+    return 0;
+}

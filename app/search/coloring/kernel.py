@@ -1,0 +1,158 @@
+"""ColoringKernel: what is left of a graph once nodes are taken off that need no colour of their own.
+
+With a clique of w nodes known, every colouring has w colours or more, and a node may go where it can have one
+of w colours, or that of another node, whatever the others have:
+
+- peeled: fewer than w neighbours are left (nodes outside the w-core);
+- dominated: all its neighbours are next to another node, whose colour it can have;
+- settled: the nodes of a component that a greedy colouring gives at most w colours.
+
+Source   Lin, Cai, Luo and Su, A reduction based method for coloring very large graphs, IJCAI 2017 (peeling);
+         dominated nodes: Cheeseman, Kanefsky and Taylor, IJCAI 1991
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from app.bounds.clique.degeneracy import peel
+from app.graphs.derived import induced
+from app.graphs.graph import Graph
+from app.native.library import address, function
+from app.search.clique.kernel import CliqueKernel
+from app.search.coloring.baselines import dsatur
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+EXTEND = function("lk_coloring_extend", Long, Pointer, Pointer, Long, Pointer, Pointer, returns=Long)
+MOST_PAIRS = 1 << 23  # of nodes two edges apart, up to which dominated ones are looked for
+
+
+@dataclass(frozen=True)
+class Step:
+    """Nodes that went together, numbered as in the graph.
+
+    nodes   [k] in the order in which they went
+    by      dominated: [k] the nodes whose colours they have; settled: [k] their colours; peeled: None
+    """
+
+    kind: str
+    nodes: np.ndarray
+    by: np.ndarray | None = None
+
+
+class ColoringKernel:
+    """The core of a graph's colourings; a function of the graph alone.
+
+    graph    whole
+    clique   [w] nodes, ascending, every two of them adjacent: the largest clique known
+    least    w: no colouring has fewer colours
+    nodes    [k] those of the core, ascending; core: the graph on them
+    counts   nodes taken off, by the kind of step
+    """
+
+    def __init__(self, graph: Graph, compiled: bool = True) -> None:
+        self.graph, self.compiled = graph, compiled
+        self.nodes, self.core = np.arange(graph.n), graph
+        self.clique, self._steps = np.arange(min(graph.n, 1)), list[Step]()
+        self.counts = dict.fromkeys(("peeled", "dominated", "settled"), 0)
+
+    @property
+    def least(self) -> int:
+        """No colouring has fewer colours."""
+        return len(self.clique)
+
+    def reduce(self, look: Callable[[], Any]) -> None:
+        """All of it. look: called every now and then, after the same work on all ranks."""
+        cliques = CliqueKernel(self.graph, None, self.compiled)
+        cliques.reduce(look)
+        if cliques.best > self.least:
+            self.clique = np.flatnonzero(cliques.clique)
+        before = -1
+        while before != self.core.n:
+            before = self.core.n
+            for rule in (self._peel, self._settle, self._dominate):
+                look()
+                rule()
+
+    def _off(self, kind: str, nodes: np.ndarray, by: np.ndarray | None = None) -> None:
+        """Take off nodes [k] of the core; by: see Step, nodes of the core."""
+        if not len(nodes):
+            return
+        named = None if by is None else self.nodes[by] if kind == "dominated" else by
+        self._steps.append(Step(kind, self.nodes[nodes], named))
+        self.counts[kind] += len(nodes)
+        kept = np.ones(self.core.n, dtype=bool)
+        kept[nodes] = False
+        kept = np.flatnonzero(kept)
+        self.core, self.nodes = induced(self.core, kept), self.nodes[kept]
+
+    def _peel(self) -> None:
+        """Nodes with fewer than `least` neighbours left."""
+        ones = np.ones(self.core.n, dtype=np.int64)
+        self._off("peeled", peel(self.core, ones, self.least, self.compiled))
+
+    def _settle(self) -> None:
+        """Components that take no more than `least` colours."""
+        if not self.core.n:
+            return
+        colors = dsatur(self.core, self.compiled)[0]
+        count, piece = connected_components(_matrix(self.core), directed=False)
+        most = np.zeros(count, dtype=np.int64)
+        np.maximum.at(most, piece, colors)
+        done = np.flatnonzero(most[piece] < self.least)
+        self._off("settled", done, colors[done])
+
+    def _dominate(self) -> None:
+        """Nodes whose neighbours are all next to another node that stays, in order."""
+        degrees = self.core.degrees()
+        if not self.core.n or int((degrees * degrees).sum()) > MOST_PAIRS:
+            return
+        near = _matrix(self.core)
+        both = (near @ near).tocoo()
+        held = (both.data == degrees[both.row]) & (both.row != both.col)
+        gone, nodes, by = np.zeros(self.core.n, dtype=bool), [], []
+        for node, other in sorted(zip(both.row[held].tolist(), both.col[held].tolist())):
+            if not (gone[node] or gone[other]):
+                gone[node] = True
+                nodes.append(node)
+                by.append(other)
+        self._off("dominated", np.array(nodes, dtype=np.int64), np.array(by, dtype=np.int64))
+
+    def lift(self, colors: np.ndarray) -> np.ndarray:
+        """[n] int64, the colouring of the graph that one of the core [k] stands for."""
+        color = np.full(self.graph.n, -1, dtype=np.int32)
+        color[self.nodes] = colors
+        for step in reversed(self._steps):
+            if step.kind == "peeled":
+                extend(self.graph, color, step.nodes[::-1], self.compiled)
+            elif step.kind == "settled":
+                color[step.nodes] = step.by
+            else:  # the other one may have gone later in the same step
+                for node, other in zip(step.nodes[::-1].tolist(), step.by[::-1].tolist()):
+                    color[node] = color[other]
+        return color.astype(np.int64)
+
+
+def _matrix(graph: Graph) -> Any:
+    """A graph as a SciPy matrix of ones."""
+    ones = np.ones(len(graph.indices), dtype=np.int64)
+    return sparse.csr_matrix((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+
+
+def extend(graph: Graph, color: np.ndarray, order: np.ndarray, compiled: bool = True) -> None:
+    """Give nodes in an order [k] the least colour that no neighbour has; color [n] int32, -1 for none yet."""
+    if compiled and EXTEND:
+        rows = graph.indptr, graph.indices, order
+        indptr, indices, order = (np.ascontiguousarray(a, dtype=t) for a, t in zip(rows, ("i8", "i4", "i4")))
+        arrays = (address(indptr), address(indices), len(order), address(order), address(color))
+        if EXTEND(graph.n, *arrays) < 0:
+            raise MemoryError("colouring")
+        return
+    for node in order.tolist():
+        met = set(color[graph.indices[graph.indptr[node] : graph.indptr[node + 1]]].tolist())
+        color[node] = next(c for c in range(graph.n) if c not in met)

@@ -1,0 +1,91 @@
+"""Walk: tabu search for a colouring without conflicts, with a fixed number of colours.
+
+A state gives every node one of k colours; an edge whose ends have the same one is a conflict. A move gives a
+node in conflict another colour: the one that changes the number of conflicts most for the better, or least
+for the worse, of equal ones one that is drawn. The colour it had it does not take again for some moves, longer
+where more is in conflict, but where that would leave fewer conflicts than any state of the walk before.
+
+Source   TabuCol: Hertz and de Werra, Computing 1987; tenures of .6 times the conflicting nodes and up to ten
+         moves: Galinier and Hao, Journal of Combinatorial Optimization 1999
+"""
+
+import ctypes
+
+import numpy as np
+
+from app.graphs.graph import Graph
+from app.native.library import function, give_arrays, numbers_in
+from app.search.coloring import plain as plain
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+ARRAYS = ("indptr", "indices", "color", "near", "until", "list", "place", "best_color", "row_all", "row_open")
+NUMBERS = ("conflicts", "edges", "best_edges", "moves", "fresh")
+
+
+class _Walk(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("n", "k")),
+        *((name, Pointer) for name in ARRAYS),
+        *((name, Long) for name in NUMBERS),
+        ("random", ctypes.c_uint64),
+    )
+
+
+WALK = function("lk_coloring_walk", ctypes.POINTER(_Walk), Long, returns=Long)
+
+
+def walk_bytes(graph: Graph, colors: int) -> int:
+    """Bytes of a walk."""
+    return 8 * graph.n * colors + 32 * graph.n + 12 * len(graph.indices)
+
+
+class Walk:
+    """A walk over colourings of a whole graph; a function of its start, the random state and the moves made.
+
+    color       [n] int32 colours 0..k-1 of the state
+    edges       conflicts of the state; conflicts: nodes in conflict
+    best_color  [n] int32, the state with the fewest conflicts so far, best_edges
+    random      state of the generator (app/rng.py)
+
+    near        [n, k] int32, neighbours of each colour     until  [n, k] int32, see native/coloring.c
+    list        [n] int32, the nodes in conflict; place: where each stands in it, -1 for nowhere
+    row_all, row_open   [n] int32, of kernels alone
+    fresh       1 where best_color is still to be written, 0 between calls
+    """
+
+    def __init__(self, graph: Graph, compiled: bool = True) -> None:
+        self.n, self.compiled = graph.n, compiled and WALK is not None
+        self.indptr = np.ascontiguousarray(graph.indptr, dtype=np.int64)
+        self.indices = np.ascontiguousarray(graph.indices, dtype=np.int32)
+        self.row_all, self.row_open = (np.empty(self.n, dtype=np.int32) for _ in range(2))
+        self._rows = graph.row_of()
+        self.near = np.zeros((0, 0), dtype=np.int32)
+        self.edges = 0
+
+    def begin(self, colors: int, color: np.ndarray, random: int) -> None:
+        """Begin at a state [n] of so many colours."""
+        self.k, self.random = colors, random
+        self.color, self.best_color = (np.array(color, dtype=np.int32) for _ in range(2))
+        if self.near.shape != (self.n, colors):
+            self.near, self.until = (np.empty((self.n, colors), dtype=np.int32) for _ in range(2))
+        pairs = self._rows * colors + self.color[self.indices]
+        self.near[:] = np.bincount(pairs, minlength=self.n * colors).reshape(self.n, colors)
+        self.until[:] = 0
+        own = self.near[np.arange(self.n), self.color]
+        nodes = np.flatnonzero(own)
+        self.list, self.place = np.zeros(self.n, dtype=np.int32), np.full(self.n, -1, dtype=np.int32)
+        self.list[: len(nodes)] = nodes
+        self.place[nodes] = np.arange(len(nodes))
+        self.conflicts = len(nodes)
+        self.edges = self.best_edges = int(own.sum()) // 2
+        self.moves = self.fresh = 0
+        if self.compiled:
+            self._walk = _Walk(self.n, colors)
+            give_arrays(self, self._walk, ARRAYS)
+
+    def run(self, steps: int) -> int:
+        """So many moves, fewer where no conflict is left; returns the moves made."""
+        if not self.compiled:
+            return plain.walk(self, steps)
+        with numbers_in(self, self._walk, (*NUMBERS, "random")):
+            return WALK(self._walk, steps)
