@@ -1,5 +1,6 @@
 """Graphs made of others: what some nodes span, and rows of the complement."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,22 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     np.cumsum(np.bincount(rows[inside], minlength=k), out=indptr[1:])
     indices = columns[inside].astype(index_type(k))
     return Graph(graph.name, k, 0, k, indptr, indices, edges=len(indices) // 2)
+
+
+def closed_parts(graph: Graph, groups: list[np.ndarray]) -> Iterator[Graph]:
+    """The graphs on groups of nodes [k], each ascending, which no edge leaves."""
+    number, degree = np.zeros(graph.n, dtype=np.int64), np.diff(graph.indptr)
+    for nodes in groups:
+        number[nodes] = np.arange(len(nodes))
+    for nodes in groups:
+        if len(nodes) == graph.n:
+            yield graph
+            continue
+        counts = degree[nodes]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        stored = np.arange(indptr[-1]) + np.repeat(graph.indptr[nodes] - indptr[:-1], counts)
+        indices = number[graph.indices[stored]].astype(index_type(len(nodes)))
+        yield Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
 
 
 def complement_rows(

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +13,8 @@ from app.bounds.cover.part import NONE, CoverPart
 from app.bounds.cover.theta import PROOF, bytes_of
 from app.bounds.cover.witness import Claim, CoverBound
 from app.bounds.sliced import SlicedBounds
-from app.graphs.graph import Graph, index_type
+from app.graphs.derived import closed_parts
+from app.graphs.graph import Graph
 from app.memory.room import memory_room, resident_bytes
 
 MOST_GROUPS = 2000  # of small components
@@ -53,7 +53,7 @@ class CoverBounds(SlicedBounds):
         programs = set(_largest(groups) if weights is not None and weights.min(initial=1) > 0 else ())
         self._parts = [
             CoverPart(part, nodes, weights, compiled, partner, search, theta, i in programs and fits(part))
-            for i, (nodes, part, theta) in enumerate(zip(groups, _cut(graph, groups), thetas))
+            for i, (nodes, part, theta) in enumerate(zip(groups, closed_parts(graph, groups), thetas))
         ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn, self.lower = 0, 0
@@ -253,19 +253,3 @@ def _room(groups: list[np.ndarray], single: list[bool], most_bytes: float) -> np
     room = np.zeros(len(groups), dtype=bool)
     room[order] = np.cumsum(needs[order]) <= most_bytes
     return room
-
-
-def _cut(graph: Graph, groups: list[np.ndarray]) -> Iterator[Graph]:
-    """The graphs on groups of nodes [k], each ascending, which no edge leaves."""
-    number, degree = np.zeros(graph.n, dtype=np.int64), np.diff(graph.indptr)
-    for nodes in groups:
-        number[nodes] = np.arange(len(nodes))
-    for nodes in groups:
-        if len(nodes) == graph.n:
-            yield graph
-            continue
-        counts = degree[nodes]
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        stored = np.arange(indptr[-1]) + np.repeat(graph.indptr[nodes] - indptr[:-1], counts)
-        indices = number[graph.indices[stored]].astype(index_type(len(nodes)))
-        yield Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)

@@ -1,0 +1,159 @@
+"""Lower bounds on colours that improve in slices of time: cliques, exact searches, fractional colourings."""
+
+import math
+import time
+
+import numpy as np
+
+from app.bounds.coloring.branch import METHOD
+from app.bounds.coloring.cliques import Cliques
+from app.bounds.coloring.parts import Colouring, Part
+from app.bounds.coloring.trees import Trees
+from app.graphs.graph import Graph
+from app.toolbox import Bounds
+
+CLIQUE = "clique"
+FIRST_SECONDS = 2e-7  # of the first call, for each node and entry
+CLIQUE_FIRST = 0.1  # s, for cliques before all others
+SHARES = {CLIQUE: 0.25, METHOD: 1.0}  # of the time, by turns
+
+
+class ColoringBounds(Bounds):
+    """Bounds on the chromatic number of one graph, ever better ones: the solver's Bounds, not SlicedBounds.
+
+    First greedy cliques and a greedy colouring, then by turns the search for the largest clique, exact
+    searches of the parts that may need more colours, and fractional colourings of them. The last two leave no
+    witness.
+
+    value    no colouring has fewer colours: 0 for a graph without nodes, 1 before the first call
+    method   how that was found, "" before the first call
+    """
+
+    def __init__(self, graph: Graph, compiled: bool = True, most_bytes: float = math.inf) -> None:
+        """graph: whole     most_bytes: what each of the searches may take"""
+        self._graph, self._compiled, self._most_bytes = graph, compiled, most_bytes
+        self.value, self.method = min(graph.n, 1), ""
+        self._known = graph.n  # colours of the caller's best colouring
+        self._colouring: Colouring | None = None
+        self._parts: list[Part] = []
+        self._found: np.ndarray | None = None  # the colouring, as it was handed out
+        self._heard: np.ndarray | None = None
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the first call."""
+        begun = self._colouring is not None
+        return 0.0 if begun else FIRST_SECONDS * (self._graph.n + len(self._graph.indices))
+
+    @property
+    def closing(self) -> bool:
+        """Whether the work under way may prove the best colouring optimal."""
+        return bool(self._parts) and self.value + 1 == self._best and not self._trees.done
+
+    @property
+    def checked(self) -> bool:
+        """Whether the bound is the size of `witness`."""
+        return self.value == len(self.witness())
+
+    def witness(self) -> np.ndarray:
+        """[k] nodes, ascending, of the largest clique known."""
+        return self._cliques.nodes if self.method else np.arange(self.value)
+
+    def optimum(self) -> np.ndarray | None:
+        """[n] int64, a colouring with `value` colours 0, 1, ...; None while there is none."""
+        return self._colours() if self.method and self._colouring.upper == self.value else None
+
+    def pieces(self) -> np.ndarray | None:
+        """[n] int64, a colouring with fewer colours than the caller's; None: there is none."""
+        return self._colours() if self.method and self._colouring.upper < self._known else None
+
+    def improve(self, seconds: float, known: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long, knowing that `known` colours are enough; True while there is more to try.
+
+        solution   [n] such a colouring, or None
+        """
+        end, self._known = time.perf_counter() + seconds, known
+        if not self.method:
+            self._begin()
+        self._hear(solution)
+        while self.value < known and (method := self._next()):
+            begun = time.perf_counter()
+            self._step(method)
+            self._spent[method] += time.perf_counter() - begun
+            if time.perf_counter() >= end:
+                return self.value < known and self._next() is not None
+        return False
+
+    # ---- the work ------------------------------------------------------------------------------------------
+
+    @property
+    def _best(self) -> int:
+        """So many colours are enough."""
+        return min(self._known, self._colouring.upper)
+
+    def _begin(self) -> None:
+        graph = self._graph
+        self._colouring = Colouring(graph, self._compiled)
+        core, place = self._colouring.core, self._colouring.place
+        self._cliques = Cliques(graph, core, place, self._compiled, self._most_bytes)
+        self._trees = Trees(self._compiled, self._most_bytes)
+        self._spent = dict.fromkeys(SHARES, 0.0)
+        self.value, self.method = len(self._cliques.nodes), CLIQUE
+        self._cut()
+
+    def _hear(self, solution: np.ndarray | None) -> None:
+        """What the caller knows; a colouring counts once."""
+        if solution is not None and solution is not self._heard:
+            self._heard = solution
+            self._colouring.hear(solution)
+        self._settle()
+
+    def _next(self) -> str | None:
+        """The method whose turn it is; None where nothing is left to try."""
+        if not self._parts:
+            return None
+        left = {CLIQUE: not self._cliques.done, METHOD: not self._trees.done}
+        if left[CLIQUE] and self._spent[CLIQUE] < CLIQUE_FIRST:
+            return CLIQUE
+        open_ = [method for method in SHARES if left[method]]
+        return min(open_, key=lambda method: self._spent[method] / SHARES[method], default=None)
+
+    def _step(self, method: str) -> None:
+        if method == CLIQUE:
+            self._cliques.step()
+            self._raise(len(self._cliques.nodes), CLIQUE)
+            return
+        lower = self._trees.step(self._colouring)
+        if lower is None:
+            self._settle()
+        else:
+            self._raise(lower, METHOD)
+
+    def _raise(self, lower: int, method: str) -> None:
+        """A bound that a method has found."""
+        if lower > self.value:
+            self.value, self.method = lower, method
+            self._cut()
+
+    def _cut(self) -> None:
+        """The parts that may need more colours than `value`; one that stays as it was is the same object."""
+        before = {int(part.nodes[0]): part for part in self._parts}
+        self._parts = self._colouring.parts(self.value) if self.value else []
+        for i, part in enumerate(self._parts):
+            old = before.get(int(part.nodes[0]))
+            if old is not None and np.array_equal(old.nodes, part.nodes):
+                self._parts[i] = old
+        self._settle()
+
+    def _settle(self) -> None:
+        """Leave out what has no more colours than `value`, and go on with the rest."""
+        for part in self._parts:
+            part.upper = self._colouring.count(part)
+        self._parts = [part for part in self._parts if part.upper > self.value]
+        self._trees.begin(self._parts, self.value, self._best)
+
+    def _colours(self) -> np.ndarray:
+        """The best colouring, the same array until there is a better one."""
+        if self._found is None or int(self._found.max(initial=-1)) + 1 > self._colouring.upper:
+            self._found = self._colouring.colours.astype(np.int64)
+        return self._found

@@ -1,0 +1,222 @@
+"""Bounds on the chromatic number: valid, exact on small graphs, the same course with and without kernels."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from covers import from_networkx, random_graph
+from data import data_dir, needs_data
+
+from app.bounds.clique.roots import RootSearch
+from app.bounds.coloring.bounds import ColoringBounds
+from app.bounds.coloring.branch import ColouringSearch
+from app.bounds.coloring.parts import Colouring
+from app.graphs.formats.readers import open_edges
+from app.graphs.graph import from_edges
+from app.graphs.whole import whole_graph
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def queens(k):
+    """The squares of a board, joined where a queen goes from one to the other."""
+    squares = list(itertools.product(range(k), range(k)))
+    board = nx.Graph()
+    board.add_nodes_from(range(k * k))
+    for (i, (a, b)), (j, (c, d)) in itertools.combinations(enumerate(squares), 2):
+        if a == c or b == d or abs(a - c) == abs(b - d):
+            board.add_edge(i, j)
+    return board
+
+
+def chromatic(graph):
+    """The chromatic number, by trying all colourings up to the names of colours."""
+    near = [graph.indices[a:b].tolist() for a, b in itertools.pairwise(graph.indptr.tolist())]
+
+    def extends(colours, k):
+        v = len(colours)
+        if v == graph.n:
+            return True
+        met = {colours[u] for u in near[v] if u < v}
+        free = [c for c in range(min(max(colours, default=-1) + 2, k)) if c not in met]
+        return any(extends([*colours, c], k) for c in free)
+
+    return next(k for k in itertools.count() if extends([], k))
+
+
+def union(graphs):
+    """Graphs side by side."""
+    first = np.cumsum([0, *(graph.n for graph in graphs)])
+    ends = [np.concatenate([(g.row_of() + a, g.indices + a) for g, a in zip(graphs, first)], axis=1)]
+    return from_edges(int(first[-1]), *ends[0])
+
+
+def is_proper(graph, colours):
+    return bool((colours[graph.row_of()] != colours[graph.indices]).all())
+
+
+def largest_clique(graph):
+    search = RootSearch(graph, None, 0)
+    search.run(1 << 40)
+    return search.found()
+
+
+def worked_out(graph, known, compiled=True, solution=None):
+    """Bounds after all their work, each of them checked on the way."""
+    bounds = ColoringBounds(graph, compiled)
+    while bounds.improve(0.02, known, solution):
+        assert bounds.value < known
+    return bounds
+
+
+def check_told(graph, bounds, chi):
+    """What bounds tell is true of the graph."""
+    clique = bounds.witness()
+    joined = nx.Graph(list(zip(graph.row_of().tolist(), graph.indices.tolist())))
+    assert all(joined.has_edge(*pair) for pair in itertools.combinations(clique.tolist(), 2))
+    assert bounds.value <= chi
+    assert bounds.checked == (len(clique) == bounds.value)
+    for colours in (bounds.optimum(), bounds.pieces()):
+        if colours is not None:
+            assert colours.dtype == np.int64
+            assert colours.min(initial=0) == 0
+            assert is_proper(graph, colours)
+    if bounds.optimum() is not None:
+        assert bounds.optimum().max(initial=-1) + 1 == bounds.value == chi
+
+
+# ---- the exact search --------------------------------------------------------------------------------------
+
+
+def test_the_search_and_its_twin_take_the_same_course():
+    draws = np.random.default_rng(3)
+    for _ in range(150):
+        graph = random_graph(draws, 11, 1)
+        chi, clique = chromatic(graph), largest_clique(graph)[: draws.integers(0, 5)]
+        for most in range(1, chi + 2):
+            one, two = (ColouringSearch(graph, most, clique, compiled) for compiled in (True, False))
+            until, step = 0, int(draws.integers(1, 80))
+            while not one.done:
+                until += step
+                assert one.run(until) == two.run(until)
+                assert (one.work, one.branches) == (two.work, two.branches)
+            assert two.done
+            assert (one.colours is not None) == (most >= chi)
+            if one.colours is not None:
+                assert np.array_equal(one.colours, two.colours)
+                assert 0 <= one.colours.min() <= one.colours.max() < most
+                assert is_proper(graph, one.colours)
+
+
+@pytest.mark.parametrize("graph", [nx.mycielski_graph(5), queens(6), nx.gnp_random_graph(40, 0.4, seed=2)])
+def test_larger_searches_take_the_same_course(graph):
+    graph = from_networkx(graph)
+    clique = largest_clique(graph)
+    for most in itertools.count(len(clique)):
+        one, two = (ColouringSearch(graph, most, clique, compiled) for compiled in (True, False))
+        until = 0
+        while not (one.run(until := until + 50_000) & two.run(until)):
+            assert (one.work, one.branches) == (two.work, two.branches)
+        assert (one.work, one.branches) == (two.work, two.branches)
+        if one.colours is not None:
+            assert np.array_equal(one.colours, two.colours)
+            break
+
+
+def test_more_than_64_colours():
+    wheel = nx.cycle_graph(5)
+    wheel.add_edges_from((hub, v) for hub in range(5, 68) for v in range(hub))
+    graph = from_networkx(wheel)
+    clique = largest_clique(graph)
+    assert len(clique) == 65
+    for compiled, most in itertools.product((True, False), (65, 66)):
+        search = ColouringSearch(graph, most, clique, compiled)
+        assert search.run(1 << 20)
+        assert (search.colours is not None) == (most == 66)
+        if most == 66:
+            assert search.colours.max() == 65
+            assert is_proper(graph, search.colours)
+
+
+# ---- parts -------------------------------------------------------------------------------------------------
+
+
+def test_a_colouring_is_put_together_of_the_best_of_each_part():
+    wheel, petersen = nx.wheel_graph(6), nx.petersen_graph()
+    graph = union([from_networkx(each) for each in (wheel, petersen, nx.path_graph(4), nx.empty_graph(3))])
+    colouring = Colouring(graph)
+    parts = colouring.parts(2)
+    assert [part.nodes.tolist() for part in parts] == [list(range(6)), list(range(6, 16))]
+    worst = np.arange(graph.n)
+    for part in parts:
+        colouring.hear(worst)
+        colours = ColouringSearch(part.graph, part.upper, part.clique(True))
+        colours.run(1 << 20)
+        colouring.take(part, colours.colours)
+        assert is_proper(graph, colouring.colours)
+    assert colouring.upper == 4
+    assert [colouring.count(part) for part in parts] == [4, 3]
+    assert not colouring.parts(4)
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_graphs_of_known_chromatic_number(compiled):
+    known = [
+        (nx.empty_graph(0), 0), (nx.empty_graph(1), 1), (nx.empty_graph(5), 1), (nx.path_graph(9), 2),
+        (nx.cycle_graph(9), 3), (nx.cycle_graph(10), 2), (nx.wheel_graph(7), 3), (nx.wheel_graph(8), 4),
+        (nx.complete_graph(7), 7), (nx.complete_bipartite_graph(4, 6), 2), (nx.petersen_graph(), 3),
+        (nx.mycielski_graph(4), 4), (nx.mycielski_graph(5), 5), (queens(5), 5), (queens(6), 7),
+        (nx.icosahedral_graph(), 4), (nx.dodecahedral_graph(), 3), (nx.random_labeled_tree(30, seed=1), 2),
+    ]  # fmt: skip
+    for each, chi in known:
+        graph = from_networkx(each)
+        for best in {chi, graph.n}:
+            bounds = worked_out(graph, best, compiled)
+            assert bounds.value == chi
+            check_told(graph, bounds, chi)
+            assert best == chi or bounds.optimum() is not None
+
+
+def test_random_graphs_alone_and_side_by_side():
+    draws = np.random.default_rng(5)
+    for i in range(300):
+        graphs = [random_graph(draws, 9) for _ in range(1 + 2 * (i % 2))]
+        chi, graph = max(map(chromatic, graphs)), union(graphs)
+        known = chi + int(draws.integers(0, 3)) if graph.n else 0
+        solution = draws.permutation(graph.n) if i % 3 == 0 else None
+        bounds = worked_out(graph, known, bool(i % 4), solution)
+        assert bounds.value == chi
+        check_told(graph, bounds, chi)
+        assert known == chi or np.array_equal(bounds.pieces(), bounds.optimum())
+
+
+def test_before_the_first_call():
+    for n in (0, 1, 4):
+        bounds = ColoringBounds(from_edges(n, np.zeros(0), np.zeros(0)))
+        assert (bounds.value, bounds.method) == (min(n, 1), "")
+        assert (bounds.optimum(), bounds.pieces()) == (None, None)
+        assert bounds.checked
+        assert len(bounds.witness()) == bounds.value
+
+
+def test_a_better_colouring_of_the_caller_settles_its_part():
+    graph = union([from_networkx(queens(5)), from_networkx(nx.mycielski_graph(4))])
+    bounds = ColoringBounds(graph)
+    bounds.improve(0.0, graph.n)
+    exact = worked_out(graph, graph.n).optimum()
+    assert not bounds.improve(0.0, 5, exact)
+    assert bounds.value == 5
+    assert bounds.optimum().max() == 4
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "chi"), [("myciel5", 6), ("queen8_8", 9), ("le450_15a", 15)])
+def test_graphs_of_the_collection(name, chi):
+    graph = whole_graph(open_edges(str(data_dir() / "formats" / f"{name}.col")))[0]
+    bounds = worked_out(graph, chi)
+    assert bounds.value == chi
+    assert bounds.checked == (name == "le450_15a")
