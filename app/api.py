@@ -33,8 +33,7 @@ from app.graphs.nodes.memory import (
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
-from app.partition.stands_for import is_covering
-from app.problems.table import WEIGHED, make_problem
+from app.problems.table import UNTRAINED, WEIGHED, make_problem, without_policy
 from app.results import Checked, Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -153,8 +152,8 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
-    if is_covering(context.case):
-        raise CaseError(f"problem: {problem} has no environment of its own; mds would be right")
+    if problem in UNTRAINED:
+        raise CaseError(f"problem: {without_policy(problem)}")
     given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))
     loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)
@@ -237,7 +236,8 @@ def solve(
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
-    nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
+    ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
+    nodes = solved.named(ids, labels, classes=problem.solution == "coloring")
     names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate", "problem"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}

@@ -128,17 +128,19 @@ def with_start(
     context: Context, loaded: Loaded, labels: list[Any] | None, start: Any, called: str = "start"
 ) -> Loaded:
     """The graph with a solution that a caller begins with, or wants checked. Ranks: all call."""
-    found, ordered_too = None, make_problem(context.case.problem.name).dynamics == "tour"
+    found, colors, solution = None, None, make_problem(context.case.problem.name).solution
     count = _count_named(context, loaded)
     with raise_together(context.group, "reading the solution to start from"):
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
         if start is not None:
             nodes = _nodes_of(context.case, count, start, called)
+            if solution == "coloring":
+                nodes, colors = _colored(nodes, called)
             found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
-    same = found if found is None or ordered_too else np.unique(found)  # in any order
-    check_given(context.group, {called: digest_of_arrays(same)})
-    return replace(loaded, start=found)
+    same = found if found is None or solution in ("tour", "coloring") else np.unique(found)  # in any order
+    check_given(context.group, {called: digest_of_arrays(same, colors)})
+    return replace(loaded, start=found, start_colors=colors)
 
 
 def _count_named(context: Context, loaded: Loaded) -> int:
@@ -161,9 +163,30 @@ def _nodes_of(case: Case, count: int, given: Any, called: str) -> Any:
     if problem.dynamics == "tour" and isinstance(given, set | frozenset | Mapping):
         kind = "a mapping" if isinstance(given, Mapping) else "a set"
         raise GraphError(f"{called}: found {kind}, which has no order; a list of cities would be right")
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and problem.solution != "coloring":
         return _nodes_of_values(given, count, problem.name == SPINS, called)
     return given
+
+
+def _colored(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
+    """Nodes, and the colour of each [k] int64: of a mapping of nodes to colours, or of a list of classes.
+
+    Raises GraphError
+    """
+    right = "a mapping of nodes to whole numbers, or a list of lists of nodes, would be right"
+    if isinstance(given, Mapping):
+        for node, color in given.items():
+            if not (is_whole(color) and 0 <= color < 1 << 63):
+                found = f"the color {shown(repr(color))} of {shown(repr(node))}"
+                raise GraphError(f"{called}: found {found}; {right}")
+        return list(given), np.array([int(color) for color in given.values()], dtype=np.int64)
+    plain = isinstance(given, str) or not hasattr(given, "__iter__")
+    classes = [] if plain else list(given)
+    if plain or any(isinstance(each, str | tuple) or not hasattr(each, "__iter__") for each in classes):
+        raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
+    nodes = [list(each) for each in classes]
+    colors = np.repeat(np.arange(len(nodes)), [len(each) for each in nodes])
+    return [node for each in nodes for node in each], colors.astype(np.int64)
 
 
 def _nodes_of_values(values: Mapping[Any, Any], count: int, spins: bool, called: str) -> list[Any]:

@@ -38,8 +38,8 @@ class Solution:
     bound_verified   the certificate of the bound was checked by code that did not make it
     digest  SHA-256 of the answer, the same on any number of ranks
     nodes   the chosen nodes, the nodes on side 1 of a cut, the variables of a quadratic function (spins) that
-            are 1, or all nodes in the order of a tour: the labels of a NetworkX graph, the nodes of a
-            DataFrame, the ids or names of a file, or row numbers
+            are 1, all nodes in the order of a tour, or of a colouring a list of nodes for each colour: the
+            labels of a NetworkX graph, the nodes of a DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
     text    what `save` writes: nodes by the ids or names of a file, or by the labels of a graph in memory
             where all are whole numbers or names that files may have, else by row numbers
@@ -74,7 +74,8 @@ class Solution:
             file.write(self.text.encode())
 
     def __repr__(self) -> str:
-        return f"Solution({_worth(self)}, {len(self.nodes)} nodes)"
+        what = "colors" if any(isinstance(each, list) for each in self.nodes) else "nodes"
+        return f"Solution({_worth(self)}, {len(self.nodes)} {what})"
 
     def _repr_html_(self) -> str:
         gap = "-" if self.gap is None else percent(self.gap)

@@ -225,7 +225,7 @@ def test_wrong_solutions_are_named(tmp_path):
         ("a\na\n", read_nodes, ":2: node a is named twice"),
         ("New York 2\n", read_sides, ":1: found 'New York 2'; right is each node once, with side 0 or 1"),
         ("a 1\n", read_sides, "1 nodes are missing, the first is New York"),
-        ("a\n", read_sides, ":1: found 'a'; right is a node id and its side per line"),
+        ("a\n", read_sides, ":1: found 'a'; right is a node id and its value per line"),
     ):
         path.write_text(text)
         with pytest.raises(GraphError) as caught:

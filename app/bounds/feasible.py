@@ -20,6 +20,22 @@ def edge_inside(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | 
     return int(rows[first]), int(graph_rows.indices[first])
 
 
+def edge_of_one_color(graph_rows: Graph, colors_all: np.ndarray) -> tuple[int, int] | None:
+    """The first edge of the held rows, in their order, whose ends have one colour; None: there is none.
+
+    graph_rows   any rows of the graph        colors_all  [n] integers, all nodes, whatever rows are held
+    Ranks        a colouring is proper when every rank gets None for the rows it holds
+    """
+    if colors_all.shape != (graph_rows.n,) or colors_all.dtype.kind not in "iu":
+        raise ValueError(f"a colouring is [n] integers, got {colors_all.dtype} {colors_all.shape}")
+    rows = graph_rows.row_of()
+    same = colors_all[rows] == colors_all[graph_rows.indices]
+    if not same.any():
+        return None
+    first = int(same.argmax())
+    return int(rows[first]), int(graph_rows.indices[first])
+
+
 def missing_edge(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | None:
     """The first two chosen nodes that no edge joins, the first of them held; None: these are joined to all.
 

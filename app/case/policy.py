@@ -19,7 +19,8 @@ class ProblemCase(Table, frozen=True):
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
             "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
-            "tsp: travelling salesman"
+            "coloring: the fewest colours such that adjacent nodes have different ones; tsp: travelling "
+            "salesman"
         ),
     ] = "mvc"
 

@@ -23,7 +23,7 @@ from app.model.layout import Layout, estimate
 from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.problems.table import make_problem
+from app.problems.table import asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -154,8 +154,10 @@ def _learns(case: Case) -> bool:
     return case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
 
 
-def network_of(case: Case) -> QNetwork:
-    """The network of the case, or of the weights that it takes."""
+def network_of(case: Case) -> QNetwork | None:
+    """The network of the case, or of the weights that it takes; None where no policy answers."""
+    if not asks_policy(case.problem.name):
+        return None
     policy, wanted = case.policy, case.policy.weights
     if not _learns(case):
         policy = load_weights(default_weights(case.problem.name) if wanted == "default" else wanted).policy
@@ -169,7 +171,7 @@ def _layout(case: Case, counts: Counts, ranks: int) -> Layout:
 
 
 def _solving(
-    case: Case, net: QNetwork, calibration: Calibration, counts: Counts | str, ranks: int
+    case: Case, net: QNetwork | None, calibration: Calibration, counts: Counts | str, ranks: int
 ) -> Iterator[str]:
     """Memory, and one full evaluation; selections that are followed cost less."""
     if isinstance(counts, str):
@@ -177,6 +179,16 @@ def _solving(
         return
     held = held_solving(case, net, calibration.base_bytes, counts, ranks)
     yield _memory_line(counts, ranks, _layout(case, counts, ranks), held)
+    if net is not None:
+        yield from _evaluating(case, net, calibration, counts, ranks)
+    if case.run.task == "solve" and case.search.solver == "full":
+        yield _whole_line(case, counts)
+
+
+def _evaluating(
+    case: Case, net: QNetwork, calibration: Calibration, counts: Counts, ranks: int
+) -> Iterator[str]:
+    """What a full evaluation of the policy takes."""
     network = _given_network(case)
     seconds = {
         p: Rates(calibration, p, network).total(evaluation(net, _layout(case, counts, p)))
@@ -188,8 +200,6 @@ def _solving(
     )
     if not _counted(net):
         yield f"{counts.name}: these are steps of mvc; those of {net.problem.name} are not in the model"
-    if case.run.task == "solve" and case.search.solver == "full":
-        yield _whole_line(case, counts)
 
 
 def _whole_line(case: Case, counts: Counts) -> str:
@@ -218,9 +228,11 @@ def least_solving(case: Case, base: int, counts: Counts, ranks: int) -> int:
     return base + memory.total(memory.at_rest(layout, layout.heaviest))
 
 
-def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
+def held_solving(case: Case, net: QNetwork | None, base: int, counts: Counts, ranks: int) -> dict[str, int]:
     """Bytes by term of the rank that holds most while it solves; base: before it holds any graph."""
     layout = _layout(case, counts, ranks)
+    if net is None:
+        return {"base": base, **memory.at_rest(layout, layout.heaviest)}
     held = memory.peak(net, layout, States(), "evaluation", base)
     return held | memory.following(net, layout, layout.heaviest)
 

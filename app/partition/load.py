@@ -56,6 +56,7 @@ class Loaded:
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
+    start_colors   [k] int64 on all ranks, the colours of those nodes; None: the solution is no colouring
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
@@ -75,6 +76,7 @@ class Loaded:
     inside: np.ndarray | None = None
     outside: np.ndarray | None = None
     start: np.ndarray | None = None
+    start_colors: np.ndarray | None = None
     labels: list[Any] | None = None
     demands: list[Any] | None = None
     members: Members | None = None

@@ -149,7 +149,7 @@ def _draw_tour(axes: Any, solved: Any) -> None:
 
 
 def _draw_graph(axes: Any, solved: Any) -> None:
-    """The graph with the chosen nodes, or the two sides, in two colours."""
+    """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours."""
     import networkx
 
     drawn = networkx.Graph()
@@ -157,10 +157,20 @@ def _draw_graph(axes: Any, solved: Any) -> None:
     rows = solved.graph.row_of()
     drawn.add_edges_from(zip(rows.tolist(), solved.graph.indices.tolist()))
     places = networkx.spring_layout(drawn, seed=1)
-    colors = ["C1" if chosen else "C0" for chosen in solved.solution.tolist()]
     networkx.draw_networkx(
-        drawn, places, ax=axes, node_color=colors, node_size=30, width=0.4, with_labels=False
-    )
+        drawn, places, ax=axes, node_color=_colors_drawn(solved.solution), node_size=30, width=0.4,
+        with_labels=False,
+    )  # fmt: skip
+
+
+def _colors_drawn(solution: Any) -> list[Any]:
+    """A colour for each node: one of two, or of a wheel of as many as a colouring has."""
+    if solution.dtype == bool:
+        return ["C1" if chosen else "C0" for chosen in solution.tolist()]
+    from matplotlib.colors import hsv_to_rgb
+
+    count = max(int(solution.max(initial=0)) + 1, 1)
+    return [hsv_to_rgb((color / count, 0.8, 0.9)) for color in solution.tolist()]
 
 
 @drawn

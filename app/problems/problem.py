@@ -88,7 +88,8 @@ class Problem(Protocol):
     name             of problem.name and of the weights that ship
     sense            "minimise" or "maximise" the objective
     solution         what a solution is called in the log
-    dynamics         "residual" or "field": the environment that plays it, app/rl/env.py: DYNAMICS
+    dynamics         "residual" or "field": the environment that plays it, app/rl/env.py: DYNAMICS; "": no
+                     policy answers it, and all that follows here of states counts for nothing
     compiled_field   "field" dynamics: the name under which incremental.c knows the steps, "" where not
     closed           True: choosing a node also changes the marks of its neighbours
     ordered          True: a state depends on the order of the choices, not on their set alone

@@ -4,6 +4,7 @@ from app.errors import CaseError
 from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.problems.clique import MaximumClique
+from app.problems.coloring import GraphColoring
 from app.problems.ising import Ising
 from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
@@ -19,6 +20,7 @@ PROBLEMS = {
     "mis": MaximumIndependentSet,
     "mds": MinimumDominatingSet,
     "clique": MaximumClique,
+    "coloring": GraphColoring,
     "maxcut": MaxCut,
     "maxcut_once": MaxCutOnce,
     "qubo": Qubo,
@@ -27,17 +29,31 @@ PROBLEMS = {
     "hitting_set": HittingSet,
     "tsp": TravellingSalesman,
 }
-# The weights that objectives count; terms: of edges and of loops.
+UNTRAINED = (*COVERING, "coloring")  # problems for which no policy is trained
+# The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
+    "coloring": "",
 }
 
 
 def counted_by(name: str) -> str:
     """What has the weights that a problem counts, for a message."""
     return {"terms": "edges and loops"}.get(WEIGHED[name], WEIGHED[name])
+
+
+def asks_policy(name: str) -> bool:
+    """Whether a policy answers the problem of that name, its own or another's. Raises CaseError."""
+    return make_problem(name).dynamics != ""
+
+
+def without_policy(name: str) -> str:
+    """Why no policy is trained for one of UNTRAINED, and what would be right, in words."""
+    if name in COVERING:
+        return f"no policy is trained on families of sets ({name}): that of mds is asked; mds would be right"
+    return f"no policy answers {name}: searches begin with plain heuristics; another problem would be right"
 
 
 def make_problem(name: str) -> Problem:

@@ -26,7 +26,7 @@ from app.bounds.domination import packing as domination_packing
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
+from app.proofs.kinds import CliqueProof, ColoringProof, CoverProof, CutProof, DominationProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -73,6 +73,7 @@ KINDS = {
         domination_packing.Packing, {"numerators": "int64"}, ("weights", "needed", "allowed")
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
+    "coloring": Kind(ColoringProof, {"clique": "int64"}),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(

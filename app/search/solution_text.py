@@ -35,6 +35,12 @@ def spins_text(up: np.ndarray, ids: np.ndarray) -> str:
     return "".join(f"{i}{blank}{2 * int(one) - 1}\n" for i, one in zip(plain_ids(ids), up.tolist()))
 
 
+def colors_text(colors: np.ndarray, ids: np.ndarray) -> str:
+    """Lines `id colour`; colors [n] from 0 on."""
+    blank = blank_between(ids)
+    return "".join(f"{i}{blank}{color}\n" for i, color in zip(plain_ids(ids), colors.tolist()))
+
+
 def order_text(order: np.ndarray, ids: np.ndarray) -> str:
     """The ids in the order of the tour; order [n] node numbers."""
     return "".join(f"{i}\n" for i in plain_ids(ids[order]))
@@ -75,6 +81,21 @@ def _read_either(path: str, ids: np.ndarray, values: tuple[str, str], right: str
         found[node] = values.index(words[1])
     _complete(path, ids, found >= 0)
     return found.astype(bool)
+
+
+def read_colors(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] int64: the colour of every node, from lines `id colour`. Raises GraphError."""
+    numbers = _Numbers(path, ids)
+    found = np.full(len(ids), -1, dtype=np.int64)
+    for line, words in _lines(path, numbers.split(2)):
+        node = numbers.of(line, words, 2)
+        color = int(words[1]) if words[1].isascii() and words[1].isdigit() and len(words[1]) <= 18 else -1
+        if color < 0 or found[node] >= 0:
+            right = "each node once, with a whole number as its colour"
+            raise GraphError(f"{path}:{line}: found {' '.join(words)!r}; right is {right}")
+        found[node] = color
+    _complete(path, ids, found >= 0)
+    return found
 
 
 def read_order(path: str, ids: np.ndarray) -> np.ndarray:
@@ -119,7 +140,7 @@ class _Numbers:
         digits = words[0].lstrip("-")
         number = digits.isascii() and digits.isdigit() and len(digits) <= 18
         if len(words) != wanted or not (number or self.index.named):
-            right = "one node id" if wanted == 1 else "a node id and its side"
+            right = "one node id" if wanted == 1 else "a node id and its value"
             raise GraphError(f"{self.path}:{line}: found {' '.join(words)[:60]!r}; right is {right} per line")
         row = self.index.row(words[0].encode() if self.index.named else int(words[0]))
         if row is None:

@@ -56,10 +56,23 @@ class Solved:
         certificate = np.frombuffer(self.certificate, dtype=np.uint8)
         return State(values, {"solution": self.solution, "certificate": certificate})
 
-    def named(self, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
-        """The solution by ids [n], or by labels: the chosen nodes, or those of a tour in order."""
-        chosen = np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution
-        return [each if labels is None else labels[each] for each in plain_ids(ids[chosen])]
+    def named(self, ids: np.ndarray, labels: list[Any] | None, classes: bool = False) -> list[Any]:
+        """The solution by ids [n], or by labels: the chosen nodes, those of a tour in order, or where there
+        are classes a list of those of each.
+        """
+        if classes:
+            return [
+                _called_by(ids[self.solution == color], labels)
+                for color in range(self.solution.max(initial=-1) + 1)
+            ]
+        return _called_by(
+            ids[np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution], labels
+        )
+
+
+def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
+    """Nodes as their owner calls them."""
+    return [each if labels is None else labels[each] for each in plain_ids(ids)]
 
 
 def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Solved:
@@ -168,11 +181,23 @@ def given_solution(
         raise GraphError(
             f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph"
         )
+    if problem.solution == "coloring":
+        return _colors_of_rows(rows, loaded.start_colors, ids, called)
     if problem.dynamics != "tour":
         return np.isin(np.arange(len(ids)), rows)
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
         raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
     return rows
+
+
+def _colors_of_rows(rows: np.ndarray, colors: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
+    """[n] int64, of the colours [k] of rows [k]. Raises GraphError where they are not those of all nodes."""
+    found = np.full(len(ids), -1, dtype=np.int64)
+    found[rows] = colors
+    if (found < 0).any():
+        missing = one_id(ids, int((found < 0).argmax()))
+        raise GraphError(f"{called}: node {missing} has no color; one for each node would be right")
+    return found
 
 
 def answer_whole(

@@ -24,7 +24,6 @@ from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.gnn.model import check_layers, check_only_model
-from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
@@ -37,7 +36,7 @@ from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import WEIGHED, counted_by, make_problem
+from app.problems.table import UNTRAINED, WEIGHED, asks_policy, counted_by, make_problem, without_policy
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
@@ -137,9 +136,11 @@ def _refuse_for_sets(case: Case) -> None:
     """Refuse what families of sets have no place for. Raises CaseError."""
     problems = [case.problem.name, *(case.study.problems if case.study.kind == "learners" else [])]
     trains = case.run.task in ("train", "study") or case.policy.weights == "train"
-    if trains and case.run.task != "classify" and not set(COVERING).isdisjoint(problems):
-        said = "no policy is trained on families of sets: that of mds is asked"
-        raise CaseError(f"problem.name, study.problems: {said}; mds would be right")
+    for name in problems if trains and case.run.task != "classify" else ():
+        if name in UNTRAINED:
+            raise CaseError(f"problem.name, study.problems: {without_policy(name)}")
+    if case.run.task == "solve" and not asks_policy(case.problem.name) and case.policy.weights != "default":
+        raise CaseError(f"policy.weights: no policy answers {case.problem.name}; leave it out")
     if is_covering(case):
         _refuse_keys(case, SETS_WANT, "stands for a family of sets")
         return

@@ -14,10 +14,10 @@ from app.tasks.train import learn, save_training
 
 @dataclass(frozen=True)
 class Policy:
-    """A network with parameters on the device, and where they come from."""
+    """A network with parameters on the device, and where they come from; None where no policy answers."""
 
-    net: QNetwork
-    params: Parameters
+    net: QNetwork | None
+    params: Parameters | None
     source: str
     digest: str
 
@@ -25,8 +25,9 @@ class Policy:
 def find_policy(context: Context) -> Policy:
     """Train first, take the weights that ship, or read a file: as policy.weights says. Ranks: all call."""
     case = context.case
-    problem = make_problem(case.problem.name)
-    wanted = case.policy.weights
+    problem, wanted = make_problem(case.problem.name), case.policy.weights
+    if not problem.dynamics:
+        return Policy(None, None, "none is asked", "")
     if wanted == "train":
         training, _ = learn(context, context.grid())
         params = Parameters(context.device, training.net.shapes())

@@ -20,7 +20,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import WEIGHED
+from app.problems.table import UNTRAINED, WEIGHED
 from app.rl.env import Environment
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
@@ -96,7 +96,7 @@ def policy_alone(
     compared = search.baselines and not (
         search.seconds or search.inside or search.outside or search.heuristic
     )
-    if not small or not compared or problem.dynamics in ROLLOUTS or is_covering(context.case):
+    if not small or not compared or problem.dynamics in ROLLOUTS or problem.name in UNTRAINED:
         return {}
     with context.log.phase("policy"):
         mixable = with_shared_blocks(context.group, small, largest=largest)

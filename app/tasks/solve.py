@@ -56,7 +56,8 @@ def run_solve(context: Context) -> dict[str, Any]:
     count = count_graphs(table)
     if not count:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
-    context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
+    weights = f", weights {policy.digest[:12]}" if policy.digest else ""
+    context.log.info("policy: %s%s", policy.source, weights)
     if unread := unread_tables(context.case):
         context.log.info("not read, as policy.weights names weights: %s", ", ".join(unread))
     if count == 1:

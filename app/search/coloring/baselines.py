@@ -9,6 +9,7 @@ import ctypes
 import numpy as np
 
 from app.bounds.clique.degeneracy import core_order, greedy_colours
+from app.bounds.cover.kernels import Rows
 from app.graphs.graph import Graph
 from app.native.library import address, function
 from app.search.coloring import plain as plain
@@ -61,10 +62,8 @@ def _made(graph: Graph, kernel: object, otherwise: object) -> np.ndarray:
     if kernel is None:
         return otherwise(graph).astype(np.int64)
     color = np.empty(graph.n, dtype=np.int32)
-    indptr, indices = (
-        np.ascontiguousarray(graph.indptr, dtype=np.int64), np.ascontiguousarray(graph.indices, dtype=np.int32)
-    )  # fmt: skip
-    if kernel(graph.n, address(indptr), address(indices), address(color)) < 0:
+    rows = Rows(graph)
+    if kernel(graph.n, address(rows.indptr), address(rows.indices), address(color)) < 0:
         raise MemoryError("colouring")
     return color.astype(np.int64)
 

@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.clique.degeneracy import peel
+from app.bounds.cover.kernels import Rows
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
 from app.native.library import address, function
@@ -147,9 +148,8 @@ def _matrix(graph: Graph) -> Any:
 def extend(graph: Graph, color: np.ndarray, order: np.ndarray, compiled: bool = True) -> None:
     """Give nodes in an order [k] the least colour that no neighbour has; color [n] int32, -1 for none yet."""
     if compiled and EXTEND:
-        rows = graph.indptr, graph.indices, order
-        indptr, indices, order = (np.ascontiguousarray(a, dtype=t) for a, t in zip(rows, ("i8", "i4", "i4")))
-        arrays = (address(indptr), address(indices), len(order), address(order), address(color))
+        rows, order = Rows(graph), np.ascontiguousarray(order, dtype=np.int32)
+        arrays = (address(rows.indptr), address(rows.indices), len(order), address(order), address(color))
         if EXTEND(graph.n, *arrays) < 0:
             raise MemoryError("colouring")
         return

@@ -38,9 +38,7 @@ class ColoringSearch(Search):
 
     hears = True
 
-    def __init__(
-        self, graph: Graph, start: np.ndarray, seed: int, least: int, compiled: bool = True
-    ) -> None:
+    def __init__(self, graph: Graph, start: np.ndarray, seed: int, least: int, compiled: bool = True) -> None:
         self.graph, self.least = graph, least
         self._random, self._walk = SplitMix(seed), Walk(graph, compiled)
         self.steps = self.found_at = 0
@@ -75,7 +73,7 @@ class ColoringSearch(Search):
                 self._random.state = self._walk.random
                 self._next()
 
-    # ---- one number of colours ------------------------------------------------------------------------------
+    # ---- one number of colours -----------------------------------------------------------------------------
 
     def _take(self, coloring: np.ndarray) -> None:
         """The best colouring is this one; begin to look for one with a colour less."""
@@ -133,7 +131,7 @@ class ColoringSearch(Search):
     def _lengthen(self) -> None:
         self._moves = min(int(GROWTH * self._moves), LONGEST)
 
-    # ---- states ---------------------------------------------------------------------------------------------
+    # ---- states --------------------------------------------------------------------------------------------
 
     def _drawn(self, count: int) -> np.ndarray:
         """[count] int32 colours, drawn."""

@@ -1,21 +1,19 @@
-"""The toolbox of graph colouring: reductions, a greedy or learned start, a local search, bounds."""
+"""The toolbox of graph colouring: reductions, a greedy start, a local search, bounds."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from app.bounds.coloring.bounds import ColoringBounds
+from app.bounds.coloring.bounds import CLIQUE, ColoringBounds
 from app.errors import CaseError
-from app.graphs.derived import induced
 from app.graphs.graph import Graph
 from app.proofs.kinds import ColoringProof
 from app.search.coloring.baselines import COLORING_BASELINES, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
 from app.search.coloring.walk import walk_bytes
-from app.search.core_bounds import CoreBounds
-from app.toolbox import Baseline, Bounds, Instance, Peeler, Search, Toolbox, rule_of
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox, rule_of
 
 
 class ColoringTools(Toolbox):
@@ -27,7 +25,7 @@ class ColoringTools(Toolbox):
 
     words, sense = "coloring", "minimise"
     usual_steps = 200_000  # moves
-    peels = True
+    unasked = "none answers colorings"
     bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -99,10 +97,6 @@ class ColoringTools(Toolbox):
         found = [rule(self.core, self.instance.compiled)[0] for rule in rules]
         return min(found, key=lambda colors: int(colors.max(initial=-1)))
 
-    def peeler(self) -> Peeler:
-        """Class by class, each an independent set of the policy's."""
-        return ClassPeeler(self.core, self.instance.compiled)
-
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Walks over colourings with conflicts; none where nothing is left, or memory does not hold one."""
         core, colors = self.core, int(start.max(initial=-1)) + 1
@@ -130,84 +124,65 @@ class ColoringTools(Toolbox):
         return {name: rule_of(self.instance, rule) for name, rule in named.items()}
 
 
-class KernelBounds(CoreBounds):
+class KernelBounds(Bounds):
     """Lower bounds on the colours of the core, and what reductions know of the whole graph."""
 
     def __init__(self, tools: ColoringTools) -> None:
-        instance = tools.instance
-        super().__init__(ColoringBounds(tools.core, instance.compiled, instance.most_bytes), "lower")
-        self.tools = tools
+        instance, self.kernel = tools.instance, tools.kernel
+        self.inner = ColoringBounds(tools.core, instance.compiled, instance.most_bytes)
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long; nothing is left to try where the best colouring is optimal."""
+        more = self.inner.improve(seconds, best, solution)
+        return more and self.value < best
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run."""
+        self.inner.expect(seconds)
+
+    def allow(self, seconds: float) -> None:
+        """What all calls may take, where there is no time limit."""
+        self.inner.allow(seconds)
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        self.inner.close()
 
     @property
     def value(self) -> int:
         """The best bound so far."""
-        return max(super().value, self.tools.kernel.least)
+        return max(self.inner.value, self.kernel.least)
 
     @property
     def method(self) -> str:
         """How it was found."""
         found = self.inner.method
-        return found if found and super().value >= self.tools.kernel.least else "clique"
+        return CLIQUE if found and self.inner.value < self.kernel.least else found
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`."""
+        return self.inner.least_seconds
+
+    @property
+    def closing(self) -> bool:
+        """Whether the work under way may prove the best colouring optimal."""
+        return self.inner.closing
+
+    def optimum(self) -> np.ndarray | None:
+        """A colouring of the core with as few colours as the bound."""
+        found = self.inner.optimum()
+        return found if found is not None and self.inner.value >= self.kernel.least else None
+
+    def pieces(self) -> np.ndarray | None:
+        """A colouring of the core with fewer colours than the best known."""
+        return self.inner.pieces()
 
     def proof(self) -> ColoringProof:
         """The largest clique known."""
-        kernel, inner = self.tools.kernel, self.inner.witness()
+        kernel, inner = self.kernel, self.inner.witness()
         clique = kernel.nodes[inner] if len(inner) > kernel.least else kernel.clique
         return ColoringProof(np.asarray(clique, dtype=np.int64), len(clique) >= self.value)
-
-
-class ClassPeeler(Peeler):
-    """Colour classes one after the other: independent sets of the nodes without a colour.
-
-    colors   [n] int64 so far, -1 for none     free  [n] bool, nodes that may join the class at hand
-    """
-
-    def __init__(self, graph: Graph, compiled: bool = True) -> None:
-        self._graph, self._compiled = graph, compiled
-        self.colors, self._class = np.full(graph.n, -1, dtype=np.int64), 0
-        self.free = np.ones(graph.n, dtype=bool)
-        self._look()
-
-    @property
-    def rest(self) -> Graph | None:
-        """The free nodes with free neighbours."""
-        return self._rest
-
-    def take(self, nodes: np.ndarray) -> None:
-        """Nodes of `rest` join the class, best first, but those next to one that did."""
-        graph = self._graph
-        for node in self._nodes[nodes].tolist():
-            if self.free[node]:
-                self.colors[node], self.free[node] = self._class, False
-                self.free[graph.indices[graph.indptr[node] : graph.indptr[node + 1]]] = False
-        self._look()
-
-    def solution(self) -> np.ndarray:
-        """The colouring; what has no colour gets further ones by DSATUR."""
-        colors = self.colors.copy()
-        nodes = np.flatnonzero(colors < 0)
-        if len(nodes):
-            rest = dsatur(induced(self._graph, nodes), self._compiled)[0]
-            colors[nodes] = rest + colors.max(initial=-1) + 1
-        return in_order(colors)
-
-    def _look(self) -> None:
-        """What is left to decide: free nodes without free neighbours join, and a full class is closed."""
-        graph, rows = self._graph, self._graph.row_of()
-        while True:
-            inside = self.free[rows] & self.free[graph.indices]
-            near = np.zeros(graph.n, dtype=bool)
-            near[rows[inside]] = True
-            self.colors[self.free & ~near] = self._class
-            if near.any():
-                self._nodes = np.flatnonzero(near)
-                self._rest = induced(graph, self._nodes)
-                return
-            self.free = self.colors < 0
-            if not self.free.any():
-                self._rest = None
-                return
-            self._class += 1
 
 
 def in_order(colors: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 A state gives every node one of k colours; an edge whose ends have the same one is a conflict. A move gives a
 node in conflict another colour: the one that changes the number of conflicts most for the better, or least
-for the worse, of equal ones one that is drawn. The colour it had it does not take again for some moves, longer
-where more is in conflict, but where that would leave fewer conflicts than any state of the walk before.
+for the worse, of equal ones one that is drawn. The colour it had it does not take again for some moves, for
+longer where more is in conflict, but where that leaves fewer conflicts than any state of the walk before.
 
 Source   TabuCol: Hertz and de Werra, Computing 1987; tenures of .6 times the conflicting nodes and up to ten
          moves: Galinier and Hao, Journal of Combinatorial Optimization 1999
