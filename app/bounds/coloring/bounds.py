@@ -5,8 +5,9 @@ import time
 
 import numpy as np
 
-from app.bounds.coloring.branch import METHOD
+from app.bounds.coloring import branch, fractional
 from app.bounds.coloring.cliques import Cliques
+from app.bounds.coloring.fractional import Fractions
 from app.bounds.coloring.parts import Colouring, Part
 from app.bounds.coloring.trees import Trees
 from app.graphs.graph import Graph
@@ -15,7 +16,7 @@ from app.toolbox import Bounds
 CLIQUE = "clique"
 FIRST_SECONDS = 2e-7  # of the first call, for each node and entry
 CLIQUE_FIRST = 0.1  # s, for cliques before all others
-SHARES = {CLIQUE: 0.25, METHOD: 1.0}  # of the time, by turns
+SHARES = {CLIQUE: 0.25, branch.METHOD: 1.0, fractional.METHOD: 1.0}  # of the time, by turns
 
 
 class ColoringBounds(Bounds):
@@ -48,7 +49,7 @@ class ColoringBounds(Bounds):
     @property
     def closing(self) -> bool:
         """Whether the work under way may prove the best colouring optimal."""
-        return bool(self._parts) and self.value + 1 == self._best and not self._trees.done
+        return bool(self._parts) and self.value + 1 == self._best and self._next() != CLIQUE
 
     @property
     def checked(self) -> bool:
@@ -97,6 +98,7 @@ class ColoringBounds(Bounds):
         core, place = self._colouring.core, self._colouring.place
         self._cliques = Cliques(graph, core, place, self._compiled, self._most_bytes)
         self._trees = Trees(self._compiled, self._most_bytes)
+        self._fractions = Fractions(self._compiled)
         self._spent = dict.fromkeys(SHARES, 0.0)
         self.value, self.method = len(self._cliques.nodes), CLIQUE
         self._cut()
@@ -112,22 +114,22 @@ class ColoringBounds(Bounds):
         """The method whose turn it is; None where nothing is left to try."""
         if not self._parts:
             return None
-        left = {CLIQUE: not self._cliques.done, METHOD: not self._trees.done}
-        if left[CLIQUE] and self._spent[CLIQUE] < CLIQUE_FIRST:
+        done = (self._cliques.done, self._trees.done, self._fractions.done)
+        open_ = [method for method, ended in zip(SHARES, done) if not ended]
+        if CLIQUE in open_ and self._spent[CLIQUE] < CLIQUE_FIRST:
             return CLIQUE
-        open_ = [method for method in SHARES if left[method]]
         return min(open_, key=lambda method: self._spent[method] / SHARES[method], default=None)
 
     def _step(self, method: str) -> None:
         if method == CLIQUE:
             self._cliques.step()
-            self._raise(len(self._cliques.nodes), CLIQUE)
-            return
-        lower = self._trees.step(self._colouring)
-        if lower is None:
+            self._raise(len(self._cliques.nodes), method)
+        elif method == fractional.METHOD:
+            self._raise(self._fractions.step(self.value, self._colouring), method)
+        elif (lower := self._trees.step(self._colouring)) is None:
             self._settle()
         else:
-            self._raise(lower, METHOD)
+            self._raise(lower, method)
 
     def _raise(self, lower: int, method: str) -> None:
         """A bound that a method has found."""
@@ -151,6 +153,7 @@ class ColoringBounds(Bounds):
             part.upper = self._colouring.count(part)
         self._parts = [part for part in self._parts if part.upper > self.value]
         self._trees.begin(self._parts, self.value, self._best)
+        self._fractions.begin(self._parts)
 
     def _colours(self) -> np.ndarray:
         """The best colouring, the same array until there is a better one."""

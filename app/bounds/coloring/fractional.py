@@ -1,0 +1,248 @@
+"""Fractional colourings as bounds on colours: column generation, with bounds that hold exactly.
+
+    minimise sum of x_S over independent sets S, those that hold a node adding up to at least 1
+
+and its dual: maximise sum of pi_v, no set's nodes adding up to more than 1. HiGHS solves the dual over the
+sets that are known, in floating point, which nothing is proved by: values are rounded down to multiples of
+1/ONE, whole numbers w, and an exact search for the heaviest clique of the complement says that no set weighs
+more than U. Every colouring then has sum(w) / U colours at least.
+
+The point that is looked at lies between the dual's optimum and the best point known that breaks no set, and
+the search ends where it shows as much as one colour more than is known.
+
+Source   Mehrotra and Trick 1996; exact bounds: Held, Cook and Sewell 2012; bounds before the end: Farley
+         1990; points between: Ben-Ameur and Neto 2007
+"""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from app.bounds.clique.roots import RootSearch
+from app.bounds.coloring.parts import Colouring, Part
+from app.graphs.derived import complement, induced
+from app.graphs.graph import Graph
+
+METHOD = "fractional colouring"
+ONE = 1 << 20  # of node values
+LEAST, MOST = 5, 600  # nodes of a part
+INWARD = 0.3  # of the way from the program's optimum to the best point that breaks no set
+NEW = 30  # sets, at most, that greedy rules add at once
+SLICE, PLAIN_SLICE = 1 << 18, 1 << 12  # words of bit sets of the search, with the kernel and without
+PIVOTS = 100  # of the simplex method in a slice
+OPTIONS = {
+    "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
+    "simplex_strategy": 1, "random_seed": 0, "simplex_iteration_limit": PIVOTS,
+}  # fmt: skip
+
+
+def fits(graph: Graph) -> bool:
+    """Whether a part may be worked on: HiGHS can be called, and its linear programs are soon solved."""
+    return LEAST <= graph.n <= MOST and find_spec("highspy") is not None
+
+
+class Fractional:
+    """The fractional colouring of one part, in slices.
+
+    lower   no colouring has fewer colours; 0: nothing is known yet
+    done    nothing better is to come
+    sets    independent sets known
+    """
+
+    def __init__(self, graph: Graph, colours: np.ndarray, compiled: bool = True) -> None:
+        """colours [n]: a colouring, whose classes are the first sets"""
+        self.lower, self.done, self.sets = 0, False, 0
+        self._n, self._compiled = graph.n, compiled
+        self._apart = complement(graph)
+        self._free = np.ones((graph.n, graph.n), dtype=bool)  # which nodes may join one in a set
+        self._free[graph.row_of(), graph.indices] = False
+        np.fill_diagonal(self._free, False)
+        self._inside, self._worth = np.zeros(graph.n), 0.0  # a point that breaks no set, and its sum
+        self._known = 0  # colours that the caller knows to be needed
+        self._slices = self._work(colours)
+
+    def step(self, lower: int) -> None:
+        """A slice of the work, where `lower` colours are known to be needed."""
+        self._known = max(lower, self.lower)
+        self.done = next(self._slices, None) is None
+
+    def _work(self, colours: np.ndarray) -> Iterator[bool]:
+        """Slice after slice: the program, sets that are too heavy, exact searches where greedy rules fail."""
+        program, found = _Program(self._n), self._first(colours)
+        while not found or program.add(found):
+            self.sets = program.sets
+            while not program.solve():
+                if program.failed:
+                    return
+                yield True
+            if program.value - 2 * self._n / ONE <= self._known:  # twice what rounding may take
+                return
+            weights = self._between(program.point)
+            found = self._greedy(weights)
+            limit = max(ONE, (int(weights.sum()) - 1) // self._known)
+            heaviest = int(weights[found[0]].sum()) if found else 0
+            if heaviest <= (ONE + limit) // 2:
+                found += yield from self._exact(weights, limit)
+            yield True
+
+    def _between(self, point: np.ndarray) -> np.ndarray:
+        """[n] int64, a point [n] on its way to the best one that breaks no set, in units of 1/ONE."""
+        if self._worth:
+            point = INWARD * self._inside + (1 - INWARD) * point
+        return np.floor(np.clip(point, 0.0, 1.0) * ONE).astype(np.int64)
+
+    def _first(self, colours: np.ndarray) -> list[np.ndarray]:
+        """Sets to begin with: those of a colouring, and greedy ones."""
+        classes = [np.flatnonzero(colours == colour) for colour in np.unique(colours).tolist()]
+        degree = self._free.sum(axis=1)
+        return [self._maximal(nodes, degree) for nodes in classes] + self._greedy(ONE // 2 + degree)
+
+    def _greedy(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Sets heavier than ONE, heaviest first: from each node on the heaviest that may join."""
+        order = np.argsort(-weights, kind="stable")
+        free = [
+            int.from_bytes(row, "little") for row in np.packbits(self._free[order][:, order], 1, "little")
+        ]
+        sorted_weights, found = weights[order].tolist(), {}
+        for first, rest in enumerate(free):
+            members, total = 1 << first, sorted_weights[first]
+            while rest:
+                bit = rest & -rest
+                node = bit.bit_length() - 1
+                members |= bit
+                total += sorted_weights[node]
+                rest &= free[node]
+            if total > ONE:
+                found[members] = total
+        best = sorted(found, key=lambda members: -found[members])[:NEW]
+        return [np.sort(order[_bits(members)]) for members in best]
+
+    def _exact(self, weights: np.ndarray, limit: int) -> Iterator[bool]:
+        """The search for a set heavier than a limit, beyond which the weights prove nothing new; returns it.
+
+        Where there is none they do, or they are the best point, and no set is returned.
+        """
+        nodes = np.flatnonzero(weights)
+        search = RootSearch(induced(self._apart, nodes), weights[nodes], limit, compiled=self._compiled)
+        while not search.done and search.best == limit:
+            search.run(search.work + (SLICE if self._compiled else PLAIN_SLICE))
+            yield True
+        self._prove(weights, search.upper)
+        heavy = search.found()
+        return [] if heavy is None else [self._maximal(nodes[heavy], weights)]
+
+    def _prove(self, weights: np.ndarray, most: int) -> None:
+        """No set weighs more than `most`."""
+        total = int(weights.sum())
+        self.lower = max(self.lower, -(-total // most))
+        self._known = max(self._known, self.lower)
+        if total / most > self._worth:
+            self._inside, self._worth = weights / most, total / most
+
+    def _maximal(self, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """[k] ascending, a set with all that may join it, the heaviest first."""
+        free, members = self._free[nodes].all(axis=0), nodes.tolist()
+        while free.any():
+            members.append(int(np.where(free, weights, -1).argmax()))
+            free &= self._free[members[-1]]
+        return np.sort(np.array(members, dtype=np.int64))
+
+
+class Fractions:
+    """The fractional colourings of parts, by turns."""
+
+    def __init__(self, compiled: bool) -> None:
+        self._compiled = compiled
+        self._turns: list[Part] = []
+        self._begun: dict[Part, Fractional] = {}  # those that have ended, too: they are not begun again
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing better is to come."""
+        return not self._turns
+
+    def begin(self, parts: list[Part]) -> None:
+        """The parts that are wanted now; those that are known go on."""
+        self._begun = {part: self._begun[part] for part in parts if part in self._begun}
+        self._turns = [part for part in parts if fits(part.graph) and not self._ended(part)]
+
+    def step(self, lower: int, colouring: Colouring) -> int:
+        """A slice of the part whose turn it is, where `lower` colours are known to be needed; returns how
+        many are now known to be.
+        """
+        part = self._turns.pop(0)
+        if part not in self._begun:
+            self._begun[part] = Fractional(part.graph, colouring.colours[part.nodes], self._compiled)
+        self._begun[part].step(lower)
+        if not self._ended(part):
+            self._turns.append(part)
+        return self._begun[part].lower
+
+    def _ended(self, part: Part) -> bool:
+        return part in self._begun and self._begun[part].done
+
+
+class _Program:
+    """The dual over the sets that are known.
+
+    point, value   [n] the last optimum, and its sum
+    failed         HiGHS has given up
+    """
+
+    def __init__(self, n: int) -> None:
+        import highspy  # not needed by those who start the program for something else
+
+        self._highs, self._seen, self.failed = highspy, set(), False
+        self.point, self.value = np.zeros(n), 0.0
+        self._solver = solver = (
+            highspy._Highs()
+        )  # Highs adds callbacks, and prints a line that no option silences
+        for option, value in OPTIONS.items():
+            solver.setOptionValue(option, value)
+        none = _ints([])
+        solver.addCols(n, np.full(n, -1.0), np.zeros(n), np.ones(n), 0, _ints(np.zeros(n)), none, np.zeros(0))
+
+    @property
+    def sets(self) -> int:
+        """How many are known."""
+        return len(self._seen)
+
+    def add(self, sets: list[np.ndarray]) -> int:
+        """More sets, each [k] ascending; returns how many of them were new."""
+        new = {nodes.tobytes(): nodes for nodes in sets}
+        rows = [nodes for key, nodes in new.items() if key not in self._seen]
+        self._seen.update(new)
+        if rows:
+            k, ends = len(rows), np.cumsum([0, *map(len, rows)])
+            entries = _ints(np.concatenate(rows))
+            least = np.full(k, -self._highs.kHighsInf)
+            self._solver.addRows(
+                k, least, np.ones(k), len(entries), _ints(ends[:-1]), entries, np.ones(len(entries))
+            )
+        return len(rows)
+
+    def solve(self) -> bool:
+        """Some pivots; whether they have reached the optimum."""
+        status = self._highs.HighsModelStatus
+        self._solver.run()
+        found = self._solver.getModelStatus()
+        self.failed = found not in (status.kOptimal, status.kIterationLimit)
+        if found == status.kOptimal:
+            self.point = np.array(self._solver.getSolution().col_value)
+            self.value = -self._solver.getInfo().objective_function_value
+        return found == status.kOptimal
+
+
+def _bits(members: int) -> list[int]:
+    """The places of the ones of a whole number."""
+    found = []
+    while members:
+        found.append((members & -members).bit_length() - 1)
+        members &= members - 1
+    return found
+
+
+def _ints(values: Any) -> np.ndarray:
+    return np.asarray(values).astype(np.int32)
