@@ -84,7 +84,7 @@ def refuse_node_weights(name: str, node_weights: Any) -> None:
     """Refuse weights of nodes where the problem of that name counts others. Raises CaseError."""
     if node_weights is not None and WEIGHED.get(name, "") != "nodes":
         right = "mvc, mis, mds, clique, set_cover or hitting_set would be right"
-        raise CaseError(f"node_weights: {name} counts those of {counted_by(name)}; {right}")
+        raise CaseError(f"node_weights: {name} counts {counted_by(name)}; {right}")
 
 
 def _refuse_repeats(nodes: list[Any], name: str) -> None:

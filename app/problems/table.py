@@ -40,8 +40,9 @@ WEIGHED = {
 
 
 def counted_by(name: str) -> str:
-    """What has the weights that a problem counts, for a message."""
-    return {"terms": "edges and loops"}.get(WEIGHED[name], WEIGHED[name])
+    """Which weights a problem counts, for a message."""
+    what = {"terms": "edges and loops"}.get(WEIGHED[name], WEIGHED[name])
+    return f"those of {what}" if what else "none"
 
 
 def asks_policy(name: str) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from app.bounds.certificate import BadCertificate, Certificate
 from app.bounds.clique.degeneracy import CliqueBound
+from app.bounds.coloring.witness import ColoringProof
 from app.bounds.cover import packing as cover_packing
 from app.bounds.cover.theta_verify import ThetaCertificate
 from app.bounds.cover.witness import CoverBound, ThetaPart
@@ -26,7 +27,7 @@ from app.bounds.domination import packing as domination_packing
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, ColoringProof, CoverProof, CutProof, DominationProof
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate
 from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination.packing import Mask, Packing
-from app.bounds.feasible import missing_edge
-from app.graphs.graph import Graph
 from app.reductions.domination.reducer import Step
 
 
@@ -82,27 +79,3 @@ class CliqueProof:
     peeled: np.ndarray
     rest: CoverProof | CliqueBound
     checked: bool
-
-
-@dataclass(frozen=True, eq=False)
-class ColoringProof:
-    """Of colourings: none has fewer colours than a clique has nodes.
-
-    clique    [k] int64, its nodes
-    checked   False where a finished search, or fractional colourings, have found a better bound
-    """
-
-    clique: np.ndarray
-    checked: bool
-
-    def check(self, graph: Graph) -> None:
-        """Prove that every two nodes are adjacent, in a whole graph. Raises BadCertificate."""
-        nodes, chosen = self.clique, np.zeros(graph.n, dtype=bool)
-        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
-            raise BadCertificate(f"{graph.name}: a node of the clique is not in it")
-        if len(np.unique(nodes)) < len(nodes):
-            raise BadCertificate(f"{graph.name}: a node of the clique is named twice")
-        chosen[nodes] = True
-        if (pair := missing_edge(graph, chosen)) is not None:
-            called = " and ".join(map(graph.called, pair))
-            raise BadCertificate(f"{graph.name}: no edge joins nodes {called} of the clique")

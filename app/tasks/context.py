@@ -92,7 +92,7 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
-        counted = f"{case.problem.name} counts those of {counted_by(case.problem.name)}"
+        counted = f"{case.problem.name} counts {counted_by(case.problem.name)}"
         raise CaseError(
             f"graph.node_weights: {counted}; mvc, mis, mds, clique, set_cover or hitting_set would be right"
         )

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from app.bounds.coloring.bounds import CLIQUE, ColoringBounds
+from app.bounds.coloring.witness import ColoringProof
 from app.errors import CaseError
 from app.graphs.graph import Graph
-from app.proofs.kinds import ColoringProof
 from app.search.coloring.baselines import COLORING_BASELINES, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
