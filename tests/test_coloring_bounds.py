@@ -1,16 +1,20 @@
 """Bounds on the chromatic number: valid, exact on small graphs, the same course with and without kernels."""
 
 import itertools
+import math
 
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.optimize
 from covers import from_networkx, random_graph
 from data import data_dir, needs_data
 
 from app.bounds.clique.roots import RootSearch
+from app.bounds.coloring import fractional, parts
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.branch import ColouringSearch
+from app.bounds.coloring.fractional import Fractional
 from app.bounds.coloring.parts import Colouring
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
@@ -146,18 +150,68 @@ def test_a_colouring_is_put_together_of_the_best_of_each_part():
     wheel, petersen = nx.wheel_graph(6), nx.petersen_graph()
     graph = union([from_networkx(each) for each in (wheel, petersen, nx.path_graph(4), nx.empty_graph(3))])
     colouring = Colouring(graph)
-    parts = colouring.parts(2)
-    assert [part.nodes.tolist() for part in parts] == [list(range(6)), list(range(6, 16))]
+    found = colouring.parts(2)
+    assert [part.nodes.tolist() for part in found] == [list(range(6)), list(range(6, 16))]
     worst = np.arange(graph.n)
-    for part in parts:
+    for part in found:
         colouring.hear(worst)
         colours = ColouringSearch(part.graph, part.upper, part.clique(True))
         colours.run(1 << 20)
         colouring.take(part, colours.colours)
-        assert is_proper(graph, colouring.colours)
+        assert is_proper(graph, colouring.colours())
     assert colouring.upper == 4
-    assert [colouring.count(part) for part in parts] == [4, 3]
+    assert [colouring.count(part) for part in found] == [4, 3]
     assert not colouring.parts(4)
+
+
+# ---- fractional colourings ---------------------------------------------------------------------------------
+
+
+def fractional_number(graph):
+    """The fractional chromatic number, from all maximal independent sets."""
+    joined = nx.Graph(list(zip(graph.row_of().tolist(), graph.indices.tolist())))
+    joined.add_nodes_from(range(graph.n))
+    apart = nx.complement(joined)
+    sets = [[v in clique for v in range(graph.n)] for clique in nx.find_cliques(apart)]
+    return -scipy.optimize.linprog(-np.ones(graph.n), np.array(sets, dtype=float), np.ones(len(sets))).fun
+
+
+def fractional_bound(graph, compiled=True):
+    bound = Fractional(graph, np.arange(graph.n), compiled)
+    while not bound.done:
+        before = bound.lower
+        bound.step(1)
+        assert bound.lower >= before
+    return bound
+
+
+@pytest.mark.skipif(not fractional.available(), reason="needs highspy")
+@pytest.mark.parametrize(
+    ("graph", "number"),
+    [
+        (nx.cycle_graph(7), 7 / 3), (nx.petersen_graph(), 2.5), (nx.mycielski_graph(5), 3.2448),
+        (nx.kneser_graph(6, 2), 3), (nx.kneser_graph(7, 2), 3.5), (queens(6), 7), (nx.complete_graph(6), 6),
+        (nx.complement(nx.cycle_graph(11)), 5.5), (nx.gnp_random_graph(30, 0.5, seed=4), None),
+        (nx.complete_multipartite_graph(3, 4, 5), 3),
+    ],
+)  # fmt: skip
+def test_fractional_colourings_are_rounded_up(graph, number):
+    graph = from_networkx(nx.convert_node_labels_to_integers(graph))
+    for compiled in (True, False):
+        bound = fractional_bound(graph, compiled)
+        assert bound.lower == math.ceil((number or fractional_number(graph)) - 1e-6)
+
+
+@pytest.mark.skipif(not fractional.available(), reason="needs highspy")
+def test_fractional_colourings_of_random_graphs():
+    draws = np.random.default_rng(7)
+    for i in range(60):
+        graph = random_graph(draws, 11, 5)
+        if not graph.edges:
+            continue
+        bound = fractional_bound(graph, bool(i % 4))
+        assert bound.lower == max(math.ceil(fractional_number(graph) - 1e-6), 2)
+        assert bound.lower <= chromatic(graph)
 
 
 # ---- bounds ------------------------------------------------------------------------------------------------
@@ -192,6 +246,30 @@ def test_random_graphs_alone_and_side_by_side():
         assert bounds.value == chi
         check_told(graph, bounds, chi)
         assert known == chi or np.array_equal(bounds.pieces(), bounds.optimum())
+
+
+def test_without_highs(monkeypatch):
+    monkeypatch.setattr(fractional, "available", lambda: False)
+    graph = from_networkx(queens(6))
+    assert worked_out(graph, graph.n).value == 7
+
+
+def test_calls_that_have_no_time_come_to_an_end_all_the_same():
+    graph = union([from_networkx(nx.mycielski_graph(5)), from_networkx(queens(6))])
+    bounds = ColoringBounds(graph)
+    while bounds.improve(0.0, graph.n):
+        pass
+    assert bounds.value == 7
+    check_told(graph, bounds, 7)
+
+
+def test_more_parts_than_are_worked_on_at_a_time(monkeypatch):
+    monkeypatch.setattr(parts, "MOST_PARTS", 3)
+    graph = union([from_networkx(nx.petersen_graph())] * 5 + [from_networkx(nx.cycle_graph(5))] * 5)
+    graph = union([graph, from_networkx(nx.wheel_graph(6))])
+    bounds = worked_out(graph, graph.n)
+    assert bounds.value == 4
+    check_told(graph, bounds, 4)
 
 
 def test_before_the_first_call():

@@ -14,7 +14,7 @@ from app.graphs.graph import Graph
 from app.toolbox import Bounds
 
 CLIQUE = "clique"
-FIRST_SECONDS = 2e-7  # of the first call, for each node and entry
+FIRST_SECONDS, CLIQUE_SECONDS = 2e-7, 5e-7  # of the first calls, for each node and entry
 CLIQUE_FIRST = 0.1  # s, for cliques before all others
 SHARES = {CLIQUE: 0.25, branch.METHOD: 1.0, fractional.METHOD: 1.0}  # of the time, by turns
 
@@ -42,9 +42,9 @@ class ColoringBounds(Bounds):
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the first call."""
-        begun = self._colouring is not None
-        return 0.0 if begun else FIRST_SECONDS * (self._graph.n + len(self._graph.indices))
+        """An estimate of the first call, and of the one that begins the search for cliques."""
+        share = FIRST_SECONDS if not self.method else 0.0 if self._cliques.begun else CLIQUE_SECONDS
+        return share * (self._graph.n + len(self._graph.indices))
 
     @property
     def closing(self) -> bool:
@@ -73,16 +73,17 @@ class ColoringBounds(Bounds):
 
         solution   [n] such a colouring, or None
         """
-        end, self._known = time.perf_counter() + seconds, known
-        if not self.method:
+        end = time.perf_counter() + seconds
+        made = not self.method
+        if made:
             self._begin()
-        self._hear(solution)
+        self._hear(known, solution)
         while self.value < known and (method := self._next()):
-            begun = time.perf_counter()
+            if (begun := time.perf_counter()) >= end and made:
+                return True
             self._step(method)
             self._spent[method] += time.perf_counter() - begun
-            if time.perf_counter() >= end:
-                return self.value < known and self._next() is not None
+            made = True
         return False
 
     # ---- the work ------------------------------------------------------------------------------------------
@@ -103,12 +104,15 @@ class ColoringBounds(Bounds):
         self.value, self.method = len(self._cliques.nodes), CLIQUE
         self._cut()
 
-    def _hear(self, solution: np.ndarray | None) -> None:
+    def _hear(self, known: int, solution: np.ndarray | None) -> None:
         """What the caller knows; a colouring counts once."""
+        best, self._known = self._best, known
         if solution is not None and solution is not self._heard:
             self._heard = solution
             self._colouring.hear(solution)
-        self._settle()
+            self._settle()
+        elif self._best < best:
+            self._settle()
 
     def _next(self) -> str | None:
         """The method whose turn it is; None where nothing is left to try."""
@@ -126,10 +130,22 @@ class ColoringBounds(Bounds):
             self._raise(len(self._cliques.nodes), method)
         elif method == fractional.METHOD:
             self._raise(self._fractions.step(self.value, self._colouring), method)
-        elif (lower := self._trees.step(self._colouring)) is None:
-            self._settle()
         else:
-            self._raise(lower, method)
+            self._search()
+
+    def _search(self) -> None:
+        """A slice of exact searches."""
+        best = self._best
+        lower, part = self._trees.step(self._colouring)
+        self._raise(lower, branch.METHOD)
+        if part is None:
+            return
+        if self._best < best:
+            self._settle()
+        elif part.upper <= self.value:
+            self._parts.remove(part)
+        if not self._parts and self._colouring.waiting:
+            self._cut()
 
     def _raise(self, lower: int, method: str) -> None:
         """A bound that a method has found."""
@@ -152,11 +168,14 @@ class ColoringBounds(Bounds):
         for part in self._parts:
             part.upper = self._colouring.count(part)
         self._parts = [part for part in self._parts if part.upper > self.value]
+        if not self._parts and self._colouring.waiting:
+            self._cut()
+            return
         self._trees.begin(self._parts, self.value, self._best)
         self._fractions.begin(self._parts)
 
     def _colours(self) -> np.ndarray:
         """The best colouring, the same array until there is a better one."""
         if self._found is None or int(self._found.max(initial=-1)) + 1 > self._colouring.upper:
-            self._found = self._colouring.colours.astype(np.int64)
+            self._found = self._colouring.colours().astype(np.int64)
         return self._found

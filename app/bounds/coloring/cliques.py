@@ -14,7 +14,7 @@ class Cliques:
     """The largest clique known.
 
     nodes   [k] ascending
-    done    no more is to be tried
+    begun   the search has begun     done    no more is to be tried
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Cliques:
         """core [n] core numbers     place [n] in a degeneracy order     most_bytes: of the search"""
         self._graph, self._core, self._compiled, self._most_bytes = graph, core, compiled, most_bytes
         self._slice = SLICE if compiled else PLAIN_SLICE
-        self.done = False
+        self.begun = self.done = False
         self._search: RootSearch | None = None
         found = [grown(graph, rank) for rank in (place, graph.degrees())]
         self.nodes = max(found, key=len)
@@ -42,6 +42,7 @@ class Cliques:
 
     def _begin(self) -> bool:
         """The search, among nodes that a larger clique may hold; False where there is none."""
+        self.begun = True
         self._kept = np.flatnonzero(self._core >= len(self.nodes))
         most = int(self._core.max(initial=0))
         self.done = not len(self._kept) or SET_BITS * most * most / 8 > self._most_bytes

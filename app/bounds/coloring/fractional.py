@@ -14,7 +14,9 @@ Source   Mehrotra and Trick 1996; exact bounds: Held, Cook and Sewell 2012; boun
          1990; points between: Ben-Ameur and Neto 2007
 """
 
+from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -27,7 +29,8 @@ from app.graphs.graph import Graph
 
 METHOD = "fractional colouring"
 ONE = 1 << 20  # of node values
-LEAST, MOST = 5, 600  # nodes of a part
+LEAST, MOST = 5, 1000  # nodes of a part,
+SMALL, DENSE = 300, 0.1  # which has so many at most, or such a share of the pairs of nodes as edges
 INWARD = 0.3  # of the way from the program's optimum to the best point that breaks no set
 NEW = 30  # sets, at most, that greedy rules add at once
 SLICE, PLAIN_SLICE = 1 << 18, 1 << 12  # words of bit sets of the search, with the kernel and without
@@ -38,9 +41,16 @@ OPTIONS = {
 }  # fmt: skip
 
 
+@cache
+def available() -> bool:
+    """Whether HiGHS can be called."""
+    return find_spec("highspy") is not None
+
+
 def fits(graph: Graph) -> bool:
-    """Whether a part may be worked on: HiGHS can be called, and its linear programs are soon solved."""
-    return LEAST <= graph.n <= MOST and find_spec("highspy") is not None
+    """Whether a part may be worked on: HiGHS can be called, and independent sets of the part are small."""
+    dense = graph.n <= SMALL or len(graph.indices) >= DENSE * graph.n * graph.n
+    return LEAST <= graph.n <= MOST and dense and available()
 
 
 class Fractional:
@@ -155,7 +165,7 @@ class Fractions:
 
     def __init__(self, compiled: bool) -> None:
         self._compiled = compiled
-        self._turns: list[Part] = []
+        self._turns: deque[Part] = deque()
         self._begun: dict[Part, Fractional] = {}  # those that have ended, too: they are not begun again
 
     @property
@@ -166,15 +176,17 @@ class Fractions:
     def begin(self, parts: list[Part]) -> None:
         """The parts that are wanted now; those that are known go on."""
         self._begun = {part: self._begun[part] for part in parts if part in self._begun}
-        self._turns = [part for part in parts if fits(part.graph) and not self._ended(part)]
+        self._turns = deque(part for part in parts if fits(part.graph) and not self._ended(part))
 
     def step(self, lower: int, colouring: Colouring) -> int:
         """A slice of the part whose turn it is, where `lower` colours are known to be needed; returns how
         many are now known to be.
         """
-        part = self._turns.pop(0)
+        part = self._turns.popleft()
+        if part.upper <= lower:  # an exact search has found a better colouring
+            return 0
         if part not in self._begun:
-            self._begun[part] = Fractional(part.graph, colouring.colours[part.nodes], self._compiled)
+            self._begun[part] = Fractional(part.graph, colouring.of(part), self._compiled)
         self._begun[part].step(lower)
         if not self._ended(part):
             self._turns.append(part)
