@@ -1,0 +1,390 @@
+"""Graph colouring: against all colourings of small graphs, without kernels, on any ranks; what is refused."""
+
+import json
+import sys
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+from jobs import run_job
+from mpi4py import MPI
+
+from app import TrainingRun, check, gym_environment, solve
+from app.bounds.certificate import BadCertificate
+from app.bounds.coloring.witness import ColoringProof
+from app.errors import CaseError, GraphError
+from app.graphs.graph import Graph
+from app.problems.coloring import GraphColoring
+from app.search.coloring.baselines import COLORING_BASELINES
+from app.search.coloring.kernel import ColoringKernel, extend
+from app.search.coloring.search import ColoringSearch, alike
+from app.search.coloring.tools import ColoringTools, in_order
+from app.search.coloring.walk import Walk
+from app.toolbox import Instance
+
+QUICK = {"search.steps": 3000, "search.bound_seconds": 20.0}
+alone = pytest.mark.mpi_skip
+
+
+def whole(given):
+    """A NetworkX graph of nodes 0..n-1 as the solver holds it."""
+    n = given.number_of_nodes()
+    matrix = nx.to_scipy_sparse_array(given, nodelist=range(n), format="csr", dtype=np.int8)
+    matrix.sort_indices()
+    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return Graph("drawn", n, 0, n, indptr, indices, given.number_of_edges(), None)
+
+
+def drawn(seed, most=12):
+    """A random graph of up to so many nodes, of any density, perhaps of several components."""
+    draws = np.random.default_rng(seed)
+    return nx.gnp_random_graph(int(draws.integers(1, most + 1)), float(draws.random()), seed=seed)
+
+
+def least_colors(graph):
+    """The chromatic number, by trying all colourings."""
+    nodes = sorted(graph, key=lambda v: -graph.degree(v))
+
+    def fits(place, colors, most):
+        if place == len(nodes):
+            return True
+        near = {colors[u] for u in graph[nodes[place]] if u in colors}
+        for color in range(min(max(colors.values(), default=-1) + 2, most)):
+            if color not in near and fits(place + 1, {**colors, nodes[place]: color}, most):
+                return True
+        return False
+
+    return next(k for k in range(len(nodes) + 1) if fits(0, {}, k))
+
+
+def proper(graph, colors):
+    return not (colors[graph.row_of()] == colors[graph.indices]).any()
+
+
+def conflicts(graph, colors):
+    return int((colors[graph.row_of()] == colors[graph.indices]).sum()) // 2
+
+
+def classes_of(graph, answer):
+    """The colours of an answer, of which every node has one; checked."""
+    colors = {node: color for color, nodes in enumerate(answer.nodes) for node in nodes}
+    assert sum(map(len, answer.nodes)) == len(colors) == graph.number_of_nodes()
+    assert all(colors[u] != colors[v] for u, v in graph.edges)
+    return colors
+
+
+# ---- answers ----------------------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("seed", range(40))
+def test_small_graphs_take_as_few_colors_as_there_are_to_take(seed):
+    graph = drawn(seed)
+    answer = solve(graph, "coloring", settings=QUICK)
+    classes_of(graph, answer)
+    assert answer.objective == answer.bound == least_colors(graph) == len(answer.nodes)
+    assert answer.optimal
+
+
+@alone
+@pytest.mark.parametrize(
+    ("graph", "least"),
+    [
+        (nx.empty_graph(3), 1), (nx.complete_graph(7), 7), (nx.cycle_graph(9), 3), (nx.petersen_graph(), 3),
+        (nx.complete_multipartite_graph(2, 3, 4), 3), (nx.grid_2d_graph(6, 7), 2),
+        (nx.mycielski_graph(4), 4), (nx.wheel_graph(8), 4),
+        (nx.disjoint_union(nx.cycle_graph(5), nx.path_graph(4)), 3),
+    ],
+)  # fmt: skip
+def test_graphs_whose_colors_are_known(graph, least):
+    answer = solve(graph, "coloring", settings=QUICK)
+    classes_of(graph, answer)
+    assert (answer.objective, answer.bound) == (least, least)
+
+
+@alone
+def test_settings_of_reductions_and_kernels_leave_proper_colorings():
+    graph = nx.gnp_random_graph(60, 0.2, seed=3)
+    found = [
+        solve(graph, "coloring", settings=QUICK | more)
+        for more in ({}, {"run.kernels": "plain"}, {"search.reductions": False}, {"search.bounds": False})
+    ]
+    for answer in found:
+        classes_of(graph, answer)
+    assert found[0].digest == found[1].digest == found[3].digest
+    assert found[0].objective == found[2].objective
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+def test_any_ranks_have_the_same_coloring(starts):
+    graph, settings = nx.gnp_random_graph(70, 0.3, seed=5), {"search.steps": 4000, "search.starts": starts}
+    settings["search.bound_seconds"] = 0.2
+    one = solve(graph, "coloring", settings=settings, comm=MPI.COMM_SELF)
+    every = solve(graph, "coloring", settings=settings, comm=MPI.COMM_WORLD)
+    classes_of(graph, every)
+    assert (one.nodes, one.digest) == (every.nodes, every.digest)
+
+
+@alone
+def test_a_complement_is_parted_into_cliques(tmp_path):
+    graph = nx.relabel_nodes(nx.caveman_graph(4, 5), {i: i + 1 for i in range(20)})
+    nx.write_edgelist(graph, tmp_path / "g.txt", data=False)
+    answer = solve(str(tmp_path / "g.txt"), "coloring", settings=QUICK | {"graph.complement": True})
+    assert answer.objective == answer.bound == 4
+    assert all(graph.has_edge(u, v) for part in answer.nodes for u in part for v in part if u < v)
+
+
+# ---- the pieces -------------------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("name", COLORING_BASELINES)
+def test_heuristics_are_proper_and_the_same_without_kernels(name, compiled):
+    for seed in range(40):
+        graph = whole(drawn(seed, 40))
+        colors, label = COLORING_BASELINES[name](graph)
+        assert proper(graph, colors) and label
+        assert colors.tolist() == COLORING_BASELINES[name](graph, compiled=False)[0].tolist()
+
+
+@alone
+@pytest.mark.parametrize("seed", range(25))
+def test_walks_keep_their_counts_and_are_the_same_without_kernels(seed, compiled):
+    graph, draws = whole(drawn(seed, 40)), np.random.default_rng(seed)
+    k = int(draws.integers(1, 6))
+    start = draws.integers(0, k, graph.n)
+    walks = [Walk(graph, each) for each in (True, False)]
+    for walk in walks:
+        walk.begin(k, start, seed)
+    for steps in (1, 2, 7, 200):
+        for walk in walks:
+            walk.run(steps)
+            assert walk.edges == conflicts(graph, walk.color)
+            assert walk.best_edges == conflicts(graph, walk.best_color) <= walk.edges
+        for name in ("color", "best_color", "near", "place", "list", "until"):
+            assert np.array_equal(*(getattr(walk, name) for walk in walks)), name
+        assert walks[0].random == walks[1].random
+
+
+@alone
+@pytest.mark.parametrize("seed", range(25))
+def test_searches_depend_on_their_steps_and_not_on_how_these_are_cut(seed, compiled):
+    graph = whole(drawn(seed, 30))
+    start = COLORING_BASELINES["max_degree"](graph)[0]
+    whole_run, slices, plain = (ColoringSearch(graph, start, seed, 1, each) for each in (True, True, False))
+    whole_run.run(3000)
+    plain.run(3000)
+    for _ in range(100):
+        slices.run(30)
+    for other in (slices, plain):
+        assert (other.steps, other.best, other.found_at) == (
+            whole_run.steps,
+            whole_run.best,
+            whole_run.found_at,
+        )
+        assert other.solution().tolist() == whole_run.solution().tolist()
+    assert proper(graph, whole_run.solution())
+    assert whole_run.best == int(whole_run.solution().max()) + 1
+
+
+@alone
+def test_a_search_goes_on_from_what_it_hears():
+    graph = whole(nx.gnp_random_graph(30, 0.3, seed=1))
+    better = COLORING_BASELINES["dsatur"](graph)[0]
+    search = ColoringSearch(graph, np.arange(30), 1, 1)
+    search.hear(better)
+    assert search.best == int(better.max()) + 1
+    search.hear(np.arange(30))
+    assert search.solution().tolist() == better.tolist()
+
+
+@alone
+@pytest.mark.parametrize("seed", range(40))
+def test_reductions_lift_every_coloring_of_the_core(seed):
+    graph, draws = whole(drawn(seed, 40)), np.random.default_rng(seed)
+    for compiled in (True, False):
+        kernel = ColoringKernel(graph, compiled)
+        kernel.reduce(lambda: None)
+        inside = kernel.clique
+        assert all(
+            v in graph.indices[graph.indptr[u] : graph.indptr[u + 1]]
+            for u in inside
+            for v in inside
+            if u != v
+        )
+        core = np.full(kernel.core.n, -1, dtype=np.int32)
+        extend(kernel.core, core, draws.permutation(kernel.core.n), compiled)
+        lifted = kernel.lift(core)
+        assert proper(graph, lifted)
+        assert len(np.unique(lifted)) == max(len(np.unique(core)), kernel.least)
+        assert sum(kernel.counts.values()) == graph.n - kernel.core.n
+
+
+@alone
+def test_dominated_nodes_have_the_colors_of_others():
+    graph = nx.mycielski_graph(5)
+    graph.add_edges_from((100 + v, u) for v in list(graph) for u in list(graph[v]))  # twins
+    graph = nx.convert_node_labels_to_integers(graph)
+    kernel = ColoringKernel(whole(graph))
+    kernel.reduce(lambda: None)
+    assert kernel.counts["dominated"] >= 23
+    assert kernel.core.n <= 23
+
+
+@alone
+@pytest.mark.parametrize("seed", range(20))
+def test_any_coloring_is_repaired(seed):
+    graph, draws = whole(drawn(seed, 30)), np.random.default_rng(seed)
+    tools = ColoringTools(Instance(graph), GraphColoring())
+    tools.reduce(lambda: None)
+    given = draws.integers(0, 4, graph.n)
+    repaired = tools.restrict(given)
+    assert proper(tools.core, repaired)
+    assert tools.fault(tools.lift(repaired)) is None
+    fine = in_order(COLORING_BASELINES["dsatur"](graph)[0])
+    assert tools.restrict(fine).tolist() == in_order(fine[tools.kernel.nodes]).tolist()
+
+
+@alone
+def test_states_are_alike_whatever_their_colors_are_called():
+    first = np.array([0, 0, 1, 1, 2, 2], dtype=np.int32)
+    assert alike(first, (first + 1) % 3, 3)
+    assert not alike(first, np.array([0, 1, 2, 0, 1, 2], dtype=np.int32), 3)
+
+
+@alone
+def test_what_proves_a_bound_is_not_believed():
+    graph = whole(nx.complete_graph(4))
+    tools = ColoringTools(Instance(graph), GraphColoring())
+    proof = ColoringProof(np.array([0, 2, 3]), True)
+    assert tools.prove(proof) == 3
+    for nodes in ([0, 0], [0, 4], [-1]):
+        with pytest.raises(BadCertificate):
+            tools.prove(replace(proof, clique=np.array(nodes)))
+    path = ColoringTools(Instance(whole(nx.path_graph(4))), GraphColoring())
+    with pytest.raises(BadCertificate, match="no edge joins nodes 0 and 2"):
+        path.prove(ColoringProof(np.array([0, 2]), True))
+
+
+# ---- what a caller hands in -------------------------------------------------------------------------------
+
+
+@alone
+def test_answers_are_begun_with_and_checked_in_any_form(tmp_path):
+    graph = nx.relabel_nodes(nx.petersen_graph(), {i: f"n{i}" for i in range(10)})
+    answer = solve(graph, "coloring", settings=QUICK)
+    colors = classes_of(graph, answer)
+    answer.save(tmp_path / "colors.txt")
+    assert (tmp_path / "colors.txt").read_text().splitlines()[0] == "n0 0"
+    for form in (
+        answer,
+        colors,
+        answer.nodes,
+        [set(part) for part in answer.nodes],
+        str(tmp_path / "colors.txt"),
+    ):
+        assert check(graph, form, "coloring").objective == 3
+        if not isinstance(form, str):
+            again = solve(graph, "coloring", start=form, settings={"search.steps": 0})
+            assert again.objective == 3
+    greedy = nx.greedy_color(graph)
+    assert check(graph, greedy, "coloring").objective == max(greedy.values()) + 1
+
+
+@alone
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (dict.fromkeys(range(5), 0), "gives both ends of edge"),
+        ({0: 0, 1: 1, 2: 0, 3: 1}, "node 4 has no color"),
+        ({0: 0, 1: 1, 2: 0, 3: 1, 4: -1}, "the color -1 of 4"),
+        ({0: 0, 1: 1, 2: 0, 3: 1, 4: "red"}, "the color 'red' of 4"),
+        ({0: 0, 1: 1, 2: 0, 3: 1, 9: 2}, "9"),
+        ([0, 1, 0, 1, 2], "a list of lists of nodes"),
+        ([[0, 2], [1, 3], [4, 0]], "2 times"),
+        (7, "a list of lists of nodes"),
+    ],
+)  # fmt: skip
+def test_answers_that_are_none_are_refused(given, said):
+    with pytest.raises(GraphError, match=said):
+        check(nx.cycle_graph(5), given, "coloring")
+
+
+@alone
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0 0\n1 1\n", "1 nodes are missing"), ("0 0\n0 1\n", ":2: "), ("0 x\n", "whole number"),
+        ("0 -1\n", "whole number"), ("9 0\n", "node 9 is not in the graph"), ("0\n", "a node id and its"),
+    ],
+)  # fmt: skip
+def test_files_of_colors_that_are_none_are_refused(text, said, tmp_path):
+    (tmp_path / "colors.txt").write_text(text)
+    with pytest.raises(GraphError, match=said):
+        check(nx.path_graph(3), str(tmp_path / "colors.txt"), "coloring")
+
+
+@alone
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"inside": [0]}, "inside"), ({"node_weights": [1, 2, 3]}, "coloring counts none"),
+        ({"settings": {"policy.weights": "train"}}, "no policy"), ({"weights": "some.npz"}, "no policy"),
+        ({"settings": {"search.solver": "policy"}}, 'search.solver = "full" would be right'),
+        ({"settings": {"search.heuristic": "greedy"}}, "dsatur"),
+    ],
+)  # fmt: skip
+def test_what_has_no_meaning_is_refused(more, said):
+    with pytest.raises(CaseError, match=said):
+        solve(nx.path_graph(3), "coloring", **more)
+
+
+@alone
+def test_no_policy_learns_to_color():
+    graphs = [nx.cycle_graph(5)]
+    for call in (
+        lambda: TrainingRun(problem="coloring", graphs=graphs).run(),
+        lambda: gym_environment(graphs, "coloring"),
+    ):
+        with pytest.raises(CaseError, match="no policy answers coloring"):
+            call()
+
+
+# ---- runs -------------------------------------------------------------------------------------------------
+
+
+@alone
+def test_a_run_leaves_colors_that_it_proves_and_begins_with(tmp_path):
+    graph = nx.relabel_nodes(nx.gnp_random_graph(40, 0.15, seed=2), {i: i + 10 for i in range(40)})
+    nx.write_edgelist(graph, tmp_path / "g.txt", data=False)
+    command = [
+        sys.executable,
+        "run.py",
+        "inputs/coloring.toml",
+        f"graph.path={tmp_path}/g.txt",
+        "search.steps=2000",
+    ]
+    quick = ["output.plots=false", "search.bound_seconds=1"]
+    code, printed = run_job([*command, *quick, "output.certificates=true", "--out", str(tmp_path / "run")])
+    assert code == 0, printed
+    (entry,) = json.loads((tmp_path / "run/result.json").read_text())["instances"]
+    lines = (tmp_path / "run/solution/g.txt").read_text().split("\n")[:-1]
+    colors = dict(map(int, line.split()) for line in lines)
+    assert all(colors[u] != colors[v] for u, v in graph.edges)
+    assert entry["objective"] == len(set(colors.values())) >= entry["bound"]
+    code, printed = run_job([*command[:2], str(tmp_path / "run/case.toml"), "--check", str(tmp_path / "run")])
+    assert code == 0, printed
+    begun = [*command, *quick, f"search.start={tmp_path}/run/solution/g.txt", "--dry-run"]
+    code, printed = run_job(begun)
+    assert code == 0, printed
+
+
+@alone
+@needs_data
+@pytest.mark.parametrize(("name", "least"), [("myciel5", 6), ("queen8_8", 9), ("le450_15a", 15)])
+def test_graphs_of_dimacs_take_the_known_colors(name, least, compiled):
+    settings = {"search.steps": 300_000, "search.bounds": False}
+    answer = solve(str(data_dir() / "formats" / f"{name}.col"), "coloring", settings=settings)
+    assert answer.objective == least
