@@ -34,10 +34,11 @@ SMALL, DENSE = 300, 0.1  # which has so many at most, or such a share of the pai
 INWARD = 0.3  # of the way from the program's optimum to the best point that breaks no set
 NEW = 30  # sets, at most, that greedy rules add at once
 SLICE, PLAIN_SLICE = 1 << 18, 1 << 12  # words of bit sets of the search, with the kernel and without
-PIVOTS = 100  # of the simplex method in a slice
+LITTLE, ALL = 64, 1 << 62  # words, by pairs of nodes, on a search that is not the last resort; no limit
+PIVOTS = 20_000  # of the simplex method in a slice, times nodes
 OPTIONS = {
     "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
-    "simplex_strategy": 1, "random_seed": 0, "simplex_iteration_limit": PIVOTS,
+    "simplex_strategy": 1, "random_seed": 0,
 }  # fmt: skip
 
 
@@ -70,6 +71,7 @@ class Fractional:
         self._free[graph.row_of(), graph.indices] = False
         np.fill_diagonal(self._free, False)
         self._inside, self._worth = np.zeros(graph.n), 0.0  # a point that breaks no set, and its sum
+        self._little = LITTLE * graph.n**2
         self._known = 0  # colours that the caller knows to be needed
         self._slices = self._work(colours)
 
@@ -81,6 +83,7 @@ class Fractional:
     def _work(self, colours: np.ndarray) -> Iterator[bool]:
         """Slice after slice: the program, sets that are too heavy, exact searches where greedy rules fail."""
         program, found = _Program(self._n), self._first(colours)
+        yield from self._even(max(map(len, found)))
         while not found or program.add(found):
             self.sets = program.sets
             while not program.solve():
@@ -91,11 +94,32 @@ class Fractional:
                 return
             weights = self._between(program.point)
             found = self._greedy(weights)
-            limit = max(ONE, (int(weights.sum()) - 1) // self._known)
-            heaviest = int(weights[found[0]].sum()) if found else 0
-            if heaviest <= (ONE + limit) // 2:
-                found += yield from self._exact(weights, limit)
+            total, heaviest = int(weights.sum()), int(weights[found[0]].sum()) if found else ONE
+            if not found or 2 * heaviest <= ONE + (total - 1) // self._known:
+                limit = max(self._limit(total, heaviest), ONE)
+                found += yield from self._exact(weights, limit, self._little if found else ALL)
             yield True
+
+    def _even(self, largest: int) -> Iterator[bool]:
+        """What follows where all nodes count the same, while that costs little.
+
+        largest   nodes of a set that is known
+        """
+        weights = np.ones(self._n, dtype=np.int64)
+        for bold in (True, False):
+            before = 0
+            while self._known > before and (self._n - 1) // self._known >= largest:
+                before = self._known
+                limit = self._limit(self._n, largest) if bold else (self._n - 1) // before
+                yield from self._exact(weights, limit, self._little)
+
+    def _limit(self, total: int, heaviest: int) -> int:
+        """What no set may exceed, so that weights with that total prove something new: half of the way to
+        the heaviest set known, where that is more than one colour.
+        """
+        limit = (total - 1) // self._known
+        half = (limit + heaviest) // 2
+        return half if -(-total // half) > self._known + 1 else limit
 
     def _between(self, point: np.ndarray) -> np.ndarray:
         """[n] int64, a point [n] on its way to the best one that breaks no set, in units of 1/ONE."""
@@ -129,14 +153,16 @@ class Fractional:
         best = sorted(found, key=lambda members: -found[members])[:NEW]
         return [np.sort(order[_bits(members)]) for members in best]
 
-    def _exact(self, weights: np.ndarray, limit: int) -> Iterator[bool]:
+    def _exact(self, weights: np.ndarray, limit: int, most: int) -> Iterator[bool]:
         """The search for a set heavier than a limit, beyond which the weights prove nothing new; returns it.
 
         Where there is none they do, or they are the best point, and no set is returned.
+
+        most   words of bit sets, after which it is given up
         """
         nodes = np.flatnonzero(weights)
         search = RootSearch(induced(self._apart, nodes), weights[nodes], limit, compiled=self._compiled)
-        while not search.done and search.best == limit:
+        while not search.done and search.best == limit and search.work < most:
             search.run(search.work + (SLICE if self._compiled else PLAIN_SLICE))
             yield True
         self._prove(weights, search.upper)
@@ -211,7 +237,7 @@ class _Program:
         self._solver = solver = (
             highspy._Highs()
         )  # Highs adds callbacks, and prints a line that no option silences
-        for option, value in OPTIONS.items():
+        for option, value in {**OPTIONS, "simplex_iteration_limit": PIVOTS // n}.items():
             solver.setOptionValue(option, value)
         none = _ints([])
         solver.addCols(n, np.full(n, -1.0), np.zeros(n), np.ones(n), 0, _ints(np.zeros(n)), none, np.zeros(0))
