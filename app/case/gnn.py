@@ -57,10 +57,12 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "auto"
     feature_rows: Annotated[
-        Literal["as_given", "standard", "sum_to_one"],
+        Literal["as_given", "one_hot", "standard", "sum_to_one"],
         about(
             "sum_to_one: divide the features of a node by the sum of their magnitudes; standard: of dense "
-            "features, each column less its mean over the training nodes, divided by its deviation"
+            "features, each column less its mean over the training nodes, divided by its deviation; one_hot: "
+            "of dense whole numbers that are categories, a column for each category met, the first layer's W "
+            "then has an embedding of each"
         ),
     ] = "sum_to_one"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5

@@ -332,7 +332,7 @@ def _finish(
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
         class_names=class_names,
-        numbers=None if features is not None else dealer.padded_old,
+        numbers=dealer.padded_old,
     )  # fmt: skip
 
 
@@ -425,7 +425,7 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,
         val=labelled, test=labelled, classes=classes, multilabel=False, class_ids=np.arange(classes),
         width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
-        numbers=None if features is not None else _numbers(loaded, group.rank),
+        numbers=_numbers(loaded, group.rank),
     )  # fmt: skip
     return with_random_splits(group, data, loaded, seed) if classes else data
 

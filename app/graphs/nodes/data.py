@@ -142,8 +142,8 @@ class NodeData:
     values        whether labels are numbers to be predicted
     width         F, 0 without features
     counts        nodes of all ranks in train, val and test
-    numbers       [n_own] int64, without features what own rows were numbered before they were ordered; None:
-                  they are as they were
+    numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
+                  were
     """
 
     features: Any
