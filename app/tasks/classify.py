@@ -36,6 +36,8 @@ from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.text import printable
 
+RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have
+
 
 @dataclass
 class Classified:
@@ -329,10 +331,11 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
     for text, what in goal.told.items():
         shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
         log.info("%s: %s", text, shown)
-    areas = {split: each.named().get("auc") for split, each in known.items()}
-    if any(area is not None for area in areas.values()):
-        shown = ", ".join(f"{split} {area:.4f}" for split, area in areas.items() if area is not None)
-        log.info("area under the ROC curve: %s", shown)
+    for text, what in RANKED.items():
+        named = {split: each.named().get(what) for split, each in known.items()}
+        if any(each is not None for each in named.values()):
+            shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
+            log.info("%s: %s", text, shown)
 
 
 def _say_balance(context: Context, balanced: Balanced) -> None:
