@@ -250,7 +250,7 @@ def test_forms_of_labels_are_one(level):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([[0, 1], [1, -1], [0, 0], [1, 1]], "found label -1 in row 1, column 1; 0 and 1, or a whole row of -1"),
+        ([[0, 1], [1, -1], [0, 0], [1, 1]], "found label -1 in row 1, column 1; 0 and 1, or a whole row"),
         ([[0, 1], [1, None], [0, 2], [1, 1]], r"found label 2\.0 in row 2, column 1"),
         ([[0, None], [None, None], [0, 1], [1, 1]], "node 1 in train, which has no label"),
         ([[0, 1], [1, None], [0], [1, 1]], "rows of different lengths"),
