@@ -22,7 +22,8 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "node"
     readout: Annotated[
-        Literal["mean", "sum"], about("graph: what is taken of the rows of a graph's nodes")
+        Literal["max", "mean", "sum"],
+        about("graph: what is taken of the rows of a graph's nodes; max: column by column the largest"),
     ] = "mean"
     readout_of: Annotated[
         Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")

@@ -34,6 +34,7 @@ from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+MOST_PLACES = 1 << 24  # nodes of a graph: beyond, two numbers may be one float32
 REPLAYED = 1 << 22  # stored entries: with more an epoch takes longer than its launches
 
 
@@ -78,6 +79,7 @@ class Classifier:
         self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
+            self.engine.places = self._places(block) if case.readout == "max" else None
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -93,6 +95,19 @@ class Classifier:
         lo = min(block.lo, block.n)
         R = readout_rows(members, block.name, lo, lo + block.n_real)
         return RowBlock(self.group, R, block.rows, block.exchange, block.width)
+
+    def _places(self, block: RowBlock) -> Array:
+        """[n_own] float32 on the device, how many nodes of its graph come before each; -1 in other rows.
+
+        Raises CaseError where such numbers are no 32-bit ones
+        """
+        starts, rows = self.members.starts, np.arange(block.lo, block.lo + block.n_real)
+        if np.diff(starts).max(initial=0) > MOST_PLACES:
+            raise CaseError(f"gnn.readout: max is of graphs of at most {MOST_PLACES:,} nodes")
+        places, nodes = np.full(block.n_own, -1, np.float32), self._nodes(block)
+        graphs = self.members.graph_of(block.lo, block.lo + block.n_real)
+        places[: block.n_real] = np.where(nodes[: block.n_real], rows - starts[graphs], -1)
+        return self.device.put(places)
 
     def _read_columns(self, block: RowBlock, known: Scale | Categories | None) -> Scale | Categories | None:
         """What columns of features are scaled by, or the categories in them; known: those of weights.
