@@ -324,9 +324,10 @@ def classify(
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows, as a table of pandas is by its index; None: one for every node of its own.
                Of a set one of these for each graph, or rows of all nodes; None: degrees
-    labels     [n] classes, -1 or None for none; [n, C] of 0 and 1; or names, None or NaN for none; also a
-               mapping of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or
-               [n, C] to be predicted, NaN for none. Of a set a row for each graph, as are train, val, test
+    labels     [n] classes, -1 or None for none; [n, C] of 0 and 1, None or NaN where it is not known; or
+               names, None or NaN for none; also a mapping of nodes to these; with settings={"gnn.goal":
+               "values"} numbers [n] or [n, C] to be predicted, NaN for none. Of a set a row for each graph,
+               as are train, val, test
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2

@@ -27,7 +27,7 @@ from app.text import gap_words, is_whole, show
 
 SCORE_WORDS = {
     "accuracy": "accuracy %", "micro_f1": "micro F1 %", "macro_f1": "macro F1 %", "auc": "ROC AUC %",
-    "r2": "R2", "rmse": "RMSE", "mae": "MAE",
+    "ap": "average precision %", "r2": "R2", "rmse": "RMSE", "mae": "MAE",
 }  # fmt: skip
 
 

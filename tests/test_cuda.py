@@ -450,6 +450,8 @@ def test_losses(pair, c):
     Z[5], Z[6, 0], Z[7] = 200, np.nan, -200
     pair.same(lambda device, *each: device.softmax_loss(*each), Z[8:], labels[8:], weight[8:])
     pair.same(lambda device, *each: device.sigmoid_loss(*each), Z, targets.reshape(60, c), weight)
+    targets[::3] = np.nan
+    pair.same(lambda device, *each: device.sigmoid_loss(*each), Z, targets.reshape(60, c), weight)
     pair.same(lambda device, *each: device.squared_loss(*each), Z, normal(5, 60, c), weight)
     pair.same(lambda device, Z: device.argmax_rows(Z), Z)
 

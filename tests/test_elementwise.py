@@ -94,7 +94,10 @@ def test_losses_and_the_largest(compiled, rows, m):
     labels = draws.integers(-1, m, rows).astype(np.int32)
     weight = draws.choice(np.float32([0, 1, 0.3]), rows)
     both_ways(compiled, "softmax_loss", Z, labels, weight)
-    both_ways(compiled, "sigmoid_loss", Z, (draws.random((rows, m)) < 0.5).astype(np.float32), weight)
+    targets = (draws.random((rows, m)) < 0.5).astype(np.float32)
+    both_ways(compiled, "sigmoid_loss", Z, targets, weight)
+    targets[draws.random((rows, m)) < 0.3] = np.nan
+    both_ways(compiled, "sigmoid_loss", Z, targets, weight)
     both_ways(compiled, "squared_loss", Z, numbers(draws, rows, m), weight)
     both_ways(compiled, "argmax_rows", np.round(Z))
     Z[: rows // 2, m // 2] = np.nan
@@ -272,6 +275,11 @@ def test_sigmoid_loss():
     assert np.abs(losses - expected).max() < 1e-6
     found = central(lambda X: Double().sigmoid_loss(X, targets, weight).sum(), Z)
     assert np.abs(G - found).max() < 1e-5
+    unknown, part = draws.random((6, 4)) < 0.5, Z.copy()
+    losses = Double().sigmoid_loss(part, np.where(unknown, np.nan, targets), weight)
+    assert np.array_equal(part, np.where(unknown, 0, G))
+    each = -(targets * np.log(p) + (1 - targets) * np.log(1 - p)) * weight[:, None]
+    assert np.abs(losses - np.where(unknown, 0, each).sum(axis=1)).max() < 1e-6
 
 
 def test_squared_loss():

@@ -237,6 +237,8 @@ def _networks(case: Case) -> Iterator[Mistake]:
             "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
             "gnn.input_dropout = 0 or first_product = auto would be right",
         )
+    if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
+        yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),

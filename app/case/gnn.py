@@ -22,7 +22,8 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "node"
     readout: Annotated[
-        Literal["mean", "sum"], about("graph: what is taken of the rows of a graph's nodes")
+        Literal["max", "mean", "sum"],
+        about("graph: what is taken of the rows of a graph's nodes; max: column by column the largest"),
     ] = "mean"
     readout_of: Annotated[
         Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")
@@ -57,10 +58,12 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "auto"
     feature_rows: Annotated[
-        Literal["as_given", "standard", "sum_to_one"],
+        Literal["as_given", "one_hot", "standard", "sum_to_one"],
         about(
             "sum_to_one: divide the features of a node by the sum of their magnitudes; standard: of dense "
-            "features, each column less its mean over the training nodes, divided by its deviation"
+            "features, each column less its mean over the training nodes, divided by its deviation; one_hot: "
+            "of dense whole numbers that are categories, a column for each category met, the first layer's W "
+            "then has an embedding of each"
         ),
     ] = "sum_to_one"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5

@@ -11,10 +11,11 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.ordered import sum_tree
 from app.errors import CaseError
+from app.gnn.categories import Categories, with_categories
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.goals import Goal, goal_of, with_areas
-from app.gnn.inputs import Scaling, in_file, input_rows, input_scale, slow_input
+from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
@@ -33,6 +34,7 @@ from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+MOST_PLACES = 1 << 24  # nodes of a graph: beyond, two numbers may be one float32
 REPLAYED = 1 << 22  # stored entries: with more an epoch takes longer than its launches
 
 
@@ -40,14 +42,15 @@ class Classifier:
     """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
 
     classes   columns of the scores     goal   what they mean
-    inputs    of features that are brought to one scale
+    inputs    of features that are brought to one scale, or that are categories
+    unknown   [columns] int64, numbers of features that are no category of the training nodes; of all ranks
     members   the rows of a set of graphs, in whose own labels, splits and scores stand; None: nodes have them
     Ranks     all construct
     """
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, goal: Goal | None = None, inputs: Scale | None = None,
+        classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
         budget: TierBudget | None = None, members: Members | None = None,
     ) -> None:  # fmt: skip
         """classes, goal, inputs   of weights that are applied; 0, None: those of the data
@@ -57,9 +60,10 @@ class Classifier:
         self.classes = classes or data.classes
         self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
         self.members, self._readout = members, self._readout_of(block, members)
-        chosen = self._learned_from(block) if case.feature_rows == "standard" else None
-        self.inputs = input_scale(group, data, case.feature_rows, chosen, inputs)
-        self.model = Model(case, data.width or block.n, self.classes)
+        self.inputs, self.unknown = self._read_columns(block, inputs), np.zeros(0, np.int64)
+        if isinstance(self.inputs, Categories):
+            self.data, self.unknown = with_categories(group, data, self._nodes(block), self.inputs)
+        self.model = Model(case, self.data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
         self._settle(block, budget)
@@ -75,6 +79,7 @@ class Classifier:
         self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
+            self.engine.places = self._places(block) if case.readout == "max" else None
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -91,14 +96,48 @@ class Classifier:
         R = readout_rows(members, block.name, lo, lo + block.n_real)
         return RowBlock(self.group, R, block.rows, block.exchange, block.width)
 
-    def _learned_from(self, block: RowBlock) -> np.ndarray:
-        """[n_own] bool, the nodes whose features make the scale: of the training set, or without one all.
+    def _places(self, block: RowBlock) -> Array:
+        """[n_own] float32 on the device, how many nodes of its graph come before each; -1 in other rows.
+
+        Raises CaseError where such numbers are no 32-bit ones
+        """
+        starts, rows = self.members.starts, np.arange(block.lo, block.lo + block.n_real)
+        if np.diff(starts).max(initial=0) > MOST_PLACES:
+            raise CaseError(f"gnn.readout: max is of graphs of at most {MOST_PLACES:,} nodes")
+        places, nodes = np.full(block.n_own, -1, np.float32), self._nodes(block)
+        graphs = self.members.graph_of(block.lo, block.lo + block.n_real)
+        places[: block.n_real] = np.where(nodes[: block.n_real], rows - starts[graphs], -1)
+        return self.device.put(places)
+
+    def _read_columns(self, block: RowBlock, known: Scale | Categories | None) -> Scale | Categories | None:
+        """What columns of features are scaled by, or the categories in them; known: those of weights.
 
         Ranks   all call
         """
-        data = self.data
-        chosen = data.train if data.counts["train"] else np.arange(block.n_own) < block.n_real
+        group, data, kind = self.group, self.data, self.case.feature_rows
+        chosen = self._learned_from(block) if kind in BY_COLUMN else None
+        if kind == "one_hot":
+            return input_categories(group, data, block.lo, chosen, known)
+        return input_scale(group, data, kind, chosen, known)
+
+    def _learned_from(self, block: RowBlock) -> np.ndarray:
+        """[n_own] bool, the nodes whose features make the scale: of the training set, or without one all.
+        Categories are those of all nodes of a graph, since training hears its other nodes too, and those of
+        the training graphs of a set.
+
+        Ranks   all call
+        """
+        data, all_heard = self.data, self.case.feature_rows == "one_hot" and self._readout is None
+        chosen = np.arange(block.n_own) < block.n_real
+        chosen = data.train if data.counts["train"] and not all_heard else chosen
         return chosen if self._readout is None else nodes_of_graphs(self.group, self._readout, chosen)
+
+    def _nodes(self, block: RowBlock) -> np.ndarray:
+        """[n_own] bool, which rows are nodes, neither padding nor graphs."""
+        nodes = np.arange(block.n_own) < block.n_real
+        if self.members is not None:
+            nodes[: block.n_real] &= ~self.members.own_of(block.lo, block.lo + block.n_real)
+        return nodes
 
     def _whole_features(self) -> Features:
         """Features on the device. Ranks: all call."""

@@ -51,6 +51,7 @@ class Engine(ByPieces):
     products        (layer, way) of all such products, as a dry run saw them
     narrow          what they leave out, by layer
     pooling         the products with the matrix R of a readout and with R^T; None: scores are of nodes
+    places          [n_own] float32, how many nodes of its graph come before each node; -1 in other rows
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Engine(ByPieces):
         self.products: set[tuple[int, str]] = set()
         self.narrow: dict[int, Narrow] = {}
         self.pooling: tuple[Neighbours, Neighbours] | None = None
+        self.places: Array | None = None
         self.gradient: Array = None
         self._parts: Array = None
 

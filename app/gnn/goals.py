@@ -18,6 +18,7 @@ from app.gnn.metrics import (
     SplitScores,
     ValueScores,
     area_under_roc,
+    average_precision,
     count_classes,
     count_hits,
     scores_of,
@@ -121,15 +122,26 @@ class OneClass:
 
 
 class SeveralClasses:
-    """Any number of classes for a node: a sigmoid of each score."""
+    """Any number of classes for a node: a sigmoid of each score.
+
+    Loss      the mean over the pairs of a training node and a class of which it is known whether the node has
+              the class, y in {0, 1}: L = sum of max(z, 0) - z y + log(1 + exp(-|z|)), over their number m
+    Gradient  dL/dz = (sigmoid(z) - y) / m, of other pairs 0: their score has no part in L
+    Source    Hu et al. 2020 (OGB): training and evaluation of sets of several tasks
+    """
 
     kind = "labels"
     told: ClassVar = {"micro F1": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
     def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """[n_own, classes] float32 of 0 and 1."""
-        return data.labels.astype(np.float32), 1 / max(data.counts["train"], 1) / data.classes
+        """[n_own, classes] float32 of 0 and 1, NaN where it is not known."""
+        targets = data.labels.astype(np.float32)
+        if not data.partly:
+            return targets, 1 / max(data.counts["train"], 1) / data.classes
+        known = int(group.sum_integers(np.array([np.count_nonzero(data.labels[data.train] >= 0)]))[0])
+        targets[data.labels < 0] = np.nan
+        return targets, 1 / max(known, 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Binary cross-entropies."""
@@ -149,12 +161,13 @@ class SeveralClasses:
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_hits` of each split."""
-        counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
+        counts = [np.zeros((4 + data.partly, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
         for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
             rows = slice(lo, lo + PIECE)
             predicted, wanted = engine.device.get(Z[rows]) > 0, data.labels[rows] > 0
+            known = data.labels[rows] >= 0 if data.partly else None
             for total, name in zip(counts, SPLITS):
-                total += count_hits(predicted, wanted, getattr(data, name)[rows])
+                total += count_hits(predicted, wanted, getattr(data, name)[rows], known)
         return counts
 
     def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
@@ -227,7 +240,8 @@ class Values:
 def with_areas(
     group: Group, goal: Goal, data: NodeData, scores: SplitScores, Z_own: np.ndarray
 ) -> SplitScores:
-    """Scores with areas under ROC curves, where the goal has such.
+    """Scores with areas under ROC curves and average precisions, where the goal has such: means over the
+    columns whose known entries are of both kinds, as OGB's evaluator has them.
 
     Z_own   [n_own, columns] host
     Ranks   all call (for each split and column one message to all: a number and a flag for each node)
@@ -237,16 +251,26 @@ def with_areas(
         return scores
     out = {}
     for name, each in scores.items():
-        chosen = getattr(data, name)
-        sizes = group.gather_integers(np.array([int(chosen.sum())]))[:, 0].tolist()
-        areas = []
-        for margin, positive in zip(*(part[chosen].T for part in found)):
-            parts = margin, positive.astype(np.uint8)
-            margins, flags = (group.gather_host(np.ascontiguousarray(part), sizes) for part in parts)
-            areas.append(area_under_roc(margins, flags > 0))
-        known = [area for area in areas if area is not None]
-        out[name] = replace(each, auc=sum(known) / len(known)) if known else each
+        chosen, ranked = getattr(data, name), []
+        for column, (margin, positive) in enumerate(zip(*(part.T for part in found))):
+            mine = chosen & (data.labels[:, column] >= 0) if data.partly else chosen
+            ranked.append(_ranked(group, margin[mine], positive[mine]))
+        known = [both for both in ranked if both is not None]
+        auc, ap = (sum(each) / len(known) for each in zip(*known)) if known else (None, None)
+        out[name] = replace(each, auc=auc, ap=ap)
     return out
+
+
+def _ranked(group: Group, margin: np.ndarray, positive: np.ndarray) -> tuple[float, float] | None:
+    """The area and the average precision of the nodes [k] of all ranks; None where a kind is missing.
+
+    Ranks   all call
+    """
+    sizes = group.gather_integers(np.array([len(margin)]))[:, 0].tolist()
+    parts = margin, positive.astype(np.uint8)
+    margins, flags = (group.gather_host(np.ascontiguousarray(part), sizes) for part in parts)
+    area = area_under_roc(margins, flags > 0)
+    return None if area is None else (area, average_precision(margins, flags > 0))
 
 
 def softmax(Z: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from app.comm.group import Group
 from app.errors import CaseError
+from app.gnn.categories import Categories, refuse_fractions
 from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData, rows_per_piece
 from app.memory.slow_rows import SlowRows
@@ -16,7 +17,8 @@ from app.partition.nodes import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-NOT_DENSE = 'gnn.feature_rows: {}; "standard" is for dense features'
+NOT_DENSE = 'gnn.feature_rows: {}; "{}" is for dense features'
+BY_COLUMN = ("one_hot", "standard")  # gnn.feature_rows that read columns of dense features
 LARGEST_FACTOR = 2.0**126  # of a row of features, as float32: larger ones are float64
 
 
@@ -28,12 +30,13 @@ class Scaling:
              "sum_to_one": each row is divided by the sum of its absolute values (Kipf and Welling 2017 divide
              by the sum, of entries that are not negative)
              "standard": each column by `inputs`, those of dense features alone
+             "one_hot": the same array, which is made of them before (categories.py)
     inputs   the scale of the columns
     n_real   rows that are nodes; the others are zero
     """
 
     kind: str
-    inputs: Scale | None
+    inputs: Scale | Categories | None
     n_real: int
 
 
@@ -49,15 +52,37 @@ def input_scale(
     """
     if scaling != "standard":
         return None
-    if not isinstance(data.features, np.ndarray):
-        raise CaseError(NOT_DENSE.format("there are none" if data.features is None else "these are sparse"))
+    refuse_not_dense(data, scaling)
     if known is not None:
         return known
     return Scale.of(group, data.features, chosen)
 
 
+def input_categories(
+    group: Group, data: NodeData, first: int, chosen: np.ndarray, known: Categories | None = None
+) -> Categories:
+    """The categories of the columns in some nodes.
+
+    first    the number of this rank's first row     chosen   [n_own] bool
+    known    those of weights which are applied
+    Ranks    all call
+    Raises   CaseError where features are not dense, GraphError where they are no categories
+    """
+    refuse_not_dense(data, "one_hot")
+    numbers = first + np.arange(len(chosen)) if data.numbers is None else data.numbers
+    refuse_fractions(group, data.features, numbers)
+    return known or Categories.of(group, data.features, chosen)
+
+
+def refuse_not_dense(data: NodeData, scaling: str) -> None:
+    """Raise CaseError where features are not dense."""
+    if not isinstance(data.features, np.ndarray):
+        found = "there are none" if data.features is None else "these are sparse"
+        raise CaseError(NOT_DENSE.format(found, scaling))
+
+
 def input_rows(
-    data: NodeData, block: RowBlock, feature_rows: str, inputs: Scale | None = None
+    data: NodeData, block: RowBlock, feature_rows: str, inputs: Scale | Categories | None = None
 ) -> np.ndarray | sp.csr_array:
     """[n_own, F] float32 host: the features of this rank's padded rows, as Scaling says.
 
@@ -71,7 +96,7 @@ def input_rows(
 
 def scaled_rows(X: np.ndarray | sp.csr_array, scaling: Scaling, first: int = 0) -> np.ndarray | sp.csr_array:
     """Some rows of features, the first of them row `first` of this rank; "as_given" the same array."""
-    if scaling.kind == "as_given":
+    if scaling.kind in ("as_given", "one_hot"):
         return X
     if scaling.kind == "standard":
         return _standard_rows(X, scaling, first)

@@ -14,11 +14,14 @@ Array = Any
 class Scores:
     """How good predictions are on some nodes; nan where there are none.
 
-    accuracy   share of nodes with the right class; several labels: share of right (node, label) pairs
+    accuracy   share of nodes with the right class; several labels: share of right (node, label) pairs, of
+               those that are known
     micro_f1   of all (node, class) pairs together; of one label per node it equals the accuracy
     macro_f1   mean over the classes; a class that is neither there nor predicted counts 0
     auc        area under the ROC curve (`area_under_roc`), of two classes, or of several a node the mean over
-               the classes; None where nobody asked, of more classes, and where a kind of nodes is missing
+               the classes that have nodes of both kinds; None where nobody asked, of more classes, and where
+               no class has both kinds
+    ap         average precision (`average_precision`), likewise
     """
 
     accuracy: float
@@ -26,6 +29,7 @@ class Scores:
     macro_f1: float
     nodes: int
     auc: float | None = None
+    ap: float | None = None
 
     @property
     def score(self) -> float:
@@ -40,7 +44,7 @@ class Scores:
     def named(self) -> dict[str, float]:
         """What is told in result.json."""
         found = {"accuracy": self.accuracy, "micro_f1": self.micro_f1, "macro_f1": self.macro_f1}
-        return found if self.auc is None else found | {"auc": self.auc}
+        return found if self.auc is None else found | {"auc": self.auc, "ap": self.ap}
 
 
 @dataclass(frozen=True)
@@ -96,15 +100,20 @@ class ValueScores:
 SplitScores = dict[str, Scores | ValueScores]  # by "train", "val", "test"
 
 
-def count_hits(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """[4, classes] int64: true positives, predicted, wanted, and right entries, of the chosen own rows.
+def count_hits(
+    predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray, known: np.ndarray | None = None
+) -> np.ndarray:
+    """[4, classes] int64: true positives, predicted, wanted, and right entries, of the chosen own rows; of
+    entries that are partly known [5, classes], of those alone, and how many these are.
 
-    predicted, wanted   [n_own, classes] bool host     chosen [n_own] bool
+    predicted, wanted, known   [n_own, classes] bool host     chosen [n_own] bool
     """
-    p, w = predicted[chosen], wanted[chosen]
-    return np.stack([(p & w).sum(axis=0), p.sum(axis=0), w.sum(axis=0), (p == w).sum(axis=0)]).astype(
-        np.int64
-    )
+    p, w, more = predicted[chosen], wanted[chosen], []
+    right = p == w
+    if known is not None:
+        k = known[chosen]
+        p, w, right, more = p & k, w & k, right & k, [k]
+    return np.stack([each.sum(axis=0) for each in (p & w, p, w, right, *more)]).astype(np.int64)
 
 
 def count_classes(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray, classes: int) -> np.ndarray:
@@ -123,7 +132,7 @@ def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilab
     classes = counts[0].shape[1]
     flat = np.concatenate([*(each.reshape(-1) for each in counts), np.array(nodes, dtype=np.int64)])
     flat = group.sum_integers(flat)
-    tables = flat[: -len(nodes)].reshape(len(nodes), 4, classes)
+    tables = flat[: -len(nodes)].reshape(len(nodes), -1, classes)
     return [_score(table, int(n), multilabel) for table, n in zip(tables, flat[-len(nodes) :])]
 
 
@@ -145,6 +154,19 @@ def area_under_roc(margins: np.ndarray, positive: np.ndarray) -> float | None:
     return larger / (2 * count * others)
 
 
+def average_precision(margins: np.ndarray, positive: np.ndarray) -> float:
+    """The mean over the positive nodes of the share of positives among all whose margin is at least theirs.
+
+    Source   the sum of (R_n - R_(n-1)) P_n over the different margins, downwards: recall and precision of the
+             nodes above each
+
+    margins, positive   [k] numbers and [k] bool, some of them True
+    """
+    _, place = np.unique(-margins, return_inverse=True)
+    found, above = np.bincount(place, positive).astype(np.int64), np.cumsum(np.bincount(place))
+    return float((found * (np.cumsum(found) / above)).sum()) / int(found.sum())
+
+
 def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Scores:
     """Scores of nodes that are all here, one class for each.
 
@@ -156,11 +178,13 @@ def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Sco
 
 
 def _score(table: np.ndarray, nodes: int, multilabel: bool) -> Scores:
-    hit, predicted, wanted, right = table
+    hit, predicted, wanted, right, *known = table
     if not nodes:
         return Scores(float("nan"), float("nan"), float("nan"), 0)
     both = predicted + wanted
     each = np.where(both > 0, 2 * hit / np.maximum(both, 1), 0.0)
     micro = 2 * int(hit.sum()) / max(int(both.sum()), 1)
     accuracy = int(right.sum()) / (nodes * len(hit)) if multilabel else int(hit.sum()) / nodes
-    return Scores(accuracy, micro, float(each.sum()) / len(hit), nodes)
+    if known:
+        accuracy, each = int(right.sum()) / int(known[0].sum()), each[known[0] > 0]
+    return Scores(accuracy, micro, float(each.sum()) / len(each), nodes)

@@ -1,6 +1,7 @@
 """A trained graph network on disk: its layers, its sizes, its weights."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,6 +10,7 @@ from msgspec import structs
 from app.case.gnn import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
+from app.gnn.categories import Categories
 from app.gnn.goals import Goal, goal_of
 from app.gnn.model import Model
 from app.gnn.scale import Scale
@@ -34,11 +36,12 @@ class SavedModel:
     """A model read back, or about to be written.
 
     case        its architecture (other keys of [gnn] play no part)
-    features    columns of its input      class_ids [classes] the data's own numbers of its classes
+    features    columns of its input, of categories one for each
+    class_ids   [classes] the data's own numbers of its classes
     arrays      weights by name
     neighbours  graph.neighbours of the graph that it has learned on, "both" where that was undirected
     scale       of the numbers that it predicts; None: it predicts classes
-    inputs      of the features that it reads; None: they are not brought to one
+    inputs      of the features that it reads, or their categories; None: they are read as they are
     class_names [classes] what the data call the classes, ascending; empty: by their numbers
     """
 
@@ -49,13 +52,18 @@ class SavedModel:
     arrays: dict[str, np.ndarray]
     neighbours: str = "both"
     scale: Scale | None = None
-    inputs: Scale | None = None
+    inputs: Scale | Categories | None = None
     class_names: tuple[str, ...] = ()
 
     @property
     def goal(self) -> Goal:
         """What its scores mean."""
         return goal_of(self.multilabel, self.scale)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the features that it is given."""
+        return len(self.inputs.values) if isinstance(self.inputs, Categories) else self.features
 
     @property
     def classes(self) -> int:
@@ -129,7 +137,7 @@ def load_model(path: str) -> SavedModel:
         features = msgspec.convert(manifest["features"], int)
         heard = msgspec.convert(manifest.get("neighbours", "both"), str)
         scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
-        inputs = _scale(path, manifest["inputs"], features) if case.feature_rows == "standard" else None
+        inputs = _inputs(path, manifest, case.feature_rows, features)
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
@@ -137,6 +145,18 @@ def load_model(path: str) -> SavedModel:
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
+    return found
+
+
+def _inputs(path: str, manifest: dict[str, Any], kind: str, features: int) -> Scale | Categories | None:
+    """What the columns of features are read by, as a manifest holds it."""
+    if kind == "standard":
+        return _scale(path, manifest["inputs"], features)
+    if kind != "one_hot":
+        return None
+    found = Categories.read(manifest["inputs"])
+    if found.width != features:
+        raise GraphError(f"{path}: its categories are not those of {features} columns")
     return found
 
 
@@ -149,6 +169,6 @@ def _scale(path: str, saved: object, columns: int) -> Scale:
 
 
 def check_fits(path: str, saved: SavedModel, features: int) -> None:
-    """Refuse weights for features of another width. Raises GraphError."""
-    if saved.features != features:
-        raise GraphError(f"{path}: for nodes with {saved.features} features; these have {features}")
+    """Refuse weights for features of another width, as given. Raises GraphError."""
+    if saved.columns != features:
+        raise GraphError(f"{path}: for nodes with {saved.columns} features; these have {features}")

@@ -9,12 +9,13 @@ import numpy as np
 from app.case.config import Case
 from app.case.graph import WORDS
 from app.errors import CaseError
-from app.gnn.inputs import NOT_DENSE
+from app.gnn.categories import count_categories
+from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
-from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, Splits, no_labels
+from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, NodeTable, Splits, no_labels
 from app.graphs.nodes.degrees import RANGES
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
@@ -27,6 +28,7 @@ from app.model.rates import Rates
 from app.model.work import Term
 from app.partition.stands_for import is_set
 
+SOME = 16  # categories of a column that is not read through
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
 
 
@@ -56,17 +58,21 @@ def training_of(
 ) -> Training:
     """The counts of a training on a graph of which only sizes are known.
 
-    count_classes   False: labels are not read through to see how many classes they have, 2 are assumed
+    count_classes   False: labels and features are not read through to see how many classes and categories
+                    they have, 2 and SOME are assumed
     Raises CaseError where nodes have no labels to learn.
     """
     inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
-    if gnn.weights:
-        saved = load_model(gnn.weights)
+    saved = load_model(gnn.weights) if gnn.weights else None
+    if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     elif not inputs.classes:
         raise CaseError(no_labels(gnn.level))
-    if gnn.feature_rows == "standard" and not inputs.dense:
-        raise CaseError(NOT_DENSE.format("these are sparse, or there are none"))
+    if gnn.feature_rows in BY_COLUMN and not inputs.dense:
+        raise CaseError(NOT_DENSE.format("these are sparse, or there are none", gnn.feature_rows))
+    if gnn.feature_rows == "one_hot":
+        width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
+        inputs = replace(inputs, features=width, stored=nodes * inputs.features)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
@@ -107,13 +113,7 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
         train = RANDOM_TRAIN if table.random_classes else 1.0
         columns = min(table.random_classes, 1) if case.gnn.goal == "values" else table.random_classes
         return Inputs(features or own, columns, 0 if features else nodes, train=train)
-    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-    paths = [table.path] if isinstance(table.path, str) else list(table.path)
-    by = Nodes() if table.node_data_by == "id" else None
-    files = ("" if degrees else table.features, table.labels, table.splits)
-    count, values = graphs_of(case) if whole else nodes, case.gnn.goal == "values"
-    found = open_node_table(paths, table.format, count, limits, *files, by, values, whole)
-    classes = 0
+    found, classes = _table_of(case, nodes), 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
     train = RANDOM_TRAIN if table.splits == "random" else _share_of_training(found.splits)
@@ -122,6 +122,23 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     dense = isinstance(found.features, DenseFeatures)
     stored = 0 if dense else max(int(found.features.indptr[-1]), 1)
     return Inputs(found.features.width, classes, stored, train=train)
+
+
+def _table_of(case: Case, nodes: int) -> NodeTable:
+    """What the files of a case say of its nodes, their headers read."""
+    table, whole = case.graph, is_set(case)
+    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+    paths = [table.path] if isinstance(table.path, str) else list(table.path)
+    by = Nodes() if table.node_data_by == "id" else None
+    features = "" if table.features == WORDS["features"] else table.features
+    count, values = graphs_of(case) if whole else nodes, case.gnn.goal == "values"
+    files = features, table.labels, table.splits
+    return open_node_table(paths, table.format, count, limits, *files, by, values, whole)
+
+
+def _categories(case: Case, nodes: int, columns: int, count: bool) -> int:
+    """How many categories the columns of features have, of all nodes."""
+    return count_categories(_table_of(case, nodes).features.parts()) if count else SOME * columns
 
 
 def _share_of_training(splits: Splits | None) -> float:

@@ -176,11 +176,14 @@ WIDE void lk_squared_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const 
     }
 }
 
-/* The same of a sigmoid against a target 0 or 1; z becomes the gradient but for the weight. */
+/* The same of a sigmoid against a target 0 or 1, NaN: none; z becomes the gradient but for the weight. */
 INLINE float sigmoid_term(float *z, float target) {
     const float x = *z, e = exp_float(-fabsf(x)), below = 1.0f + e;
-    *z = (x < 0.0f ? e : 1.0f) / below - target;
-    return ((x > 0.0f ? x : 0.0f) - x * target) + log_float(below);
+    const float gradient = (x < 0.0f ? e : 1.0f) / below - target;
+    const float term = ((x > 0.0f ? x : 0.0f) - x * target) + log_float(below);
+    const int known = target == target;
+    *z = known ? gradient : 0.0f;
+    return known ? term : 0.0f;
 }
 
 /* The sum over the columns of a row. */

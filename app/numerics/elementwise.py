@@ -214,17 +214,19 @@ class Elementwise:
 
         loss = weight sum_j (max(z, 0) - z t + log(1 + exp(-|z|)))     dz = weight (sigmoid(z) - t)
 
-        Z, targets   [rows, c], targets 0 or 1     weight [rows]
+        The sum is over the columns whose target is known; the others have no part in it, so their dz is 0.
+
+        Z, targets   [rows, c], targets 0 or 1, or NaN for none     weight [rows]
         returns      [rows] losses; 0, with a gradient of 0, where the weight is 0
         """
         xp = self.xp
         E = exp(xp, -xp.abs(Z))
         below = 1 + E
         terms = (xp.where(Z > 0, Z, 0) - Z * targets) + log(xp, below)
-        losses = row_sums(xp, terms) * weight
+        counted, known = weight != 0, targets == targets
+        losses = row_sums(xp, xp.where(known, terms, 0)) * weight
         G = (xp.where(Z < 0, E, 1) / below - targets) * weight[:, None]
-        counted = weight != 0
-        Z[...] = xp.where(counted[:, None], G, 0)
+        Z[...] = xp.where(counted[:, None] & known, G, 0)
         return xp.where(counted, losses, 0)
 
     def squared_loss(self, Z: Array, targets: Array, weight: Array) -> Array:

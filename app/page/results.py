@@ -197,6 +197,7 @@ SCORES = {
     "accuracy": "accuracy %",
     "macro_f1": "macro F1 %",
     "auc": "ROC AUC %",
+    "ap": "average precision %",
     "r2": "R2",
     "rmse": "RMSE",
     "mae": "MAE",

@@ -312,7 +312,7 @@ def _finish(
     if shape.values:
         labelled = ~np.isnan(labels[:, 0])
     elif labels is not None:
-        labelled = (labels[:, 0] if multilabel else labels) >= 0
+        labelled = (labels >= 0).any(axis=1) if multilabel else labels >= 0
     class_ids, class_names = np.arange(max(shape.labels, 0)), ()
     if shape.labels == 0:
         class_ids = _class_ids(group, source, labels[labelled])
@@ -320,7 +320,7 @@ def _finish(
         labels = np.where(labelled, numbered, np.int32(-1))
         held = _first(group, source, "labels")
         class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
-    elif multilabel:
+    elif multilabel and not group.max_integer(int((labels[labelled] < 0).any())):
         labels = np.maximum(labels, 0).astype(np.uint8)
     warnings = ()
     if labels is not None:
@@ -332,7 +332,7 @@ def _finish(
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
         class_names=class_names,
-        numbers=None if features is not None else dealer.padded_old,
+        numbers=dealer.padded_old,
     )  # fmt: skip
 
 
@@ -425,7 +425,7 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,
         val=labelled, test=labelled, classes=classes, multilabel=False, class_ids=np.arange(classes),
         width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
-        numbers=None if features is not None else _numbers(loaded, group.rank),
+        numbers=_numbers(loaded, group.rank),
     )  # fmt: skip
     return with_random_splits(group, data, loaded, seed) if classes else data
 

@@ -13,6 +13,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
+from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
@@ -34,6 +35,8 @@ from app.partition.nodes import all_in_test, load_node_data
 from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.text import printable
+
+RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have
 
 
 @dataclass
@@ -263,6 +266,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         arcs = _count_arcs(context, loaded)
         ends = {"in": "tails of those into it", "out": "heads of those out of it"}
         log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
+    _say_categories(context, classifier)
     counts, what = (data.counts[name] for name in SPLITS), classifier.case.level
     log.info("%d training, %d validation, %d test %ss", *counts, what)
     alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
@@ -284,6 +288,21 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         )  # fmt: skip
     if classifier.tiled_bytes:
         log.info("the matrix is kept by tiles too: %.1f MB more on this rank", 1e-6 * classifier.tiled_bytes)
+
+
+def _say_categories(context: Context, classifier: Classifier) -> None:
+    """How many categories columns of features have, and how many numbers are none of them."""
+    inputs, unknown = classifier.inputs, classifier.unknown
+    if not isinstance(inputs, Categories):
+        return
+    sizes = [len(each) for each in inputs.values]
+    said = "%d columns of %d to %d categories, a feature for each"
+    context.log.info(said, len(sizes), min(sizes), max(sizes))
+    if unknown.any():
+        first = int(np.flatnonzero(unknown)[0])
+        where = f"column {first}" + (", ..." if np.count_nonzero(unknown) > 1 else "")
+        found = f"{unknown.sum()} numbers of the features ({where}) are categories that no weights are for"
+        context.warn(f"{found}: they count as none")
 
 
 def _sizes(loaded: Loaded) -> str:
@@ -312,10 +331,11 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
     for text, what in goal.told.items():
         shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
         log.info("%s: %s", text, shown)
-    areas = {split: each.named().get("auc") for split, each in known.items()}
-    if any(area is not None for area in areas.values()):
-        shown = ", ".join(f"{split} {area:.4f}" for split, area in areas.items() if area is not None)
-        log.info("area under the ROC curve: %s", shown)
+    for text, what in RANKED.items():
+        named = {split: each.named().get(what) for split, each in known.items()}
+        if any(each is not None for each in named.values()):
+            shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
+            log.info("%s: %s", text, shown)
 
 
 def _say_balance(context: Context, balanced: Balanced) -> None:

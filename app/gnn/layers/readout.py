@@ -94,7 +94,7 @@ class Readout:
         cuts = np.cumsum([0, *self.widths]).tolist()
         P = engine.take("P", cuts[-1])
         for (lo, hi), each in zip(pairwise(cuts), [*self.held, H]):
-            T = engine.pool(each)
+            T = self._pooled(engine, each)
             engine.put_columns(P, T, lo, hi)
             engine.free(T)
         engine.free(H)
@@ -102,6 +102,10 @@ class Readout:
         if self.scale:
             engine.activate(P, engine.pool_scale(self.scale))
         return P
+
+    def _pooled(self, engine: Engine, X: Rows) -> Rows:
+        """New rows R X of what a layer gives, before they are scaled. Ranks: all call (one exchange)."""
+        return engine.pool(X)
 
 
 class MeanReadout(Readout):

@@ -7,6 +7,7 @@ from app.gnn.layers.gcn import GCN
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import NormedGIN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
+from app.gnn.layers.max_readout import MaxReadout
 from app.gnn.layers.readout import MeanReadout, Readout
 from app.gnn.layers.sage import Sage
 
@@ -19,6 +20,7 @@ LAYERS: dict[str, type] = {
     "sage": Sage,
 }
 READOUTS: dict[str, type] = {
+    "max": MaxReadout,
     "mean": MeanReadout,
     "sum": Readout,
 }  # gnn.readout: the last layer of gnn.level = "graph"

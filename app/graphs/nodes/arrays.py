@@ -155,9 +155,10 @@ def label_name(npz: Npz) -> str | None:
 
 
 def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
-    """Array `name`: classes [n], or 0 and 1 [n, classes]; [n, 1] are classes too.
+    """Array `name`: classes [n], or 0 and 1 [n, classes], NaN where it is not known; [n, 1] are classes too.
 
-    unlabelled   NaN stands for no label; otherwise it is refused, as numbers that went wrong are
+    unlabelled   NaN in place of a class stands for no label; otherwise it is refused, as numbers that went
+                 wrong are
     """
     column, refuse = npz.columns[name], _refusal(npz, name)
     if column.dtype.kind not in "iufb" or len(column.shape) not in (1, 2) or 0 in column.shape[1:]:
@@ -169,9 +170,7 @@ def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
     def parts() -> Iterator[np.ndarray]:
         at = 0
         for values in _rows(npz, column) if several else npz.parts(column, rows_per_piece(8)):
-            if unlabelled and values.dtype.kind == "f":
-                if several:
-                    _refuse_partly_unlabelled(values, at, refuse)
+            if unlabelled and values.dtype.kind == "f" and not several:
                 values = np.where(np.isnan(values), -1, values)
             yield (class_bits if several else class_numbers)(values, at, refuse)
             at += len(values)
@@ -195,15 +194,6 @@ def array_values(npz: Npz, name: str) -> Labels:
             at += len(values)
 
     return Labels(column.shape[0], column.shape[1] if several else 1, parts, refuse, values=True)
-
-
-def _refuse_partly_unlabelled(values: np.ndarray, first: int, refuse: Refuse) -> None:
-    """Rows [k, c] of which some but not all numbers are NaN."""
-    none = np.isnan(values)
-    partly = np.flatnonzero(none.any(axis=1) & ~none.all(axis=1))
-    if len(partly):
-        right = "a whole row of NaN for no label would be right"
-        raise refuse(f"found label nan beside others in row {first + int(partly[0])}; {right}")
 
 
 def archive_splits(npz: Npz, n: int | None) -> Splits | None:

@@ -67,8 +67,8 @@ class Labels:
     """The classes of nodes, or numbers that are to be predicted.
 
     columns  0: one class for a node; else how many classes, of which a node may have several, or values
-    parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, a row of -1
-             for no label; or of values float64 [k, columns], a row of NaN for no label
+    parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, -1 where it
+             is not known; or of values float64 [k, columns], a row of NaN for no label
     order    as that of DenseFeatures
     values   whether they are numbers (gnn.goal = "values")
     names    of the classes 0, 1, ..., ascending, each of some node; empty: classes are numbers
@@ -132,8 +132,9 @@ class NodeData:
     """This rank's rows of what is known of the nodes; the padding rows of n_own are zero, -1 and False.
 
     features      [n_own, F] float32, or a csr_array of that shape, or None; binary: all stored values are one
-    labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8; values: [n_own, classes]
-                  float64, NaN for none; None: the file has none
+    labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8 or, where some entries of
+                  some labelled node are not known, int8, -1 for these; values: [n_own, classes] float64, NaN
+                  for none; None: the file has none
     labelled      [n_own] bool
     train, val, test   [n_own] bool
     classes       how many; of values the columns
@@ -142,8 +143,8 @@ class NodeData:
     values        whether labels are numbers to be predicted
     width         F, 0 without features
     counts        nodes of all ranks in train, val and test
-    numbers       [n_own] int64, without features what own rows were numbered before they were ordered; None:
-                  they are as they were
+    numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
+                  were
     """
 
     features: Any
@@ -162,6 +163,11 @@ class NodeData:
     values: bool = False
     class_names: tuple[str, ...] = ()
     numbers: np.ndarray | None = None
+
+    @property
+    def partly(self) -> bool:
+        """Whether nodes may have several classes, and of some it is not known whether they have."""
+        return self.multilabel and self.labels is not None and self.labels.dtype == np.int8
 
     def called(self, classes: np.ndarray) -> np.ndarray:
         """What the data call classes [k]: their numbers, or their names."""
@@ -218,14 +224,14 @@ def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 
 def class_bits(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
-    """`values` [k, c] as int8; refuses rows that hold anything but 0 and 1, or -1 throughout."""
-    none = (values == -1).all(axis=1)
-    wrong = ~((values == 0) | (values == 1) | none[:, None])
+    """`values` [k, c] as int8, NaN as -1; refuses what is none of 0, 1 and NaN, but for rows of -1."""
+    none, unknown = (values == -1).all(axis=1), values != values
+    wrong = ~((values == 0) | (values == 1) | unknown | none[:, None])
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        right = "0 and 1, or a whole row of -1 for no label, would be right"
+        right = "0 and 1, or a whole row of -1 for no label, would be right (nan where it is not known)"
         raise refuse(f"found label {values[row, column]} in row {first + row}, column {column}; {right}")
-    return values.astype(np.int8)
+    return np.where(unknown, -1, values).astype(np.int8)
 
 
 def real_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:

@@ -33,7 +33,8 @@ def table_of_arrays(
 ) -> NodeTable:  # fmt: skip
     """The table of arrays whose rows are in the order of the graph's rows.
 
-    features   [n, F] numbers, or a SciPy sparse matrix     labels   [n] classes, or [n, C] of 0 and 1
+    features   [n, F] numbers, or a SciPy sparse matrix
+    labels     [n] classes, or [n, C] of 0 and 1, NaN where it is not known
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
     values     labels are numbers to be predicted, [n] or [n, C], NaN for none
     names      of the classes 0, 1, ..., where they have names
@@ -113,6 +114,9 @@ class ClassNames:
             return
         if isinstance(values, np.ndarray) and not values.ndim:
             return
+        if any(map(_is_row, values)):
+            self.numbers = _without_none(values)
+            return
         if not any(isinstance(each, str) for each in values):
             if any(each is None for each in values):
                 self.numbers = [-1 if each is None else each for each in values]
@@ -131,6 +135,24 @@ class ClassNames:
     def named(self, classes: np.ndarray) -> np.ndarray:
         """Numbers of classes [k], or their names where they have names."""
         return np.array(self.names)[classes] if self.names else classes
+
+
+def _is_row(given: Any) -> bool:
+    """Whether this is what is known of several classes of a node."""
+    return isinstance(given, Sized) and not isinstance(given, str) and np.ndim(given) == 1
+
+
+def _without_none(values: Iterable[Any]) -> Any:
+    """Rows of labels with NaN in place of None, and rows of it in place of whole rows; others pass."""
+    rows = list(values)
+    width = next(len(each) for each in rows if _is_row(each))
+    if not any(each is None or (_is_row(each) and any(entry is None for entry in each)) for each in rows):
+        return values
+    return [
+        [np.nan] * width if row is None else [np.nan if each is None else each for each in row]
+        if _is_row(row) else row
+        for row in rows
+    ]  # fmt: skip
 
 
 def _is_none(label: Any) -> bool:
@@ -160,7 +182,7 @@ def _in_order(values: Any, nodes: list[Any], right: str) -> list[Any]:
     """The classes of all nodes in their order from a mapping; nodes that it lacks have none."""
     found = dict(values.items())
     numbers_of(found, nodes, "labels", right)
-    none = None if any(isinstance(each, str) for each in found.values()) else -1
+    none = None if any(isinstance(each, str) or _is_row(each) for each in found.values()) else -1
     return [found.get(node, none) for node in nodes]
 
 

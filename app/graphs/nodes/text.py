@@ -6,6 +6,7 @@ packed, as graph files may. Classes may have names: the rest of a line.
 
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -40,7 +41,8 @@ def text_features(source: Source, rows: int | None = None) -> DenseFeatures:
 
 
 def text_labels(source: Source, rows: int | None = None) -> Labels:
-    """One class for each node, a number or a name, or one 0 or 1 for each class."""
+    """One class for each node, a number or a name, or one 0 or 1 for each class, nan or nothing between
+    commas where it is not known."""
     n, width = _shape(source, rows)
     if names := _class_names(source):
         numbers = {name: i for i, name in enumerate(names)}
@@ -49,7 +51,8 @@ def text_labels(source: Source, rows: int | None = None) -> Labels:
     several = width > 1
     check = class_bits if several else (lambda values, *place: class_numbers(values[:, 0], *place))
     right = SEVERAL if several else CLASS
-    return Labels(n, width if several else 0, lambda: _checked(source, width, check, right), source.error)
+    parts = partial(_checked, source, width, check, right, several)
+    return Labels(n, width if several else 0, parts, source.error)
 
 
 def text_values(source: Source, rows: int | None = None) -> Labels:
@@ -185,14 +188,22 @@ def _numbered(source: Source, numbers: dict[bytes, int]) -> Iterator[np.ndarray]
 
 
 def _checked(
-    source: Source, width: int, check: Callable[..., np.ndarray], right: str = NUMBER
+    source: Source, width: int, check: Callable[..., np.ndarray], right: str = NUMBER, empty: bool = False
 ) -> Iterator[np.ndarray]:
-    """The rows of each piece of text as `check` returns them."""
+    """The rows of each piece of text as `check` returns them; empty: fields may be so, which are NaN."""
     at = 0
     for text, line in source.pieces():
-        values = _numbers(source, text, line, width, right)
+        values = _numbers(source, text, line, width, right, empty)
         yield check(values, at, _at_line(source, text, line))
         at += len(values)
+
+
+def _filled(text: bytes) -> bytes:
+    """Lines of fields between commas, with nan in place of nothing."""
+    text = b"\n" + text.replace(b"\r", b"")
+    for blank, filled in ((b",,", b",nan,"), (b",,", b",nan,"), (b"\n,", b"\nnan,"), (b",\n", b",nan\n")):
+        text = text.replace(blank, filled)
+    return text[1:]
 
 
 def _at_line(source: Source, text: bytes, line: int) -> Refuse:
@@ -201,20 +212,21 @@ def _at_line(source: Source, text: bytes, line: int) -> Refuse:
     return lambda message: source.error(f"{message} (lines {line}..{last})")
 
 
-def _numbers(source: Source, text: bytes, line: int, width: int, right: str) -> np.ndarray:
-    """[rows, width] float64."""
+def _numbers(source: Source, text: bytes, line: int, width: int, right: str, empty: bool) -> np.ndarray:
+    """[rows, width] float64; empty: fields between commas may be so, which are NaN."""
     comma = b"," in text
+    filled = _filled(text) if empty and comma else text
     try:
         values = np.loadtxt(
-            io.BytesIO(text), dtype=np.float64, ndmin=2, comments=None, delimiter="," if comma else None
+            io.BytesIO(filled), dtype=np.float64, ndmin=2, comments=None, delimiter="," if comma else None
         )
     except ValueError:
-        return _slowly(source, text, line, width, right)
+        return _slowly(source, text, line, width, right, empty)
     fits = values.shape[1] == width and len(values) == _count(text)
-    return values if fits else _slowly(source, text, line, width, right)
+    return values if fits else _slowly(source, text, line, width, right, empty)
 
 
-def _slowly(source: Source, text: bytes, line: int, width: int, right: str) -> np.ndarray:
+def _slowly(source: Source, text: bytes, line: int, width: int, right: str, empty: bool) -> np.ndarray:
     """The rows, one line at a time; raises for the first line that is wrong."""
     rows = []
     for number, found in held_lines(text, line):
@@ -222,13 +234,15 @@ def _slowly(source: Source, text: bytes, line: int, width: int, right: str) -> n
         if len(fields) != width:
             wanted = f"{width}, as in the first line, would be right"
             raise source.error(f"found {len(fields)} fields in '{shown(found)}'; {wanted}", number)
-        rows.append([_number(source, field, number, right) for field in fields])
+        rows.append([_number(source, field, number, right, empty) for field in fields])
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)
 
 
-def _number(source: Source, field: bytes, line: int, right: str) -> float:
-    """The number in a field."""
-    plain = field.strip(b" \t")
+def _number(source: Source, field: bytes, line: int, right: str, empty: bool) -> float:
+    """The number in a field; empty: of nothing it is NaN."""
+    plain = field.strip(b" \t\r")
+    if empty and not plain:
+        return np.nan
     if not _is_number(plain):
         raise source.error(f"found '{shown(field)}'; {right}", line)
     return float(plain)

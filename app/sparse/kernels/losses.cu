@@ -56,9 +56,11 @@ KERNEL sigmoid_loss(const i64 rows, const int c, float* Z, const i64 ldz, const 
     for (int j = 0; j < c; ++j) {
         const float x = z[j], target = targets[row * ldt + j];
         const float e = exp_float(-fabsf(x)), below = add(1.0f, e);
-        total = add(total, add(sub(x > 0.0f ? x : 0.0f, mul(x, target)), log_float(below)));
+        const bool known = target == target;  /* NaN: none */
+        const float term = add(sub(x > 0.0f ? x : 0.0f, mul(x, target)), log_float(below));
+        total = add(total, known ? term : 0.0f);
         const float g = mul(sub(__fdiv_rn(x < 0.0f ? e : 1.0f, below), target), w);
-        z[j] = w != 0.0f ? g : 0.0f;
+        z[j] = w != 0.0f && known ? g : 0.0f;
     }
     losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
 }

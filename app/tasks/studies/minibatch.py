@@ -157,7 +157,7 @@ class Minibatches:
     ) -> None:  # fmt: skip
         self.classifier, self.seed, self.size = classifier, seed, size
         case, data, params = classifier.case, subject.data, classifier.params
-        X = input_rows(data, subject.block, case.feature_rows, classifier.inputs)
+        X = input_rows(classifier.data, subject.block, case.feature_rows, classifier.inputs)
         self.sampler = sampler(subject.loaded.graph, X, case, sizes)
         self.labels, self.nodes = data.labels, np.flatnonzero(data.train).astype(np.int64)
         self.flat = np.concatenate([each.reshape(-1) for each in params.host().values()])
