@@ -2,11 +2,11 @@
 
     python bench/coloring.py [--seconds 10] [--gcol PYTHON]
 
-Graphs are drawn: random ones of several densities, random geometric ones, and graphs with a hidden colouring.
-GCol 2.2 (pip install gcol; PYTHON has it, by default this one) is a library of colouring heuristics for NetworkX
-in plain Python. It takes numbers of iterations, so that it is run with ever larger ones, until the next would end
-beyond the limit: each of its two walks by itself, and in its evolutionary form; the fewest colours count. One
-thread, one rank.
+Graphs are drawn: random ones of several densities, random geometric ones, and graphs with a hidden
+colouring. GCol 2.2 (pip install gcol; PYTHON has it, by default this one) is a library of heuristics for
+NetworkX graphs in plain Python. It takes numbers of iterations, so that it is run with ever larger ones,
+until the next would end beyond the limit: each of its two walks by itself, and in its evolutionary form; the
+fewest colours count. One thread, one rank.
 """
 
 import argparse

@@ -7,7 +7,9 @@ other by a random one. The next number of colours begins with the colouring foun
 class dealt to the others.
 
 Source   HEAD: Moalic and Gondran, Journal of Heuristics 2018; crossover GPX: Galinier and Hao 1999
-Differs  walks get longer from cycle to cycle, as nothing is known of how long they should be
+Differs  walks are of several lengths, from cycle to cycle 1, 1, 2, 1, 1, 2, 4, ... times the shortest (Luby,
+         Sinclair and Zuckerman 1993), as nothing is known of how long they should be: for hidden colourings
+         short ones are best, on dense random graphs long ones
 """
 
 import numpy as np
@@ -17,11 +19,9 @@ from app.rng import SplitMix
 from app.search.coloring.walk import Walk
 from app.toolbox import Search
 
-MOVES = 16  # of a walk for each node, in the first cycle
+MOVES = 16  # of the shortest walk for each node
 LEAST_MOVES = 2000
 CYCLE = 10  # generations
-GROWTH = 1.5  # of walks from cycle to cycle
-LONGEST = 1 << 24  # moves of a walk
 CROSSED = 30_000  # nodes of a graph, up to which states are crossed: else there is one walk
 
 
@@ -79,7 +79,7 @@ class ColoringSearch(Search):
         """The best colouring is this one; begin to look for one with a colour less."""
         self._found = np.array(coloring, dtype=np.int64)
         self.best = int(self._found.max(initial=-1)) + 1
-        self._generation, self._moves = 0, max(LEAST_MOVES, MOVES * self.graph.n)
+        self._generation, self._cycle = 0, 1
         self._crossed = self.graph.n <= CROSSED
         self._pair: list[np.ndarray] = []  # states improved
         self._worth: list[int] = []  # and their conflicts
@@ -97,7 +97,7 @@ class ColoringSearch(Search):
     def _begin(self) -> None:
         """Walk from the next of the states that wait."""
         self._walk.begin(self._colors, self._waiting.pop(0), self._random.state)
-        self._left = self._moves
+        self._left = max(LEAST_MOVES, MOVES * self.graph.n) * times_of_cycle(self._cycle)
 
     def _next(self) -> None:
         """A walk has ended: go on with the next state of this generation, or make the next generation."""
@@ -108,7 +108,7 @@ class ColoringSearch(Search):
                 self._next_generation()
             else:
                 self._waiting, self._pair, self._worth = [self._pair[0]], [], []
-                self._lengthen()
+                self._cycle += 1
         self._begin()
 
     def _next_generation(self) -> None:
@@ -122,14 +122,11 @@ class ColoringSearch(Search):
         if self._generation % CYCLE == 0:
             first = first if self._elite[1] is None else self._elite[1][1]
             self._elite = [None, self._elite[0]]
-            self._lengthen()
+            self._cycle += 1
         if alike(first, second, self._colors):
             second = self._drawn(self.graph.n)
         self._waiting = [self._crossing(first, second), self._crossing(second, first)]
         self._pair, self._worth = [], []
-
-    def _lengthen(self) -> None:
-        self._moves = min(int(GROWTH * self._moves), LONGEST)
 
     # ---- states --------------------------------------------------------------------------------------------
 
@@ -165,6 +162,13 @@ class ColoringSearch(Search):
 
 
 ALIKE = 0.02  # of the nodes, that are in other classes
+
+
+def times_of_cycle(number: int) -> int:
+    """1, 1, 2, 1, 1, 2, 4, 1, ...: how many times as long as the shortest walks of cycle 1, 2, ... are."""
+    while number & (number + 1):  # no power of two less one: the sequence begins anew after the last one
+        number -= (1 << number.bit_length() - 1) - 1
+    return number + 1 >> 1
 
 
 def alike(first: np.ndarray, second: np.ndarray, colors: int) -> bool:
