@@ -65,7 +65,7 @@ class Answer:
 
 
 class Pipeline:
-    """Answers instances of one case with one policy."""
+    """Answers instances of one case with one policy; net, params: None where no policy answers."""
 
     def __init__(
         self, group: Group, log: Log, case: Case, net: Any, params: Any, keeper: Keeper = NOTHING_KEPT
@@ -187,9 +187,10 @@ class Pipeline:
         if given is not None:
             consider("given", toolbox.restrict(given))
         self.keeper.at(0)
-        if self.case.search.start != "greedy" and toolbox.unasked:
+        asked = self.net is not None and self.case.search.start != "greedy"
+        if asked and toolbox.unasked:
             self.log.info("%s: the policy is not asked: %s", progress.name, toolbox.unasked)
-        elif self.case.search.start != "greedy" and toolbox.core.edges:
+        elif asked and toolbox.core.edges:
             solution, progress.evaluations = self._learned(toolbox, budget, progress.name)
             if solution is not None:
                 consider("learned", solution)

@@ -30,6 +30,8 @@ class ColoringBounds(Bounds):
     method   how that was found, "" before the first call
     """
 
+    near = math.inf  # a bound of one colour less is near, however few there are
+
     def __init__(self, graph: Graph, compiled: bool = True, most_bytes: float = math.inf) -> None:
         """graph: whole     most_bytes: what each of the searches may take"""
         self._graph, self._compiled, self._most_bytes = graph, compiled, most_bytes
@@ -50,6 +52,11 @@ class ColoringBounds(Bounds):
     def closing(self) -> bool:
         """Whether the work under way may prove the best colouring optimal."""
         return bool(self._parts) and self.value + 1 == self._best and self._next() != CLIQUE
+
+    @property
+    def gaining(self) -> bool:
+        """Whether something is left to try: all of it may raise the bound by far."""
+        return bool(self._parts)
 
     @property
     def checked(self) -> bool:

@@ -25,7 +25,6 @@ class ColoringTools(Toolbox):
 
     words, sense = "coloring", "minimise"
     usual_steps = 200_000  # moves
-    unasked = "none answers colorings"
     bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -130,6 +129,7 @@ class KernelBounds(Bounds):
     def __init__(self, tools: ColoringTools) -> None:
         instance, self.kernel = tools.instance, tools.kernel
         self.inner = ColoringBounds(tools.core, instance.compiled, instance.most_bytes)
+        self.near = self.inner.near
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long; nothing is left to try where the best colouring is optimal."""
@@ -168,6 +168,11 @@ class KernelBounds(Bounds):
     def closing(self) -> bool:
         """Whether the work under way may prove the best colouring optimal."""
         return self.inner.closing
+
+    @property
+    def gaining(self) -> bool:
+        """Whether it may make the bound much better."""
+        return self.inner.gaining
 
     def optimum(self) -> np.ndarray | None:
         """A colouring of the core with as few colours as the bound."""
