@@ -150,6 +150,15 @@ def test_heuristics_are_proper_and_the_same_without_kernels(name, compiled):
 
 
 @alone
+def test_a_star_of_millions_takes_two_colors(compiled):
+    n = 2_200_000
+    indptr, indices = np.append(0, np.arange(n - 1, 2 * n - 1)), np.append(np.arange(1, n), np.zeros(n - 1))
+    star = Graph("star", n, 0, n, indptr, indices.astype(np.int32), n - 1, None)
+    colors, _ = COLORING_BASELINES["dsatur"](star)
+    assert colors[0] == 0 and (colors[1:] == 1).all()
+
+
+@alone
 @pytest.mark.parametrize("seed", range(25))
 def test_walks_keep_their_counts_and_are_the_same_without_kernels(seed, compiled):
     graph, draws = whole(drawn(seed, 40)), np.random.default_rng(seed)
@@ -245,6 +254,8 @@ def test_any_coloring_is_repaired(seed):
     assert tools.fault(tools.lift(repaired)) is None
     fine = in_order(COLORING_BASELINES["dsatur"](graph)[0])
     assert tools.restrict(fine).tolist() == in_order(fine[tools.kernel.nodes]).tolist()
+    large = tools.restrict(np.where(given, given, np.iinfo(np.int64).max))  # any numbers may be colours
+    assert proper(tools.core, large)
 
 
 @alone
