@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import networkx as nx
@@ -21,7 +22,7 @@ from app.search.coloring.baselines import COLORING_BASELINES
 from app.search.coloring.kernel import ColoringKernel, extend
 from app.search.coloring.search import ColoringSearch, alike
 from app.search.coloring.tools import ColoringTools, in_order
-from app.search.coloring.walk import Walk
+from app.search.coloring.walk import Walk, walk_bytes
 from app.toolbox import Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 20.0}
@@ -229,6 +230,27 @@ def test_reductions_lift_every_coloring_of_the_core(seed):
         assert proper(graph, lifted)
         assert len(np.unique(lifted)) == max(len(np.unique(core)), kernel.least)
         assert sum(kernel.counts.values()) == graph.n - kernel.core.n
+
+
+@alone
+def test_the_clique_of_reductions_is_a_bound_before_others_are_looked_for():
+    tools = ColoringTools(Instance(whole(nx.mycielski_graph(5))), GraphColoring())
+    assert tools.bounds().method == ""
+    tools.reduce(lambda: None)
+    bounds = tools.bounds()
+    assert tools.core.n and (bounds.value, bounds.method) == (2, "clique")
+    assert tools.prove(bounds.proof()) == 2
+
+
+@alone
+def test_the_bytes_of_a_walk_are_those_that_it_takes():
+    graph = whole(nx.gnp_random_graph(300, 0.3, seed=1))
+    start = np.arange(graph.n) % 200
+    tracemalloc.start()
+    Walk(graph).begin(200, start, 1)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.7 < taken / walk_bytes(graph, 200) < 1.1
 
 
 @alone

@@ -155,9 +155,8 @@ class KernelBounds(Bounds):
 
     @property
     def method(self) -> str:
-        """How it was found."""
-        found = self.inner.method
-        return CLIQUE if found and self.inner.value < self.kernel.least else found
+        """How it was found: the clique of the reductions is known before the first call."""
+        return CLIQUE if self.inner.value < self.kernel.least else self.inner.method
 
     @property
     def least_seconds(self) -> float:
