@@ -18,7 +18,7 @@ from app.bounds.coloring.witness import ColoringProof
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
-from app.search.coloring.baselines import COLORING_BASELINES
+from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
 from app.search.coloring.search import ColoringSearch, alike
 from app.search.coloring.tools import ColoringTools, in_order
@@ -148,6 +148,19 @@ def test_heuristics_are_proper_and_the_same_without_kernels(name, compiled):
         colors, label = COLORING_BASELINES[name](graph)
         assert proper(graph, colors) and label
         assert colors.tolist() == COLORING_BASELINES[name](graph, compiled=False)[0].tolist()
+
+
+@alone
+@pytest.mark.parametrize(
+    ("n", "entries", "quick"),
+    [
+        (0, 0, True), (1, 0, True), (4000, 8_000_000, True), (4000, 14_400_000, False),
+        (16_000, 160_000, True), (17_000, 170_000, False), (16_000, 128_000_000, False), (2, 2, True),
+    ],
+)  # fmt: skip
+def test_large_and_dense_graphs_are_not_colored_class_by_class(n, entries, quick):
+    indices = np.broadcast_to(np.int32(0), entries)  # sizes alone count
+    assert scans(Graph("sizes", n, 0, n, np.zeros(n + 1, np.int64), indices, entries // 2, None)) == quick
 
 
 @alone
