@@ -20,10 +20,10 @@ from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
 from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
-from app.search.coloring.search import ColoringSearch, alike
+from app.search.coloring.search import MOVES, PROBE, ColoringSearch, alike
 from app.search.coloring.tools import ColoringTools, in_order
 from app.search.coloring.walk import Walk, walk_bytes
-from app.toolbox import Instance
+from app.toolbox import ALWAYS, Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 20.0}
 alone = pytest.mark.mpi_skip
@@ -210,6 +210,18 @@ def test_searches_depend_on_their_steps_and_not_on_how_these_are_cut(seed, compi
         assert other.solution().tolist() == whole_run.solution().tolist()
     assert proper(graph, whole_run.solution())
     assert whole_run.best == int(whole_run.solution().max()) + 1
+
+
+@alone
+def test_walks_on_large_graphs_tell_where_moves_are_dear():
+    graph = whole(nx.circulant_graph(9001, [1, 2]))
+    search = ColoringSearch(graph, COLORING_BASELINES["dsatur"](graph)[0], 1, 3)
+    assert search.even_steps == PROBE
+    search.run(PROBE)
+    assert search.even_steps == MOVES * graph.n - PROBE
+    small = whole(nx.petersen_graph())
+    for least in (3, 10):  # small, and done
+        assert ColoringSearch(small, np.arange(10), 1, least).even_steps == ALWAYS
 
 
 @alone
