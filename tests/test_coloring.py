@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import networkx as nx
@@ -17,12 +18,12 @@ from app.bounds.coloring.witness import ColoringProof
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
-from app.search.coloring.baselines import COLORING_BASELINES
+from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
-from app.search.coloring.search import ColoringSearch, alike
+from app.search.coloring.search import MOVES, PROBE, ColoringSearch, alike
 from app.search.coloring.tools import ColoringTools, in_order
-from app.search.coloring.walk import Walk
-from app.toolbox import Instance
+from app.search.coloring.walk import Walk, walk_bytes
+from app.toolbox import ALWAYS, Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 20.0}
 alone = pytest.mark.mpi_skip
@@ -150,6 +151,28 @@ def test_heuristics_are_proper_and_the_same_without_kernels(name, compiled):
 
 
 @alone
+@pytest.mark.parametrize(
+    ("n", "entries", "quick"),
+    [
+        (0, 0, True), (1, 0, True), (4000, 8_000_000, True), (4000, 14_400_000, False),
+        (16_000, 160_000, True), (17_000, 170_000, False), (16_000, 128_000_000, False), (2, 2, True),
+    ],
+)  # fmt: skip
+def test_large_and_dense_graphs_are_not_colored_class_by_class(n, entries, quick):
+    indices = np.broadcast_to(np.int32(0), entries)  # sizes alone count
+    assert scans(Graph("sizes", n, 0, n, np.zeros(n + 1, np.int64), indices, entries // 2, None)) == quick
+
+
+@alone
+def test_a_star_of_millions_takes_two_colors(compiled):
+    n = 2_200_000
+    indptr, indices = np.append(0, np.arange(n - 1, 2 * n - 1)), np.append(np.arange(1, n), np.zeros(n - 1))
+    star = Graph("star", n, 0, n, indptr, indices.astype(np.int32), n - 1, None)
+    colors, _ = COLORING_BASELINES["dsatur"](star)
+    assert colors[0] == 0 and (colors[1:] == 1).all()
+
+
+@alone
 @pytest.mark.parametrize("seed", range(25))
 def test_walks_keep_their_counts_and_are_the_same_without_kernels(seed, compiled):
     graph, draws = whole(drawn(seed, 40)), np.random.default_rng(seed)
@@ -190,6 +213,18 @@ def test_searches_depend_on_their_steps_and_not_on_how_these_are_cut(seed, compi
 
 
 @alone
+def test_walks_on_large_graphs_tell_where_moves_are_dear():
+    graph = whole(nx.circulant_graph(9001, [1, 2]))
+    search = ColoringSearch(graph, COLORING_BASELINES["dsatur"](graph)[0], 1, 3)
+    assert search.even_steps == PROBE
+    search.run(PROBE)
+    assert search.even_steps == MOVES * graph.n - PROBE
+    small = whole(nx.petersen_graph())
+    for least in (3, 10):  # small, and done
+        assert ColoringSearch(small, np.arange(10), 1, least).even_steps == ALWAYS
+
+
+@alone
 def test_a_search_goes_on_from_what_it_hears():
     graph = whole(nx.gnp_random_graph(30, 0.3, seed=1))
     better = COLORING_BASELINES["dsatur"](graph)[0]
@@ -223,6 +258,27 @@ def test_reductions_lift_every_coloring_of_the_core(seed):
 
 
 @alone
+def test_the_clique_of_reductions_is_a_bound_before_others_are_looked_for():
+    tools = ColoringTools(Instance(whole(nx.mycielski_graph(5))), GraphColoring())
+    assert tools.bounds().method == ""
+    tools.reduce(lambda: None)
+    bounds = tools.bounds()
+    assert tools.core.n and (bounds.value, bounds.method) == (2, "clique")
+    assert tools.prove(bounds.proof()) == 2
+
+
+@alone
+def test_the_bytes_of_a_walk_are_those_that_it_takes():
+    graph = whole(nx.gnp_random_graph(300, 0.3, seed=1))
+    start = np.arange(graph.n) % 200
+    tracemalloc.start()
+    Walk(graph).begin(200, start, 1)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.7 < taken / walk_bytes(graph, 200) < 1.1
+
+
+@alone
 def test_dominated_nodes_have_the_colors_of_others():
     graph = nx.mycielski_graph(5)
     graph.add_edges_from((100 + v, u) for v in list(graph) for u in list(graph[v]))  # twins
@@ -245,6 +301,8 @@ def test_any_coloring_is_repaired(seed):
     assert tools.fault(tools.lift(repaired)) is None
     fine = in_order(COLORING_BASELINES["dsatur"](graph)[0])
     assert tools.restrict(fine).tolist() == in_order(fine[tools.kernel.nodes]).tolist()
+    large = tools.restrict(np.where(given, given, np.iinfo(np.int64).max))  # any numbers may be colours
+    assert proper(tools.core, large)
 
 
 @alone

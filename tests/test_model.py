@@ -15,7 +15,7 @@ from mpi4py import MPI
 from app.case.config import Case
 from app.case.file import build
 from app.case.graph import GraphCase
-from app.case.policy import AgentCase, PolicyCase, TrainCase
+from app.case.policy import AgentCase, PolicyCase, ProblemCase, TrainCase
 from app.case.run import MemoryCase, RunCase
 from app.case.search import SearchCase
 from app.comm.group import Group
@@ -275,6 +275,8 @@ def test_a_plan_has_memory_time_and_the_fastest_number_of_ranks():
     few = Case(graph=graph, memory=MemoryCase(whole_graph_mb=150))
     said = "reductions, search and bounds want 150.5 MB on one rank, above memory.whole_graph_mb, 150: the"
     assert said in list(plan_lines(few, 2))[3]
+    coloring = msgspec.structs.replace(few, problem=ProblemCase(name="coloring"))
+    assert "whole_graph_mb, 150: a run would be refused" in list(plan_lines(coloring, 2))[2]
     assert len(list(plan_lines(Case(graph=graph, search=SearchCase(solver="policy")), 2))) == 3
     train = Case(run=RunCase(task="train"), graph=graph, train=TrainCase(steps=100))
     lines = list(plan_lines(train, 1))

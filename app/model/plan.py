@@ -23,7 +23,7 @@ from app.model.layout import Layout, estimate
 from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.problems.table import asks_policy, make_problem
+from app.problems.table import UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -208,7 +208,9 @@ def _whole_line(case: Case, counts: Counts) -> str:
     what = f"{counts.name}: reductions, search and bounds"
     if not needs and counts.n:
         wanted = memory.whole_graph(counts.n, counts.entries // 2) / 1e6
-        left = f"above memory.whole_graph_mb, {limit:g}: the policy alone would answer"
+        refused = case.problem.name in UNTRAINED
+        then = "a run would be refused" if refused else "the policy alone would answer"
+        left = f"above memory.whole_graph_mb, {limit:g}: {then}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 

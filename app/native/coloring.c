@@ -141,8 +141,10 @@ int64_t lk_coloring_dsatur(int64_t n, const int64_t *indptr, const int32_t *indi
         const int64_t degree = indptr[v + 1] - indptr[v];
         most = degree > most ? degree : most;
     }
+    int64_t around = 0; /* colours around a node, at most: every colour c has a node with c neighbours */
+    while (around < most && around * (around + 1) / 2 <= indptr[n]) around++;
     const int64_t width = most + 1;
-    if (width > INT64_MAX / width / (n + 1)) return -1; /* keys: (colours missing, neighbours missing, node) */
+    if (width > INT64_MAX / (around + 1) / (n + 1)) return -1; /* keys: (colours missing, neighbours missing, node) */
     int32_t *met = malloc((size_t)(indptr[n] + 1) * sizeof *met), *count = calloc((size_t)n + 1, sizeof *count);
     int32_t *left = malloc((size_t)(n + 1) * sizeof *left), *used = calloc((size_t)width + 1, sizeof *used);
     Heap heap = {malloc((size_t)(n + 16) * sizeof *heap.key), 0, n + 16};
@@ -150,11 +152,11 @@ int64_t lk_coloring_dsatur(int64_t n, const int64_t *indptr, const int32_t *indi
     for (int64_t v = 0; v < n && !status; v++) {
         color[v] = -1;
         left[v] = (int32_t)(indptr[v + 1] - indptr[v]);
-        status = heap_push(&heap, ((most - 0) * width + most - left[v]) * n + v);
+        status = heap_push(&heap, (around * width + most - left[v]) * n + v);
     }
     for (int64_t done = 0; done < n && !status;) {
         const int64_t key = heap_pop(&heap), v = key % n;
-        if (color[v] >= 0 || key / n != (most - count[v]) * width + most - left[v]) continue; /* an older key */
+        if (color[v] >= 0 || key / n != (around - count[v]) * width + most - left[v]) continue; /* an older key */
         for (int32_t i = 0; i < count[v]; i++) used[met[indptr[v] + i]] = 1;
         int32_t c = 0;
         while (used[c]) c++;
@@ -168,7 +170,7 @@ int64_t lk_coloring_dsatur(int64_t n, const int64_t *indptr, const int32_t *indi
             while (i < count[u] && met[indptr[u] + i] != c) i++;
             if (i == count[u]) met[indptr[u] + count[u]++] = c;
             left[u] -= 1;
-            status = heap_push(&heap, ((most - count[u]) * width + most - left[u]) * n + u);
+            status = heap_push(&heap, ((around - count[u]) * width + most - left[u]) * n + u);
         }
     }
     free(met), free(count), free(left), free(used), free(heap.key);

@@ -38,5 +38,5 @@ class GraphColoring:
         return None if edge is None else f"gives both ends of edge {graph_rows.called(*edge)} one colour"
 
     def toolbox(self, instance: Instance) -> ColoringTools:
-        """Reductions, a greedy or learned start, search and bounds."""
+        """Reductions, a greedy start, search and bounds."""
         return ColoringTools(instance, self)

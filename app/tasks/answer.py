@@ -61,10 +61,8 @@ class Solved:
         are classes a list of those of each.
         """
         if classes:
-            return [
-                _called_by(ids[self.solution == color], labels)
-                for color in range(self.solution.max(initial=-1) + 1)
-            ]
+            order, sizes = np.argsort(self.solution, kind="stable"), np.bincount(self.solution)
+            return [_called_by(ids[part], labels) for part in np.split(order, np.cumsum(sizes))[:-1]]
         return _called_by(
             ids[np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution], labels
         )

@@ -5,6 +5,7 @@ name to print beside the result. Ties go to the lowest node number.
 """
 
 import ctypes
+import math
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from app.search.coloring import plain as plain
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 DSATUR = function("lk_coloring_dsatur", Long, *[Pointer] * 3, returns=Long)
 LARGEST_FIRST = function("lk_coloring_rlf", Long, *[Pointer] * 3, returns=Long)
-MOST_SCANNED = 1 << 28  # nodes times nodes, of largest_first
+MOST_SCANNED, MOST_PASSED = 1 << 28, 1 << 32  # nodes times nodes, entries times classes, of largest_first
 
 
 def dsatur(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -32,7 +33,7 @@ def largest_first(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]
     """Class by class: each further node has most neighbours among those that the class rules out.
 
     Source   recursive largest first: Leighton, Journal of Research of the NBS 1979
-    Cost     the square of the nodes
+    Cost     the square of the nodes, and the stored entries for each class
     """
     return _made(graph, LARGEST_FIRST if compiled else None, plain.largest_first), "RLF"
 
@@ -53,8 +54,15 @@ def by_degree(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
 
 
 def scans(graph: Graph) -> bool:
-    """Whether `largest_first` takes too long: it looks through all nodes for each of them."""
-    return graph.n * graph.n <= MOST_SCANNED
+    """Whether `largest_first` is quick enough; a function of the graph's sizes.
+
+    A random graph of density p has about n log(1 / (1 - p)) / log(n) classes.
+    """
+    n, entries = graph.n, len(graph.indices)
+    if n < 2:
+        return True
+    classes = 1 - n * math.log1p(-entries / n**2) / math.log(n)
+    return n * n <= MOST_SCANNED and entries * classes <= MOST_PASSED
 
 
 def _made(graph: Graph, kernel: object, otherwise: object) -> np.ndarray:

@@ -14,6 +14,7 @@ Source   Lin, Cai, Luo and Su, A reduction based method for coloring very large 
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,14 @@ class ColoringKernel:
         cliques.reduce(look)
         if cliques.best > self.least:
             self.clique = np.flatnonzero(cliques.clique)
-        before = -1
-        while before != self.core.n:
+        rules, idle = (self._peel, self._settle, self._dominate), 0
+        for rule in cycle(rules):
+            look()
             before = self.core.n
-            for rule in (self._peel, self._settle, self._dominate):
-                look()
-                rule()
+            rule()
+            idle = idle + 1 if self.core.n == before else 0
+            if idle == len(rules):
+                return
 
     def _off(self, kind: str, nodes: np.ndarray, by: np.ndarray | None = None) -> None:
         """Take off nodes [k] of the core; by: see Step, nodes of the core."""

@@ -17,12 +17,14 @@ import numpy as np
 from app.graphs.graph import Graph
 from app.rng import SplitMix
 from app.search.coloring.walk import Walk
-from app.toolbox import Search
+from app.toolbox import ALWAYS, Search
 
 MOVES = 16  # of the shortest walk for each node
 LEAST_MOVES = 2000
 CYCLE = 10  # generations
 CROSSED = 30_000  # nodes of a graph, up to which states are crossed: else there is one walk
+LONG = 1 << 27  # nodes times nodes times colours, from which the beginning of a walk is slow
+PROBE = 64  # moves that tell how slow
 
 
 class ColoringSearch(Search):
@@ -48,6 +50,17 @@ class ColoringSearch(Search):
     def done(self) -> bool:
         """True when no colouring has fewer colours."""
         return self.best <= self.least
+
+    @property
+    def even_steps(self) -> int:
+        """Moves that cost about what the last ones did: the rest of this walk.
+
+        A move looks at all nodes in conflict, of which a walk has most where it begins: there a few moves,
+        which tell what they cost.
+        """
+        if self.done or self.graph.n**2 * self._colors < LONG:
+            return ALWAYS
+        return self._left if self._walk.moves else PROBE
 
     def solution(self) -> np.ndarray:
         """[n] int64, the best colouring, a copy."""

@@ -57,7 +57,7 @@ class ColoringTools(Toolbox):
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A colouring of the core that follows one of the graph, repaired where that has conflicts."""
-        core, colors = self.core, solution[self.kernel.nodes]
+        core, colors = self.core, in_order(solution[self.kernel.nodes])
         wrong = np.unique(core.row_of()[colors[core.row_of()] == colors[core.indices]])
         free = colors.max(initial=-1) + 1
         for node in wrong.tolist():  # in order: of two that clash the second one stays
@@ -155,9 +155,8 @@ class KernelBounds(Bounds):
 
     @property
     def method(self) -> str:
-        """How it was found."""
-        found = self.inner.method
-        return CLIQUE if found and self.inner.value < self.kernel.least else found
+        """How it was found: the clique of the reductions is known before the first call."""
+        return CLIQUE if self.inner.value < self.kernel.least else self.inner.method
 
     @property
     def least_seconds(self) -> float:

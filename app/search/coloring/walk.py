@@ -35,8 +35,8 @@ WALK = function("lk_coloring_walk", ctypes.POINTER(_Walk), Long, returns=Long)
 
 
 def walk_bytes(graph: Graph, colors: int) -> int:
-    """Bytes of a walk."""
-    return 8 * graph.n * colors + 32 * graph.n + 12 * len(graph.indices)
+    """Bytes of a walk, and of its beginning, which counts in 64 bits."""
+    return 16 * graph.n * colors + 32 * graph.n + 28 * len(graph.indices)
 
 
 class Walk:
