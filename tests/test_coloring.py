@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 from app import TrainingRun, check, gym_environment, solve
 from app.bounds.certificate import BadCertificate
-from app.bounds.coloring.witness import ColoringProof
+from app.bounds.coloring.witness import ColoringProof, odd_walk
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
@@ -258,13 +258,13 @@ def test_reductions_lift_every_coloring_of_the_core(seed):
 
 
 @alone
-def test_the_clique_of_reductions_is_a_bound_before_others_are_looked_for():
+def test_what_reductions_know_is_a_bound_before_others_are_looked_for():
     tools = ColoringTools(Instance(whole(nx.mycielski_graph(5))), GraphColoring())
     assert tools.bounds().method == ""
     tools.reduce(lambda: None)
     bounds = tools.bounds()
-    assert tools.core.n and (bounds.value, bounds.method) == (2, "clique")
-    assert tools.prove(bounds.proof()) == 2
+    assert tools.core.n and (bounds.value, bounds.method) == (3, "odd cycle")
+    assert tools.prove(bounds.proof()) == 3
 
 
 @alone
@@ -276,6 +276,26 @@ def test_the_bytes_of_a_walk_are_those_that_it_takes():
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.7 < taken / walk_bytes(graph, 200) < 1.1
+
+
+@alone
+@pytest.mark.parametrize("seed", range(30))
+def test_closed_walks_of_odd_length_are_found_where_there_are_any(seed):
+    draws, given = np.random.default_rng(seed), drawn(seed, 30)
+    if seed % 2:  # without edges inside of either half: bipartite
+        half = draws.random(given.number_of_nodes()) < 0.5
+        given.remove_edges_from([(u, v) for u, v in given.edges if half[u] == half[v]])
+    walk = odd_walk(whole(given))
+    assert bool(len(walk)) != nx.is_bipartite(given)
+    ColoringProof(np.empty(0, dtype=np.int64), walk, True).check(whole(given))
+
+
+@alone
+def test_graphs_without_triangles_are_proved_by_an_odd_cycle():
+    answer = solve(nx.cycle_graph(10_001), "coloring", settings=QUICK | {"output.certificates": True})
+    assert (answer.objective, answer.bound, answer.bound_method) == (3, 3, "odd cycle")
+    assert answer.bound_verified
+    assert check(nx.cycle_graph(10_001), answer).bound == 3
 
 
 @alone
@@ -316,14 +336,19 @@ def test_states_are_alike_whatever_their_colors_are_called():
 def test_what_proves_a_bound_is_not_believed():
     graph = whole(nx.complete_graph(4))
     tools = ColoringTools(Instance(graph), GraphColoring())
-    proof = ColoringProof(np.array([0, 2, 3]), True)
+    none = np.empty(0, dtype=np.int64)
+    proof = ColoringProof(np.array([0, 2, 3]), none, True)
     assert tools.prove(proof) == 3
+    assert tools.prove(replace(proof, clique=none, walk=np.array([0, 1, 2, 3, 1]))) == 3
+    for walk in ([0, 1], [0, 1, 2, 3], [0, 0, 1], [0], [0, 1, 4], [0, 1, -1]):
+        with pytest.raises(BadCertificate):
+            tools.prove(replace(proof, walk=np.array(walk)))
     for nodes in ([0, 0], [0, 4], [-1]):
         with pytest.raises(BadCertificate):
             tools.prove(replace(proof, clique=np.array(nodes)))
     path = ColoringTools(Instance(whole(nx.path_graph(4))), GraphColoring())
     with pytest.raises(BadCertificate, match="no edge joins nodes 0 and 2"):
-        path.prove(ColoringProof(np.array([0, 2]), True))
+        path.prove(ColoringProof(np.array([0, 2]), none, True))
 
 
 # ---- what a caller hands in -------------------------------------------------------------------------------

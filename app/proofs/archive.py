@@ -74,7 +74,7 @@ KINDS = {
         domination_packing.Packing, {"numerators": "int64"}, ("weights", "needed", "allowed")
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
-    "coloring": Kind(ColoringProof, {"clique": "int64"}),
+    "coloring": Kind(ColoringProof, {"clique": "int64", "walk": "int64"}),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(

@@ -1,33 +1,73 @@
-"""What proves a bound on colours of a whole graph: a clique."""
+"""What proves a bound on colours of a whole graph: a clique, or a closed walk of odd length."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.feasible import missing_edge
 from app.graphs.graph import Graph
 
+ODD = 3  # colours of a graph with a closed walk of odd length
+
 
 @dataclass(frozen=True, eq=False)
 class ColoringProof:
-    """Of colourings: none has fewer colours than a clique has nodes.
+    """Of colourings: none has fewer colours than a clique has nodes, and none has two where a closed walk has
+    an odd number of edges.
 
     clique    [k] int64, its nodes
+    walk      [m] int64, the nodes of the walk in order, the last next to the first; none: no walk is known
     checked   False where a finished search, or fractional colourings, have found a better bound
     """
 
     clique: np.ndarray
+    walk: np.ndarray
     checked: bool
 
+    @property
+    def lower(self) -> int:
+        """No colouring has fewer colours."""
+        return max(len(self.clique), ODD if len(self.walk) else 0)
+
     def check(self, graph: Graph) -> None:
-        """Prove that every two nodes are adjacent, in a whole graph. Raises BadCertificate."""
-        nodes, chosen = self.clique, np.zeros(graph.n, dtype=bool)
-        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
-            raise BadCertificate(f"{graph.name}: a node of the clique is not in it")
-        if len(np.unique(nodes)) < len(nodes):
+        """Prove that all edges of clique and walk are there, in a whole graph. Raises BadCertificate."""
+        for nodes, what in ((self.clique, "clique"), (self.walk, "walk")):
+            if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
+                raise BadCertificate(f"{graph.name}: a node of the {what} is not in it")
+        if len(np.unique(self.clique)) < len(self.clique):
             raise BadCertificate(f"{graph.name}: a node of the clique is named twice")
-        chosen[nodes] = True
+        chosen = np.zeros(graph.n, dtype=bool)
+        chosen[self.clique] = True
         if (pair := missing_edge(graph, chosen)) is not None:
             called = " and ".join(map(graph.called, pair))
             raise BadCertificate(f"{graph.name}: no edge joins nodes {called} of the clique")
+        steps = self.walk * graph.n + np.roll(self.walk, -1)
+        if not np.isin(steps, graph.row_of() * graph.n + graph.indices).all():
+            raise BadCertificate(f"{graph.name}: the walk takes an edge that is not there")
+        if len(self.walk) and len(self.walk) % 2 == 0:
+            raise BadCertificate(f"{graph.name}: the walk has an even number of edges")
+
+
+def odd_walk(graph: Graph) -> np.ndarray:
+    """[m] int64, the nodes of a closed walk with an odd number of edges; none in a bipartite graph.
+
+    In the double cover, where an edge leads from one copy of the nodes to the other, it is a path from a node
+    to its copy.
+    """
+    ones = np.ones(len(graph.indices), dtype=np.int8)
+    near = sparse.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+    double = sparse.block_array([[None, near], [near, None]], format="csr") if graph.n else near
+    piece = connected_components(double, directed=False)[1]
+    odd = np.flatnonzero(piece[: graph.n] == piece[graph.n :])
+    if not len(odd):
+        return np.empty(0, dtype=np.int64)
+    start = int(odd[0])
+    before = breadth_first_order(double, start, return_predecessors=True)[1]
+    walk, node = [], start + graph.n
+    while node != start:
+        walk.append(node % graph.n)
+        node = int(before[node])
+    return np.array(walk, dtype=np.int64)

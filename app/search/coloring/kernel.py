@@ -1,7 +1,8 @@
 """ColoringKernel: what is left of a graph once nodes are taken off that need no colour of their own.
 
-With a clique of w nodes known, every colouring has w colours or more, and a node may go where it can have one
-of w colours, or that of another node, whatever the others have:
+With a clique of w nodes known, every colouring has w colours or more (3 where w is 2 and the graph is not
+bipartite), and a node may go where it can have one of so many, or the colour of another node, whatever the
+others have:
 
 - peeled: fewer than w neighbours are left (nodes outside the w-core);
 - dominated: all its neighbours are next to another node, whose colour it can have;
@@ -22,6 +23,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.clique.degeneracy import peel
+from app.bounds.coloring.bounds import CLIQUE
+from app.bounds.coloring.witness import ODD, odd_walk
 from app.bounds.cover.kernels import Rows
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
@@ -51,8 +54,9 @@ class ColoringKernel:
     """The core of a graph's colourings; a function of the graph alone.
 
     graph    whole
-    clique   [w] nodes, ascending, every two of them adjacent: the largest clique known
-    least    w: no colouring has fewer colours
+    clique   [k] nodes, ascending, every two of them adjacent: the largest clique known
+    walk     [m] nodes of a closed walk of odd length, where the clique has 2 nodes and there is one
+    least    no colouring has fewer colours
     nodes    [k] those of the core, ascending; core: the graph on them
     counts   nodes taken off, by the kind of step
     """
@@ -60,13 +64,19 @@ class ColoringKernel:
     def __init__(self, graph: Graph, compiled: bool = True) -> None:
         self.graph, self.compiled = graph, compiled
         self.nodes, self.core = np.arange(graph.n), graph
-        self.clique, self._steps = np.arange(min(graph.n, 1)), list[Step]()
+        self.clique, self.walk = np.arange(min(graph.n, 1)), np.empty(0, dtype=np.int64)
+        self._steps: list[Step] = []
         self.counts = dict.fromkeys(("peeled", "dominated", "settled"), 0)
 
     @property
     def least(self) -> int:
         """No colouring has fewer colours."""
-        return len(self.clique)
+        return max(len(self.clique), ODD if len(self.walk) else 0)
+
+    @property
+    def method(self) -> str:
+        """What says so, in words."""
+        return CLIQUE if len(self.clique) == self.least else "odd cycle"
 
     def reduce(self, look: Callable[[], Any]) -> None:
         """All of it. look: called every now and then, after the same work on all ranks."""
@@ -74,6 +84,9 @@ class ColoringKernel:
         cliques.reduce(look)
         if cliques.best > self.least:
             self.clique = np.flatnonzero(cliques.clique)
+        if len(self.clique) < ODD:
+            look()
+            self.walk = odd_walk(self.graph)
         rules, idle = (self._peel, self._settle, self._dominate), 0
         for rule in cycle(rules):
             look()

@@ -1,11 +1,12 @@
 """The toolbox of graph colouring: reductions, a greedy start, a local search, bounds."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from app.bounds.coloring.bounds import CLIQUE, ColoringBounds
+from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.witness import ColoringProof
 from app.errors import CaseError
 from app.graphs.graph import Graph
@@ -48,7 +49,8 @@ class ColoringTools(Toolbox):
         used = ", ".join(f"{kind} {count}" for kind, count in kernel.counts.items() if count)
         return (
             f"reduced to {kernel.core.n} of {self.graph.n} nodes, {kernel.core.edges} of {self.graph.edges}"
-            f" edges ({used or 'no node goes'}; a clique of {kernel.least})"
+            f" edges ({used or 'no node goes'}; a clique of {len(kernel.clique)}"
+            f"{', an odd cycle' * bool(len(kernel.walk))})"
         )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
@@ -108,9 +110,9 @@ class ColoringTools(Toolbox):
         return KernelBounds(self)
 
     def prove(self, proof: ColoringProof) -> int:
-        """Check that the nodes of a clique are adjacent."""
+        """Check a clique, and a walk of odd length."""
         proof.check(self.graph)
-        return len(proof.clique)
+        return proof.lower
 
     @property
     def left_out(self) -> str:
@@ -155,8 +157,8 @@ class KernelBounds(Bounds):
 
     @property
     def method(self) -> str:
-        """How it was found: the clique of the reductions is known before the first call."""
-        return CLIQUE if self.inner.value < self.kernel.least else self.inner.method
+        """How it was found: what the reductions know is known before the first call."""
+        return self.kernel.method if self.inner.value < self.kernel.least else self.inner.method
 
     @property
     def least_seconds(self) -> float:
@@ -183,10 +185,11 @@ class KernelBounds(Bounds):
         return self.inner.pieces()
 
     def proof(self) -> ColoringProof:
-        """The largest clique known."""
+        """The largest clique known, and a walk of odd length."""
         kernel, inner = self.kernel, self.inner.witness()
-        clique = kernel.nodes[inner] if len(inner) > kernel.least else kernel.clique
-        return ColoringProof(np.asarray(clique, dtype=np.int64), len(clique) >= self.value)
+        clique = kernel.nodes[inner] if len(inner) > len(kernel.clique) else kernel.clique
+        proof = ColoringProof(np.asarray(clique, dtype=np.int64), kernel.walk, False)
+        return replace(proof, checked=proof.lower >= self.value)
 
 
 def in_order(colors: np.ndarray) -> np.ndarray:
