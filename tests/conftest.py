@@ -139,8 +139,8 @@ def single(request, solo):
 @pytest.fixture(autouse=True)
 def only_this_test(request):
     """Before tests of files that measure memory: threads of earlier ones, which end when they look, have."""
-    if "tracemalloc" in vars(request.module):
-        gc.collect()  # of what no longer has an owner
+    if "tracemalloc" in vars(request.module) and at_work():
+        gc.collect()  # of what no longer has an owner; it takes as long as many a test
         end = time.monotonic() + LOOK_SECONDS
         while at_work() and time.monotonic() < end:
             time.sleep(0.01)

@@ -716,6 +716,8 @@ def cases(draw):
     trains = data["run"]["task"] == "train" or (data["run"]["task"] == "solve" and weights == "train")
     if not trains:
         data["train"].pop("held_back", None)
+    if data["graph"]["generator"] and data["gnn"]["feature_rows"] == "one_hot":
+        data["gnn"]["feature_rows"] = "as_given"
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
     if data["run"]["task"] == "study":
