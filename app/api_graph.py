@@ -138,7 +138,13 @@ def with_start(
             if solution == "coloring":
                 nodes, colors = _colored(nodes, called)
             found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
-    same = found if found is None or solution in ("tour", "coloring") else np.unique(found)  # in any order
+    same = found
+    if colors is not None:  # in any order: sets have another one on each rank
+        order = np.argsort(found, kind="stable")
+        same = found = found[order]
+        colors = colors[order]
+    elif found is not None and solution != "tour":
+        same = np.unique(found)
     check_given(context.group, {called: digest_of_arrays(same, colors)})
     return replace(loaded, start=found, start_colors=colors)
 

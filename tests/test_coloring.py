@@ -376,6 +376,18 @@ def test_answers_are_begun_with_and_checked_in_any_form(tmp_path):
     assert check(graph, greedy, "coloring").objective == max(greedy.values()) + 1
 
 
+def test_ranks_may_name_the_same_classes_in_another_order():
+    graph = nx.relabel_nodes(nx.petersen_graph(), {i: f"n{i}" for i in range(10)})
+    colors = nx.greedy_color(graph)
+    if MPI.COMM_WORLD.rank % 2:
+        colors = dict(reversed(colors.items()))
+    classes = [[v for v in colors if colors[v] == color] for color in sorted(set(colors.values()))]
+    for form in (colors, classes):
+        assert check(graph, form, "coloring").objective == len(classes)
+        begun = solve(graph, "coloring", start=form, settings={"search.steps": 0, "search.bounds": False})
+        assert begun.objective <= len(classes)
+
+
 @alone
 @pytest.mark.parametrize(
     ("given", "said"),

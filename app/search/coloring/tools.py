@@ -138,18 +138,6 @@ class KernelBounds(Bounds):
         more = self.inner.improve(seconds, best, solution)
         return more and self.value < best
 
-    def expect(self, seconds: float) -> None:
-        """The time limit of the run."""
-        self.inner.expect(seconds)
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def close(self) -> None:
-        """Work no more; what is known stays."""
-        self.inner.close()
-
     @property
     def value(self) -> int:
         """The best bound so far."""
