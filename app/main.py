@@ -37,6 +37,7 @@ from app.summary import advice, places, remarks, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
+from app.tasks.edges import run_edges
 from app.tasks.relational_plan import relational_plan
 from app.tasks.rgcn import run_rgcn
 from app.tasks.rgcn_inputs import check_triples, is_relational
@@ -210,7 +211,7 @@ def _work(context: Context, said: list[str]) -> None:
     say_start(log, group, case, where)
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
-    task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
+    task = _task_of(case)
     try:
         result = _until_halted(task, context)
     except Stopped as stopped:
@@ -232,6 +233,15 @@ def _work(context: Context, said: list[str]) -> None:
     say_end(log, phases, seconds)
     log.info("digest %s", result["digest"])
     log.info("done in %.1f s; results in %s", whole, printable(folder.path))
+
+
+def _task_of(case: Case) -> Any:
+    """What runs a case."""
+    if case.run.task == "classify" and is_relational(case):
+        return run_rgcn
+    if case.run.task == "classify" and case.gnn.level == "link":
+        return run_edges
+    return TASKS[case.run.task]
 
 
 def _until_halted(task: Task, context: Context) -> dict[str, Any]:

@@ -513,6 +513,24 @@ def test_attention(pair, h, k):
     pair.same(ahead, L, normal(6, n, width) / 20, *E)
 
 
+@pytest.mark.parametrize("d", [1, 16, 37])
+def test_pairs(pair, d):
+    """Losses and gradients of joined pairs over two tiles, then of pairs that are not; scores of pairs."""
+    n = 37
+    tiles = [rows_of(1, n, 20), rows_of(2, n, 31)]
+    X = [normal(i, t[2][1], d) / 20 for i, t in enumerate(tiles)]
+
+    def work(device, Z, *X):
+        Y, losses = device.zeros((n, d)), device.zeros((n,))
+        for target, weight in ((1.0, 0.25), (0.0, 0.5)):
+            for t, rows in zip(tiles, X):
+                pattern = device.attention_pattern(device.csr(*t[:2], None, t[2]))
+                device.pair_add(pattern, rows, Z, target, weight, Y, losses)
+        return Y, losses, device.pair_dots(Z, Y)
+
+    pair.same(work, normal(6, n, d) / 20, *X)
+
+
 # ---- the device -------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import field, structs
 from msgspec import inspect as kinds
 
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
 from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
@@ -34,6 +34,7 @@ class Case(Table, frozen=True):
     select: SelectCase = SelectCase()
     search: SearchCase = SearchCase()
     gnn: GnnCase = field(default_factory=GnnCase)
+    links: LinksCase = LinksCase()
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()

@@ -6,6 +6,7 @@ from msgspec import structs
 
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
+from app.case.gnn import GnnCase, LinksCase
 from app.case.graph import WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase
@@ -31,7 +32,7 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs)
+    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links)
     for rules in (_policy_alone, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
@@ -250,7 +251,7 @@ def _networks(case: Case) -> Iterator[Mistake]:
 def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
     """What networks that learn what whole graphs are leave of [graph] and of studies."""
     gnn, graph, kind = case.gnn, case.graph, case.study.kind
-    if gnn.level == "node" or case.run.task not in ("classify", "study"):
+    if gnn.level != "graph" or case.run.task not in ("classify", "study"):
         return
     if case.run.task == "study" and kind not in LIKE_CLASSIFY:
         right = '"node", or study.kind = "models" or "depth", would be right'
@@ -265,6 +266,31 @@ def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
             ("graph", "generator"),
             "is given beside graph.path; one of them would be right for sets of graphs",
         )
+
+
+def _links(case: Case) -> Iterator[Mistake]:
+    """What networks that predict edges leave of other tables, and [links] where there are none."""
+    gnn, graph, task = case.gnn, case.graph, case.run.task
+    if gnn.level != "link" or task not in ("classify", "study"):
+        keys = (each.name for each in structs.fields(LinksCase))
+        wrong = next((key for key in keys if getattr(case.links, key) != getattr(LinksCase(), key)), "")
+        if wrong and task == "classify":
+            yield ("links", wrong), 'is read by gnn.level = "link" alone; leave it out'
+        return
+    if task == "study":
+        yield ("gnn", "level"), 'no study is of links; "node" or "graph" would be right'
+    for key in ("goal", "class_weights"):
+        if getattr(gnn, key) != getattr(GnnCase(), key):
+            yield ("gnn", key), 'is of labels, which gnn.level = "link" does not read; leave it out'
+    for key in ("labels", "splits"):
+        if getattr(graph, key):
+            yield ("graph", key), 'is not read by gnn.level = "link", which learns the edges; leave it out'
+    if graph.neighbours != "both":
+        yield ("graph", "neighbours"), f'must be "both" for links of either direction, got "{graph.neighbours}"'
+    if case.output.probabilities:
+        yield ("output", "probabilities"), "is of classes; predictions of links tell how likely each is"
+    if case.links.held_out + case.links.validation >= 1:
+        yield ("links", "held_out"), "leaves no edge to learn from beside links.validation"
 
 
 def _studies(case: Case) -> Iterator[Mistake]:

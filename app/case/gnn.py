@@ -15,10 +15,10 @@ class GnnCase(Table, frozen=True):
         about("classes: of nodes; values: labels are numbers, one or several a node (regression)"),
     ] = "classes"
     level: Annotated[
-        Literal["node", "graph"],
+        Literal["node", "graph", "link"],
         about(
-            "what has labels and predictions; node: each node of a graph; graph: each graph of a set; "
-            "a readout follows the layers then"
+            "what is predicted; node: of each node of a graph; graph: of each graph of a set, a readout follows "
+            "the layers then; link: which pairs of nodes are joined, by [links]"
         ),
     ] = "node"
     readout: Annotated[
@@ -96,6 +96,33 @@ class GnnCase(Table, frozen=True):
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
         ""
     )
+
+
+class LinksCase(Table, frozen=True):
+    """Prediction of edges (gnn.level = "link"): what is held out, how pairs are scored, which are asked for."""
+
+    dimension: Annotated[
+        Positive, about("columns of the last layer: the score of two nodes is the product of their rows")
+    ] = 32
+    negatives: Annotated[
+        AboveZero, about("pairs without an edge, drawn anew in each epoch, for each edge that is learned from")
+    ] = 1.0
+    held_out: Annotated[
+        BelowOne, about("share of the edges that is not learned from, to tell at the end how good scores are")
+    ] = 0.1
+    validation: Annotated[
+        BelowOne, about("share of the edges that is not learned from, to choose weights by at evaluations")
+    ] = 0.05
+    val_edges: Annotated[
+        str, about('file of edges, of any format of graphs, in place of the share validation; "": the share')
+    ] = ""
+    test_edges: Annotated[str, about('file of edges in place of the share held_out; "": the share')] = ""
+    pairs: Annotated[
+        str, about('file of pairs of nodes, as of edges, that predictions tell of; "": the edges held out')
+    ] = ""
+    propose: Annotated[
+        Count, about("pairs without an edge that are written, the likeliest of all; work grows with nodes^2")
+    ] = 0
 
 
 class RgcnCase(Table, frozen=True):

@@ -16,7 +16,7 @@ from app.cuda.graph import Captured, NotCapturable, call_plainly
 from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
-from app.cuda.rows import CudaAttention, CudaElementwise
+from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
 
@@ -51,7 +51,9 @@ def streams_of(cp: Any, index: int) -> Streams:
     return SHARED[key]
 
 
-class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, DistMultProducts):
+class CudaDevice(
+    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts
+):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 
     cp            the module cupy

@@ -40,6 +40,7 @@ KERNELS = {
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
+    "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots"),
     "choose": ("best_rows", "next_key"),
     "changes": ("place_rows", "clear_rows", "place_keys"),
 }  # fmt: skip

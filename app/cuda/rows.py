@@ -1,4 +1,4 @@
-"""Operations on rows by the kernels of elementwise.cu and attention.cu: those of the modules of that name."""
+"""Operations on rows by the kernels of elementwise.cu, attention.cu and pairs.cu: those of the modules of that name."""
 
 from typing import Any
 
@@ -9,8 +9,10 @@ from app.cuda.matrix import CudaMatrix
 from app.errors import NumericsError
 from app.numerics.attention import Attention
 from app.numerics.elementwise import MASK, Dropout, Elementwise
+from app.numerics.pairs import PairProducts
 
 Array = Any
+WARP = 32
 NEAR = 47  # columns of rows that losses.cu takes into shared memory
 NO_DROP = (np.uint64(0), NULL, np.int64(0), np.int32(-1), np.float32(1))
 
@@ -206,6 +208,31 @@ class CudaAttention(Attention):
         if D.shape != X.shape:
             raise NumericsError(f"row products: {X.shape} with {D.shape}")
         self.kernels.launch("row_dots", n, np.int64(n), np.int32(m), whole(X), whole(D), out)
+        return out
+
+
+class CudaPairs(PairProducts):
+    """Pairs in three kernels: what every entry adds, then the sums of rows; arrays are float32 and row-major."""
+
+    kernels: Kernels
+
+    def pair_add(
+        self, pattern: CudaMatrix, X_ext: Array, Z: Array, target: float, weight: float, Y: Array, losses: Array
+    ) -> None:
+        """Add every entry's loss to that of its row, and the gradient by z_u to the row of Y."""
+        (n, d), nnz = Z.shape, pattern.nnz
+        common = np.int64(n), pattern.indptr, pattern.indices
+        G, terms = self.empty((nnz,)), self.empty((nnz,))
+        X, z = whole(X_ext, d), whole(Z)
+        how = np.float32(target), np.float32(weight)
+        self.kernels.launch("pair_terms", n * WARP, *common, np.int32(d), X, z, *how, G, terms)
+        self.kernels.launch("pair_rows", n * d, *common, np.int32(d), X, G, whole(Y, d))
+        self.kernels.launch("pair_losses", n, np.int64(n), pattern.indptr, terms, vector(losses, n))
+
+    def pair_dots(self, X: Array, Y: Array) -> Array:
+        """[k], the scores of pairs by their rows."""
+        (k, d), out = X.shape, self.empty(X.shape[:1])
+        self.kernels.launch("pair_dots", k, np.int64(k), np.int32(d), whole(X), whole(Y, d), out)
         return out
 
 

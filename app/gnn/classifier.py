@@ -21,6 +21,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
+from app.gnn.programs import Rows
 from app.gnn.reach import FORWARD, narrow_layers, nodes_of_graphs, widest_products
 from app.gnn.rehearsal import DenseWidth
 from app.gnn.scale import Scale
@@ -292,10 +293,14 @@ class Classifier:
         engine = self.engine
         with engine.program("epoch"):
             Z = self.model.forward(engine, self.features, draws)
-            losses = engine.apply("loss", "loss", [Z], [Z], lambda: self._loss(Z.array))
-            self.model.backward(engine, Z)
+            losses, D = self._learn(Z)
+            self.model.backward(engine, D)
             engine.reduce_gradients()
         return losses
+
+    def _learn(self, Z: Rows) -> tuple[Array, Rows]:
+        """Addends of the loss, and the gradient by the scores in their place."""
+        return self.engine.apply("loss", "loss", [Z], [Z], lambda: self._loss(Z.array)), Z
 
     def _loss(self, Z: Array) -> Array:
         """Addends of the loss; the scores become the gradient by them."""

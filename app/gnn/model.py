@@ -147,7 +147,7 @@ class Draws:
 
 def check_layers(case: GnnCase) -> None:
     """Refuse layers that are wrong whatever the data, and keys that none of them reads. Raises CaseError."""
-    last = parse_layer(case.layers[-1]).width if case.layers and case.level == "node" else 0
+    last = parse_layer(case.layers[-1]).width if case.layers and case.level != "graph" else 0
     Model(case, 1, last or 1)
     if not case.weights:  # which bring their layers
         kinds = [spec.kind for spec in layer_specs(case, last)]
@@ -166,7 +166,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     """Refuse keys that no layer reads. At its default, as in a written case, a key asks for nothing."""
     asked = {key for key in GnnCase.__struct_fields__ if getattr(case, key) != getattr(GnnCase(), key)}
     for key in ("readout", "readout_of"):
-        if case.level == "node" and key in asked:
+        if case.level != "graph" and key in asked:
             raise CaseError(f'gnn.{key}: is read by gnn.level = "graph" alone; leave it out')
     for key in ("model", "depth", "hidden", "residual", "layer_norm", "heads"):
         if case.layers and key in asked:
@@ -174,7 +174,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
     for key in ("hidden", "residual", "layer_norm", "heads", "dropout"):
-        if case.level == "node" and case.depth == 1 and not case.layers and key in asked:
+        if case.level != "graph" and case.depth == 1 and not case.layers and key in asked:
             only = "the last layer, the only one of gnn.depth = 1"
             raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
     for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
@@ -190,7 +190,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
-    if case.level == "node" and case.layers and parse_layer(case.layers[-1]).layer_norm:
+    if case.level != "graph" and case.layers and parse_layer(case.layers[-1]).layer_norm:
         text = case.layers[-1]
         raise CaseError(f"gnn.layers: {text!r}: layer_norm is not read by the last layer; leave it out")
 
@@ -221,7 +221,6 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
             need = "all layers need one" if whole else "all layers but the last need one"
             raise CaseError(f"gnn.layers: {text!r}: no width; {need}")
     if last.width not in (0, classes):
-        raise CaseError(
-            f"gnn.layers: {case.layers[-1]!r}: the data have {classes} classes; leave the width out"
-        )
+        found = f"links.dimension is {classes}" if case.level == "link" else f"the data have {classes} classes"
+        raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
     return [*inner, LayerSpec(last.kind, classes, last.residual, False, True, last.heads)]

@@ -3,16 +3,12 @@
  * Entries are taken in groups: first the numbers of each head, of which the exponentials fill whole registers, then
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
 #include "elementary.h"
+#include "pattern.h"
 
 /* Numbers at a time, entries times heads; chains that run beside each other; numbers that fill registers. */
 enum { GROUP = 256, TOGETHER = 4, FULL = 16 };
 
 static const float SLOPE = 0.2f; /* of leaky relu below 0 */
-
-typedef struct {
-    int64_t n, wide; /* rows; whether offsets and columns have 8 bytes */
-    const void *indptr, *indices;
-} Pattern;
 
 INLINE float leaky(float s) {
     const float below = s * SLOPE;

@@ -130,20 +130,20 @@ def classify_nodes(
         if saved is not None:
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)
-        balanced = Balanced(classifier, model) if _follows(case) else None
+        balanced = Balanced(classifier, model) if follows(case) else None
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
     _say_model(context, loaded, classifier)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
-        found = fit(classifier, _recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
+        found = fit(classifier, recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     with log.phase("evaluate"):
         scores = classifier.evaluate_ranking()
     _say_scores(context, classifier, found, scores)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
     if balanced:
-        _say_balance(context, balanced)
+        say_balance(context, balanced)
     return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
 
 
@@ -160,7 +160,7 @@ def cost_model_of(context: Context, classifier: Classifier) -> CostModel | None:
     return model
 
 
-def _follows(case: Case) -> bool:
+def follows(case: Case) -> bool:
     """Whether rows move during training to where the measured time wants them."""
     return case.parallel.partition == "learned" and case.gnn.epochs > 0
 
@@ -213,7 +213,7 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
         raise CaseError("output.embeddings: of one layer there are none; false would be right")
 
 
-def _recorder(context: Context) -> Any:
+def recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
     log, to_go = context.log, ToGo(context.case.gnn.epochs)
 
@@ -338,7 +338,7 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
             log.info("%s: %s", text, shown)
 
 
-def _say_balance(context: Context, balanced: Balanced) -> None:
+def say_balance(context: Context, balanced: Balanced) -> None:
     """How evenly the ranks worked, and when rows moved; writes cost_model.json. Ranks: all call."""
     group, history = context.group, balanced.balance.history
     kinds = layer_kinds(balanced.classifier)

@@ -1,0 +1,160 @@
+"""A network that says which pairs of nodes are likely to be joined: an encoder of nodes, and their products."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.case.gnn import GnnCase, LinksCase
+from app.comm.group import Group
+from app.gnn.categories import Categories
+from app.gnn.classifier import Classifier
+from app.gnn.links.scores import LinkScores
+from app.gnn.links.split import LinkSplit
+from app.gnn.links.wrong import Permutations, apart_rows, rounds_of, tiles_of
+from app.gnn.model import Draws
+from app.gnn.programs import Rows
+from app.gnn.scale import Scale
+from app.graphs.nodes.data import NodeData
+from app.memory.tiers import TierBudget
+from app.numerics.elementary import exp
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+SCORED = 1 << 14  # pairs whose rows are brought together at a time
+
+
+@dataclass(frozen=True)
+class LinkGoal:
+    """What the columns of a network's scores are: no classes, but a row of numbers for each node."""
+
+    kind: str = "links"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The pairs of an epoch that no edge joins: by rank the pattern of own rows with its columns; of all how
+    many pairs."""
+
+    tiles: list[Any]
+    pairs: int
+
+
+class LinkPredictor(Classifier):
+    """s_uv = z_u z_v for the rows Z [n_own, d] that the layers give: how likely u and v are joined.
+
+    Source    Kipf and Welling 2016, section 2 (GAE: the inner product of two rows, a sigmoid of it), over any
+              of the layers
+    Forward   Z = layers(X), A without the edges that are held out
+    Loss      L = 1/m sum over edges of -log sigmoid(s) + 1/k sum over k pairs apart of -log(1 - sigmoid(s)):
+              pairs apart are drawn anew for each epoch (wrong.py)
+    Backward  g_uv = (sigmoid(s_uv) - t) w, t = 1 and w = 1/m of an edge, t = 0 and w = 1/k of others;
+              dZ_u = sum over the pairs of u of g_uv z_v. Row u has all pairs of u, so that dZ needs no addends
+              of other ranks, and L is half the sum over rows
+    Shapes    X [n_own, F]     Z, dZ [n_own, d]
+    Ranks     rows partitioned; each epoch an exchange of Z for the edges, and Z one rank after the other for
+              the pairs apart, beside those of the layers
+    Differs   Kipf and Welling count the pair of a node with itself, and weigh all n^2 pairs in every epoch.
+    """
+
+    def __init__(
+        self, group: Group, case: GnnCase, links: LinksCase, block: RowBlock, data: NodeData, split: LinkSplit,
+        seed: int, inputs: Scale | Categories | None = None, budget: TierBudget | None = None,
+    ) -> None:  # fmt: skip
+        """See Classifier; data: features alone, see `data_of_links`."""
+        self.links, self.split, self._batch = links, split, Batch([], 0)
+        super().__init__(group, case, block, data, seed, links.dimension, LinkGoal(), inputs, budget)
+
+    # ---- one epoch --------------------------------------------------------------------------------------
+
+    def _epoch(self, draws: Draws) -> Array:
+        """See Classifier._epoch."""
+        if self.engine.numeric:
+            self._batch = self._draw(draws.epoch)
+        return super()._epoch(draws)
+
+    def _repeats(self) -> bool:
+        """False: pairs are others in each epoch."""
+        return False
+
+    def _draw(self, epoch: int) -> Batch:
+        """The pairs apart of an epoch. Ranks: all call."""
+        block = self.block
+        rounds = rounds_of(block.n, self.split.loaded.graph.edges, self.links.negatives)
+        counts, columns = apart_rows(block, Permutations(block.n, rounds, self.seed, epoch))
+        pairs = int(self.group.sum_integers(np.array([len(columns)]))[0]) // 2
+        return Batch(tiles_of(block, self.device, counts, columns), pairs)
+
+    def _learn(self, Z: Rows) -> tuple[Array, Rows]:
+        """Addends of the loss, and new rows dZ; the last layer frees Z."""
+        engine = self.engine
+        D = engine.take("dZ", Z.width)
+        work = lambda: self._pairs(Z.array, D.array)  # noqa: E731
+        losses = engine.apply("loss", "pairs", [Z], [D], work, (Z.width, Z.width))
+        return losses, D
+
+    def _pairs(self, Z: Array, D: Array) -> Array:
+        """Addends of the loss; D becomes the gradient by Z. Ranks: all call (two exchanges)."""
+        group, device, engine, batch = self.group, self.device, self.engine, self._batch
+        D[...] = 0
+        joined, apart = device.zeros((len(Z),)), device.zeros((len(Z),))
+        edge = np.float32(1 / self.split.loaded.graph.edges)
+        other = np.float32(1 / max(batch.pairs, 1))
+
+        def add(pattern: Any, X: Array) -> None:
+            device.pair_add(pattern, X, Z, 1.0, edge, D, joined)
+
+        engine.neighbours_of.visit(Z, False, add)
+        for rank, X in group.stage_rows(Z, self.block.own_counts):
+            if batch.tiles[rank] is not None:
+                device.pair_add(batch.tiles[rank], X, Z, 0.0, other, D, apart)
+        losses = joined * (edge / 2) + apart * (other / 2)
+        return device.column_roots(losses[:, None], engine.starts, engine.spans)
+
+    # ---- scores -----------------------------------------------------------------------------------------
+
+    def evaluate(self) -> dict[str, LinkScores]:
+        """How good scores are, by split. Ranks: all call."""
+        sets = self.split.sets
+        scores = self.score_pairs(np.concatenate([each.both for each in sets.values()]))
+        cuts = np.cumsum([len(each.both) for each in sets.values()])[:-1]
+        parts = zip(sets.items(), np.split(scores, cuts))
+        return {name: LinkScores.of(part, len(each.joined)) for (name, each), part in parts}
+
+    def evaluate_ranking(self) -> dict[str, LinkScores]:
+        """`evaluate`: areas are all there is. Ranks: all call."""
+        return self.evaluate()
+
+    def score_pairs(self, pairs: np.ndarray) -> np.ndarray:
+        """[k] float32 host, s of pairs of rows [k, 2], the same on all ranks. Ranks: all call."""
+        return self.with_rows(lambda Z: self._scored(Z, pairs))
+
+    def with_rows(self, read: Callable[[Array], Any]) -> Any:
+        """What is read from Z [n_own, d] while it stands in a buffer. Ranks: all call."""
+        return self._with_scores(read)
+
+    def _scored(self, Z: Array, pairs: np.ndarray) -> np.ndarray:
+        """See `score_pairs`. Ranks: all call."""
+        group, xp, block = self.group, self.device.xp, self.block
+        owners = block.rows.owner(pairs[:, 0])
+        mine = np.flatnonzero(owners == group.rank)
+        u, v = pairs[mine].T
+        found, owner = np.zeros(len(mine), dtype=np.float32), block.rows.owner(v)
+        for rank, X in group.stage_rows(Z, block.own_counts):
+            first = int(block.rows.offsets[rank])
+            there = np.flatnonzero(owner == rank)
+            for lo in range(0, len(there), SCORED):
+                at = there[lo : lo + SCORED]
+                rows = xp.take(Z, self.device.put(u[at] - block.lo), axis=0)
+                others = xp.take(X, self.device.put(v[at] - first), axis=0)
+                found[at] = self.device.get(self.device.pair_dots(rows, others))
+        scores = np.empty(len(pairs), dtype=np.float32)
+        order = np.argsort(owners, kind="stable")  # the pairs of rank 0, then of rank 1, ...
+        scores[order] = group.gather_host(found, np.bincount(owners, minlength=group.size).tolist())
+        return scores
+
+
+def likelihood(scores: np.ndarray) -> np.ndarray:
+    """[k] float32, the sigmoid of scores: how likely pairs are joined, of as many pairs that are as that are not."""
+    return 1 / (1 + exp(np, -scores))

@@ -1,0 +1,74 @@
+"""The likeliest of all pairs of nodes that no edge joins."""
+
+from typing import Any
+
+import numpy as np
+
+from app.gnn.links.predictor import LinkPredictor
+from app.gnn.links.split import among, find_columns
+from app.graphs.graph import Graph
+from app.numerics.products import PLAIN, Operand
+from app.sparse.repartition import graph_of
+
+Array = Any
+ROWS = 256  # own rows whose scores with those of another rank are made at a time
+COLUMNS = 1 << 13
+
+
+def propose(predictor: LinkPredictor, count: int) -> np.ndarray:
+    """[count, 2] rows u < v, those with the largest scores first, of equal ones the first pair; fewer where there
+    are no more.
+
+    Edges that are held out are not among them.
+    Ranks   all call, and get the same; work n^2 d / 2 multiplications, shared out by rows
+    """
+    return predictor.with_rows(lambda Z: _proposed(predictor, Z, count))
+
+
+def _proposed(predictor: LinkPredictor, Z: Array, count: int) -> np.ndarray:
+    """See `propose`. Ranks: all call."""
+    group, block = predictor.group, predictor.block
+    best = _Best(predictor.split.held, graph_of(block), count)
+    for rank, X in group.stage_rows(Z, block.own_counts):
+        first, last = block.rows.range_of(rank)
+        if last > block.lo:  # a pair is looked at by the owner of its first node
+            _look(predictor, best, Z[: block.n_real], X[: last - first], first)
+    sizes = group.gather_integers(np.array([len(best.scores)]))[:, 0].tolist()
+    scores, keys = (group.gather_host(each, sizes) for each in (best.scores, best.keys))
+    order = np.lexsort((keys, -scores))[:count]
+    return np.stack(np.divmod(keys[order], block.n), axis=1)
+
+
+def _look(predictor: LinkPredictor, best: "_Best", Z: Array, X: Array, first: int) -> None:
+    """Pairs of own nodes, rows Z, with the nodes from `first` on, rows X, that come after them."""
+    device, xp, lo = predictor.device, predictor.device.xp, predictor.block.lo
+    for c in range(0, X.shape[0], COLUMNS):
+        W = xp.ascontiguousarray(X[c : c + COLUMNS].T)
+        end = first + c + W.shape[1]
+        for r in range(0, min(Z.shape[0], end - lo), ROWS):
+            own = Z[r : r + ROWS]
+            S = device.get(device.dense([Operand(own)], W, PLAIN, device.empty((own.shape[0], W.shape[1]))))
+            u, v = lo + r + np.arange(own.shape[0]), first + c + np.arange(W.shape[1])
+            best.take(S, u, v)
+
+
+class _Best:
+    """The best pairs so far of this rank: scores and keys u n + v."""
+
+    def __init__(self, held: np.ndarray, graph: Graph, count: int) -> None:
+        self.graph, self.count, self.n = graph, count, graph.n
+        self.held = np.unique(held[:, 0] * self.n + held[:, 1])
+        self.scores, self.keys = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
+
+    def take(self, S: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Look at the scores S [k, m] of the pairs of u [k] and v [m]."""
+        wanted = v[None] > u[:, None]
+        if len(self.scores) == self.count:
+            wanted &= S >= self.scores.min()
+        row, column = np.nonzero(wanted)
+        first, second = u[row], v[column]
+        free = ~(find_columns(self.graph, first, second) | among(self.held, first * self.n + second))
+        scores = np.concatenate([self.scores, S[row, column][free]])
+        keys = np.concatenate([self.keys, (first * self.n + second)[free]])
+        order = np.lexsort((keys, -scores))[: self.count]
+        self.scores, self.keys = scores[order], keys[order]

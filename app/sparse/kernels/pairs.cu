@@ -1,0 +1,63 @@
+/* Pairs of nodes scored by the product of their rows (app/numerics/pairs.py): sums go on from what is there, in the order of
+ * the entries. */
+#include "common.cuh"
+
+enum { LANES = 16 };
+
+/* The product of two rows [d]: LANES chains, added up in halves. */
+DEVICE float lane_dot(const int d, const float* x, const float* y) {
+    float lanes[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; ++j) lanes[j] = 0.0f;
+    for (int c = 0; c < d; c += LANES) {
+#pragma unroll
+        for (int j = 0; j < LANES; ++j)
+            if (c + j < d) lanes[j] = link(lanes[j], x[c + j], y[c + j]);
+    }
+#pragma unroll
+    for (int half = LANES / 2; half; half /= 2) {
+#pragma unroll
+        for (int j = 0; j < half; ++j) lanes[j] = add(lanes[j], lanes[half + j]);
+    }
+    return lanes[0];
+}
+
+/* G, terms [nnz]: the factor of the gradient and the loss of every entry. A warp to a row, a thread to an entry. */
+KERNEL __launch_bounds__(256) pair_terms(const i64 n, const i64* offsets, const int* columns, const int d,
+                                         const float* X, const float* Z, const float target, const float weight,
+                                         float* G, float* terms) {
+    const i64 t = thread_number(), row = t / WARP;
+    if (row >= n) return;
+    for (i64 p = offsets[row] + t % WARP; p < offsets[row + 1]; p += WARP) {
+        const float s = lane_dot(d, Z + row * d, X + (i64)columns[p] * d);
+        const float e = exp_float(-fabsf(s)), below = add(1.0f, e);
+        terms[p] = add(sub(s > 0.0f ? s : 0.0f, mul(s, target)), log_float(below));
+        G[p] = mul(sub(__fdiv_rn(s < 0.0f ? e : 1.0f, below), target), weight);
+    }
+}
+
+/* Y [n, d] += G x. A thread to an element of Y. */
+KERNEL __launch_bounds__(256) pair_rows(const i64 n, const i64* offsets, const int* columns, const int d,
+                                        const float* X, const float* G, float* Y) {
+    const i64 t = thread_number(), row = t / d;
+    if (row >= n) return;
+    const int c = (int)(t % d);
+    float sum = Y[t];
+    for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) sum = link(sum, G[p], X[(i64)columns[p] * d + c]);
+    Y[t] = sum;
+}
+
+/* losses [n] += terms. A thread to a row. */
+KERNEL pair_losses(const i64 n, const i64* offsets, const float* terms, float* losses) {
+    const i64 row = thread_number();
+    if (row >= n) return;
+    float sum = losses[row];
+    for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) sum = add(sum, terms[p]);
+    losses[row] = sum;
+}
+
+/* out [k]: the products of rows of X and Y [k, d]. A thread to a pair. */
+KERNEL __launch_bounds__(256) pair_dots(const i64 k, const int d, const float* X, const float* Y, float* out) {
+    const i64 i = thread_number();
+    if (i < k) out[i] = lane_dot(d, X + i * d, Y + i * d);
+}
