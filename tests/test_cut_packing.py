@@ -127,6 +127,7 @@ def test_where_a_limit_is_short_no_factorisation_is_waited_for():
     assert patient.least_seconds > 1
 
 
+@pytest.mark.long
 def test_searches_reach_no_further_than_all_states(monkeypatch):
     """However often they find little: the number is handed to C."""
     monkeypatch.setattr(cut_packing, "FEW", 2.0)

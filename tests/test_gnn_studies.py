@@ -379,6 +379,7 @@ def job(kind, out, ranks, *options):
     return json.loads((out / "result.json").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.mpi_skip
 def test_permutation_and_overlap(tmp_path):
     small = ["graph.nodes=2048", "graph.d=4", "study.rounds=2", "study.widths=[8]"]
@@ -486,6 +487,7 @@ def test_memory(tmp_path):
         assert (tmp_path / str(ranks) / "memory.png").stat().st_size > 0
 
 
+@pytest.mark.long
 @pytest.mark.mpi_skip
 def test_throughput(tmp_path):
     """A generated graph on several ranks; and a file with first cuts by a cost model."""

@@ -936,6 +936,7 @@ def test_without_a_compiler_the_package_is_built_all_the_same(built):
     assert printed.startswith("no kernels SciPy")
 
 
+@pytest.mark.long
 def test_with_a_compiler_the_kernels_are_built(built, tmp_path):
     compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
     if compiler is None:

@@ -311,6 +311,7 @@ def test_a_better_bound_is_there_after_few_steps():
     assert lower[40] > lower[14]
 
 
+@pytest.mark.long
 @needs_kernels
 def test_bound_of_clusters(monkeypatch):
     """Weights of whole clusters change together."""

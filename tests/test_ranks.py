@@ -19,16 +19,16 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (2, ["-k", HOST_ONLY, "--share=1/4"]), (3, ["-k", HOST_ONLY, "--share=2/8"]),
-        (4, ["-k", HOST_ONLY, "--share=4/8"]), (2, ["-k", "stand-in or [gpu", "--share=1/8"]),
-        pytest.param(2, ["-k", HOST_ONLY, "--share=2,3,4/4"], marks=pytest.mark.long),
+        (2, ["-k", HOST_ONLY, "--share=1/6"]), (3, ["-k", HOST_ONLY, "--share=2/12"]),
+        (4, ["-k", HOST_ONLY, "--share=4/12"]), (2, ["-k", "stand-in or [gpu", "--share=1/12"]),
+        pytest.param(2, ["-k", HOST_ONLY, "--share=2,3,4,5,6/6"], marks=pytest.mark.long),
         pytest.param(3, ["-k", HOST_ONLY, "--share=1/3"], marks=pytest.mark.long),
         pytest.param(4, ["-k", HOST_ONLY, "--share=2/3"], marks=pytest.mark.long),
         pytest.param(2, ["-k", "stand-in or [gpu", "--share=1/3"], marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time a quarter of the tests on 2 ranks, eighths on 3 and on 4; of stand-in and GPU an eighth on 2.
+    """For time a sixth of the tests on 2 ranks, twelfths on 3 and on 4; of stand-in and GPU a twelfth on 2.
 
     Where long tests run, the others on 2 too, and a third on 3, on 4, and of stand-in and GPU.
     """

@@ -346,7 +346,7 @@ def test_the_first_rank_says_how_long_all_may_work(group):
     assert (exact.more, exact.room) == (False, 0.0)
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.5])
+@pytest.mark.parametrize("seconds", [0.02, pytest.param(0.5, marks=pytest.mark.long)])
 def test_steps_end_with_ranks_that_ran_out_of_time(seconds):
     pairs = nx.gnp_random_graph(190, 0.9, seed=1)
     keys = {"search.baselines": False, "run.device": "cpu"}

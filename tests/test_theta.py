@@ -298,6 +298,7 @@ def test_it_says_that_it_gains_until_it_has_ended():
     assert bounds.check_seconds > 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(kernels() is None, reason="without kernels no search closes the part in its turns")
 def test_a_part_that_closes_gains_no_more():
     """A dense component that a search closes while the theta function is at work, beside an open one."""

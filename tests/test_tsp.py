@@ -325,6 +325,7 @@ def test_the_ranks_train_what_one_process_trains(group, single):
     assert digests[0] == digests[1]
 
 
+@pytest.mark.long
 @pytest.mark.mpi_skip
 def test_a_thousand_steps_are_better_than_none_and_than_farthest_insertion():
     group = Group(MPI.COMM_SELF, HostDevice())

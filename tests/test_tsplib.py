@@ -364,7 +364,9 @@ def test_no_distance_passes_31_bits(kind):
         from_points("p", far * 1.01, kind)
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize(
+    "kind", [each if each == "EUC_3D" else pytest.param(each, marks=pytest.mark.long) for each in STEPS]
+)
 def test_tours_of_these_distances_are_searched_proved_and_checked(written, kind, tmp_path):
     """The optimum is that of the same distances as a matrix. Once on 1 rank too, and a tour file."""
     points = np.random.default_rng(6).integers(-300, 300, (40, int(kind[4])))

@@ -349,6 +349,7 @@ def test_features_are_brought_to_one_scale(tmp_path):
         classify(graph, sp.csr_array(far), settings=applied)
 
 
+@pytest.mark.long
 @pytest.mark.mpi_skip
 def test_one_scale_of_features_on_any_ranks_and_under_a_limit(tmp_path):
     digests = set()
