@@ -1,14 +1,14 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, check, train, TrainingRun, classify`, and of knowledge graphs
+From Python: `from app import solve, check, train, TrainingRun, classify, find_links`, and of knowledge graphs
 `classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
 """
 
 from typing import Any
 
 __all__ = [
-    "TrainingRun", "check", "classify", "classify_relational", "gym_environment", "predict_links", "solve",
-    "train",
+    "TrainingRun", "check", "classify", "classify_relational", "find_links", "gym_environment",
+    "predict_links", "solve", "train",
 ]  # fmt: skip
 
 
@@ -17,6 +17,10 @@ def __getattr__(name: str) -> Any:
         from app import api_triples
 
         return getattr(api_triples, name)
+    if name == "find_links":
+        from app import api_links
+
+        return api_links.find_links
     if name in __all__:
         from app import api
 

@@ -351,16 +351,16 @@ def classify(
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
     if given is None:
         loaded, names = loaded_graph(context, graph)
-        names = names or _names_of_file(context, loaded)
+        names = names or names_of_file(context, loaded)
     else:
         if context.case.gnn.level != "graph":
             right = 'one graph, or "gnn.level": "graph" of the settings, would be right'
             raise CaseError(f"graph: found a set of {len(given.graphs)} graphs; {right}")
         loaded, nodes = loaded_set(context, given)
-        names = given.names or _names_of_file(context, loaded)
+        names = given.names or names_of_file(context, loaded)
         with raise_together(context.group, "reading the features"):
             features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
-    data = _node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
+    data = node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data, model)
@@ -377,7 +377,7 @@ def classify(
     )  # fmt: skip
 
 
-def _node_data(
+def node_data(
     context: Context,
     loaded: Loaded,
     names: list[Any] | None,
@@ -416,7 +416,7 @@ def _node_data(
 
 def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
     """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
-    rows = _by_node(loaded, gather_predictions(context, loaded, done.classifier))
+    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier))
     if rows.dtype.kind == "f":
         return rows[:, 0] if rows.shape[1] == 1 else rows
     return done.classifier.data.called(rows) if rows.ndim == 1 else rows
@@ -426,22 +426,22 @@ def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.n
     """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
     asked, found = context.case.output, {}
     if asked.probabilities:
-        each = _by_node(loaded, gather_probabilities(context, done.classifier))
+        each = by_node(loaded, gather_probabilities(context, done.classifier))
         named = done.classifier.data.called(np.arange(each.shape[1]))
         found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
-        found["embeddings"] = _by_node(loaded, gather_embeddings(context, done.classifier))
+        found["embeddings"] = by_node(loaded, gather_embeddings(context, done.classifier))
     return found
 
 
-def _by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
+def by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
     """Rows [n, ...] in the order of the nodes, whatever graph.order is; changes them."""
     if loaded.order_all is not None:
         rows[loaded.order_all] = rows.copy()
     return rows
 
 
-def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
+def names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
     """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
     if loaded.members is not None:
         return list(loaded.members.names) or None

@@ -14,6 +14,7 @@ from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
 from app.files import whole_file
 from app.gnn.archive import LARGEST
+from app.gnn.links.scores import LinkScores
 from app.gnn.metrics import Scores, SplitScores, ValueScores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
 from app.gnn.saved import SavedModel, save_model
@@ -267,6 +268,60 @@ class RelationalClassification(Classification):
     def save(self, path: str) -> None:
         """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""
         _save_rgcn(path, self.model)
+
+
+@dataclass(frozen=True, repr=False)
+class FoundLinks:
+    """How likely pairs of a graph's nodes are joined, by a network that was trained on its edges.
+
+    pairs, likely   the pairs that were asked for, else the edges held out, and [k] float32 how likely each is
+                    joined: of as many pairs that are as that are not
+    proposed        (pair, likely) of the likeliest pairs without an edge, as many as links.propose says
+    scores, plain   of the edges held out, by split: areas, average precision, hits; of plain rules by
+                    "common_neighbours", "adamic_adar", "degrees"
+    nodes           as in Classification
+    node_rows       [n, d] float32, in the order of `nodes`: the score of two nodes is the product of their
+                    rows, and its sigmoid how likely they are joined
+    """
+
+    pairs: list[tuple[Any, Any]]
+    likely: np.ndarray
+    proposed: list[tuple[tuple[Any, Any], float]]
+    scores: dict[str, LinkScores]
+    plain: dict[str, dict[str, LinkScores]]
+    nodes: list[Any]
+    node_rows: np.ndarray
+    epochs: int
+    train_loss: float | None
+    seconds: float
+    digest: str
+    records: list[dict[str, float]]
+    model: SavedModel
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
+        save_model(path, self.model, "trained from Python")
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} AUC {each.auc:.4f}" for name, each in self._told().items())
+        return f"FoundLinks({len(self.nodes)} nodes, {self.epochs} epochs; {told or 'no edges held out'})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{rule.replace('_', ' ')}, {name}", *(percent(each.named()[key]) for key in ("auc", "ap"))]
+            for rule, scores in {"learned": self.scores, **self.plain}.items()
+            for name, each in scores.items()
+            if name in self._told()
+        ]
+        losses = _line(self.records, "epoch", "loss", "training loss", 0)
+        return _framed(
+            table(["scores", "ROC AUC %", "average precision %"], rows) if rows else "",
+            line_chart("Loss", losses, "epoch", "loss"),
+        )
+
+    def _told(self) -> dict[str, LinkScores]:
+        """The scores of edges that were held out."""
+        return {name: each for name, each in self.scores.items() if name != "train" and each.pairs}
 
 
 @dataclass(frozen=True, repr=False)

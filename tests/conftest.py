@@ -178,22 +178,23 @@ def pytest_addoption(parser):
     parser.addoption("--share", default="1/1", help="K,L/M: of each M tests about the Kth and the Lth")
 
 
-@pytest.hookimpl(trylast=True)  # after -k
-def left_to_make_test_long(item):
-    """Whether a test on the host without compiled kernels is one of the two in three, told by their names, that
-    run in `make test-long` alone: its bits are those of the host, which another test of each file compares."""
+def pytest_itemcollected(item):
+    """Tests on the host without compiled kernels: two in three, told by their names, are long.
+
+    Their bits are those of the host with kernels, which the third ones compare.
+    """
     plain = getattr(item, "callspec", None) and item.callspec.params.get("device") == "plain"
-    return bool(plain) and item.path.name != "test_device.py" and zlib.crc32(item.nodeid.encode()) % 3 > 0
+    if plain and item.path.name != "test_device.py" and zlib.crc32(item.nodeid.encode()) % 3:
+        item.add_marker(pytest.mark.long)
 
 
+@pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config, items):
     shares, step = config.getoption("--share").split("/")
     numbers, step = [int(number) - 1 for number in shares.split(",")], int(step)
     # Moved on by one every time, so that of a parameter of `step` values each has its turn.
     items[:] = [item for at, item in enumerate(items) if (at + at // step) % step in numbers]
     for item in items:
-        if left_to_make_test_long(item):
-            item.add_marker(pytest.mark.long)
         if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
             item.add_marker(pytest.mark.skip(reason="long: make test-long"))
         if PARALLEL and item.get_closest_marker("mpi_skip"):

@@ -37,6 +37,7 @@ LAYERS = (
     ("api_given", "api_loop"),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_triples"),
+    ("api_links",),
     ("__main__",),
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
@@ -75,7 +76,7 @@ ONLY = {
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),
     "cupyx": ("device.py", "sparse/kernels/"),
-    "mpi4py": ("comm/", "main.py", "api.py", "api_triples.py"),
+    "mpi4py": ("comm/", "main.py", "api.py", "api_links.py", "api_triples.py"),
 }
 BANNED_MODULES = {
     "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel",

@@ -286,7 +286,10 @@ def _links(case: Case) -> Iterator[Mistake]:
         if getattr(graph, key):
             yield ("graph", key), 'is not read by gnn.level = "link", which learns the edges; leave it out'
     if graph.neighbours != "both":
-        yield ("graph", "neighbours"), f'must be "both" for links of either direction, got "{graph.neighbours}"'
+        yield (
+            ("graph", "neighbours"),
+            f'must be "both" for links of either direction, got "{graph.neighbours}"',
+        )
     if case.output.probabilities:
         yield ("output", "probabilities"), "is of classes; predictions of links tell how likely each is"
     if case.links.held_out + case.links.validation >= 1:

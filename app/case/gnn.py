@@ -17,8 +17,8 @@ class GnnCase(Table, frozen=True):
     level: Annotated[
         Literal["node", "graph", "link"],
         about(
-            "what is predicted; node: of each node of a graph; graph: of each graph of a set, a readout follows "
-            "the layers then; link: which pairs of nodes are joined, by [links]"
+            "what is predicted; node: of each node of a graph; graph: of each graph of a set, a readout "
+            "follows the layers then; link: which pairs of nodes are joined, by [links]"
         ),
     ] = "node"
     readout: Annotated[
@@ -99,13 +99,14 @@ class GnnCase(Table, frozen=True):
 
 
 class LinksCase(Table, frozen=True):
-    """Prediction of edges (gnn.level = "link"): what is held out, how pairs are scored, which are asked for."""
+    """Prediction of edges (gnn.level = "link"): what is held out, how pairs are scored, what is asked for."""
 
     dimension: Annotated[
         Positive, about("columns of the last layer: the score of two nodes is the product of their rows")
     ] = 32
     negatives: Annotated[
-        AboveZero, about("pairs without an edge, drawn anew in each epoch, for each edge that is learned from")
+        AboveZero,
+        about("pairs without an edge, drawn anew in each epoch, for each edge that is learned from"),
     ] = 1.0
     held_out: Annotated[
         BelowOne, about("share of the edges that is not learned from, to tell at the end how good scores are")

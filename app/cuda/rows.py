@@ -1,4 +1,4 @@
-"""Operations on rows by the kernels of elementwise.cu, attention.cu and pairs.cu: those of the modules of that name."""
+"""Operations on rows by the kernels of elementwise.cu, attention.cu and pairs.cu: those of numerics/."""
 
 from typing import Any
 
@@ -212,12 +212,19 @@ class CudaAttention(Attention):
 
 
 class CudaPairs(PairProducts):
-    """Pairs in three kernels: what every entry adds, then the sums of rows; arrays are float32 and row-major."""
+    """Pairs in three kernels: what every entry adds, then sums of rows; arrays are float32, row-major."""
 
     kernels: Kernels
 
     def pair_add(
-        self, pattern: CudaMatrix, X_ext: Array, Z: Array, target: float, weight: float, Y: Array, losses: Array
+        self,
+        pattern: CudaMatrix,
+        X_ext: Array,
+        Z: Array,
+        target: float,
+        weight: float,
+        Y: Array,
+        losses: Array,
     ) -> None:
         """Add every entry's loss to that of its row, and the gradient by z_u to the row of Y."""
         (n, d), nnz = Z.shape, pattern.nnz

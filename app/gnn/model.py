@@ -221,6 +221,8 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
             need = "all layers need one" if whole else "all layers but the last need one"
             raise CaseError(f"gnn.layers: {text!r}: no width; {need}")
     if last.width not in (0, classes):
-        found = f"links.dimension is {classes}" if case.level == "link" else f"the data have {classes} classes"
+        found = (
+            f"links.dimension is {classes}" if case.level == "link" else f"the data have {classes} classes"
+        )
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
     return [*inner, LayerSpec(last.kind, classes, last.residual, False, True, last.heads)]

@@ -1,13 +1,13 @@
 """Pairs of nodes scored by the product of their rows: the loss of many pairs, and its gradient.
 
-One pattern of stored entries (u, v) at a time is gone through, in its order, and what it adds goes on from what
-is there: so a row is one chain over its entries in global order however its columns are cut into tiles. For
-every entry, with t = 1 where the two are joined and 0 where not,
+One pattern of stored entries (u, v) at a time is gone through, in its order, and what it adds goes on from
+what is there: so a row is one chain over its entries in global order however its columns are cut into tiles.
+For every entry, with t = 1 where the two are joined and 0 where not,
 
     s = z_u x_v     loss = max(s, 0) - s t + log(1 + exp(-|s|))     g = (sigmoid(s) - t) w
 
-A product of two rows is LANES chains over every LANES-th column, added up in halves; every function is a fixed
-sequence of IEEE-exact operations: the same bits on every device and in the compiled kernels.
+A product of two rows is LANES chains over every LANES-th column, added up in halves; every function is a
+fixed sequence of IEEE-exact operations: the same bits on every device and in the compiled kernels.
 """
 
 from typing import Any

@@ -1,7 +1,5 @@
 """Pairs of nodes that a file or a caller names, as rows of a graph."""
 
-from dataclasses import replace
-
 import numpy as np
 from msgspec import structs
 
@@ -33,7 +31,9 @@ def rows_of_pairs(group: Group, loaded: Loaded, ids: np.ndarray, what: str) -> n
     known = ids_everywhere(group, loaded.graph, loaded.rows)
     if len(ids) and known.dtype.kind != ids.dtype.kind:
         kinds = ("numbers", "names") if known.dtype.kind == "S" else ("names", "numbers")
-        raise GraphError(f"{what}: has nodes by {kinds[0]}, the graph has {kinds[1]}; the same would be right")
+        raise GraphError(
+            f"{what}: has nodes by {kinds[0]}, the graph has {kinds[1]}; the same would be right"
+        )
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], ids), max(len(known) - 1, 0))
     rows = order[at] if len(known) else np.zeros(ids.shape, dtype=np.int64)

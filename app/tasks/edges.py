@@ -1,4 +1,4 @@
-"""Task classify with gnn.level = "link": train a network to tell which nodes of a graph are joined, or apply one."""
+"""Task classify with gnn.level = "link": train a network to tell which nodes are joined, or apply one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,11 @@ from app.tasks.context import Context
 from app.text import printable
 
 SCORE = "area under the ROC curve"  # over epochs
-RULES = {"common_neighbours": "common neighbours", "adamic_adar": "Adamic/Adar", "degrees": "product of degrees"}
+RULES = {
+    "common_neighbours": "common neighbours",
+    "adamic_adar": "Adamic/Adar",
+    "degrees": "product of degrees",
+}
 
 
 @dataclass
@@ -53,7 +57,7 @@ class GivenPairs:
 class Linked:
     """A predictor of links after its run.
 
-    loaded    the whole graph     scores, plain   how good scores of held-out edges are, and those of plain rules
+    loaded    the whole graph     scores, plain   how good scores of held-out edges are, learned and plain
     told      [k, 2] the pairs that predictions tell of, and how likely [k] each is to be joined
     proposed  [p, 2] and [p], the likeliest pairs that no edge joins
     """
@@ -144,7 +148,10 @@ def learn_edges(
 
 def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData:
     """Features of nodes, all of which are learned from, without labels."""
-    none, counts = np.zeros(block.n_own, dtype=bool), {name: len(each.joined) for name, each in split.sets.items()}
+    none, counts = (
+        np.zeros(block.n_own, dtype=bool),
+        {name: len(each.joined) for name, each in split.sets.items()},
+    )
     return NodeData(
         data.features, None, none, np.arange(block.n_own) < block.n_real, none, none, 0, False,
         np.empty(0, dtype=np.int64), data.width, data.binary, counts | {"train": split.loaded.graph.n},
@@ -182,7 +189,9 @@ def _check(case: Case, loaded: Loaded) -> None:
     if case.gnn.edge_weights and weights is not None and (weights < 0).any():
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not loaded.graph.edges:
-        raise CaseError(f"{name}: has no edges, and links are learned from them; a graph with edges would be right")
+        raise CaseError(
+            f"{name}: has no edges, and links are learned from them; a graph with edges would be right"
+        )
 
 
 def _likely(predictor: LinkPredictor, pairs: np.ndarray) -> np.ndarray:
@@ -205,7 +214,9 @@ def _say_split(context: Context, split: LinkSplit) -> None:
     for name in ("val", "test"):
         wanted, found = (len(each) for each in (sets[name].joined, sets[name].apart))
         if found < wanted:
-            context.log.info("warning: only %d pairs that no edge joins were found beside %d of %s", found, wanted, name)
+            context.log.info(
+                "warning: only %d pairs that no edge joins were found beside %d of %s", found, wanted, name
+            )
     case = context.case.gnn
     if case.epochs and not len(sets["val"].joined) and (case.patience or case.keep == "best"):
         context.log.info("warning: no validation edges: gnn.patience and gnn.keep go by the training loss")
@@ -215,8 +226,9 @@ def _say_model(context: Context, predictor: LinkPredictor) -> None:
     """The layers, and the memory of their buffers."""
     engine, blocks = predictor.engine, predictor.model.blocks
     context.log.info(
-        "%d features; %s: %d weights, exchange %s", predictor.data.width, ", ".join(each.text() for each in blocks),
-        predictor.params.size, engine.neighbours_of.block.plan.mode,
+        "%d features; %s: %d weights, exchange %s",
+        predictor.data.width, ", ".join(each.text() for each in blocks), predictor.params.size,
+        engine.neighbours_of.block.plan.mode,
     )  # fmt: skip
     context.log.info(
         "%d buffers of %d columns in all: %.1f MB on this rank",
@@ -233,7 +245,9 @@ def _say_scores(
     log = context.log
     if found.epochs:
         each_ms = 1e3 * found.seconds / found.epochs
-        log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, found.seconds, each_ms)
+        log.info(
+            "%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, found.seconds, each_ms
+        )
     for name in ("val", "test"):
         if not scores[name].pairs:
             continue

@@ -35,10 +35,13 @@ def plain_scores(group: Group, split: LinkSplit) -> dict[str, dict[str, LinkScor
 def _counted(group: Group, graph: Graph, pairs: np.ndarray) -> list[np.ndarray]:
     """[k] float64 by rule. Ranks: all call."""
     own = sp.csr_array(
-        (np.ones(len(graph.indices), dtype=np.int64), graph.indices, graph.indptr), shape=(graph.hi - graph.lo, graph.n)
+        (np.ones(len(graph.indices), dtype=np.int64), graph.indices, graph.indptr),
+        shape=(graph.hi - graph.lo, graph.n),
     )
     columns = own.tocsc()  # of a node its neighbours among the own rows: A is symmetric
-    weights = np.array([round(ONE / math.log(d)) if d > 1 else 0 for d in graph.degrees().tolist()], dtype=np.int64)
+    weights = np.array(
+        [round(ONE / math.log(d)) if d > 1 else 0 for d in graph.degrees().tolist()], dtype=np.int64
+    )
     sizes = np.diff(columns.indptr)
     common, weighed = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
     degrees = np.stack([sizes[pairs[:, 0]], sizes[pairs[:, 1]]]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A network that says which pairs of nodes are likely to be joined: an encoder of nodes, and their products."""
+"""A network that says which pairs of nodes are likely to be joined: layers, and products of their rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,8 +50,8 @@ class LinkPredictor(Classifier):
     Loss      L = 1/m sum over edges of -log sigmoid(s) + 1/k sum over k pairs apart of -log(1 - sigmoid(s)):
               pairs apart are drawn anew for each epoch (wrong.py)
     Backward  g_uv = (sigmoid(s_uv) - t) w, t = 1 and w = 1/m of an edge, t = 0 and w = 1/k of others;
-              dZ_u = sum over the pairs of u of g_uv z_v. Row u has all pairs of u, so that dZ needs no addends
-              of other ranks, and L is half the sum over rows
+              dZ_u = sum over the pairs of u of g_uv z_v. Row u has all pairs of u, so that dZ needs no
+              addends of other ranks, and L is half the sum over rows
     Shapes    X [n_own, F]     Z, dZ [n_own, d]
     Ranks     rows partitioned; each epoch an exchange of Z for the edges, and Z one rank after the other for
               the pairs apart, beside those of the layers
@@ -59,8 +59,9 @@ class LinkPredictor(Classifier):
     """
 
     def __init__(
-        self, group: Group, case: GnnCase, links: LinksCase, block: RowBlock, data: NodeData, split: LinkSplit,
-        seed: int, inputs: Scale | Categories | None = None, budget: TierBudget | None = None,
+        self, group: Group, case: GnnCase, links: LinksCase, block: RowBlock, data: NodeData,
+        split: LinkSplit, seed: int, inputs: Scale | Categories | None = None,
+        budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `data_of_links`."""
         self.links, self.split, self._batch = links, split, Batch([], 0)
@@ -156,5 +157,5 @@ class LinkPredictor(Classifier):
 
 
 def likelihood(scores: np.ndarray) -> np.ndarray:
-    """[k] float32, the sigmoid of scores: how likely pairs are joined, of as many pairs that are as that are not."""
+    """[k] float32, the sigmoid of scores: how likely pairs are joined, of as many that are as are not."""
     return 1 / (1 + exp(np, -scores))

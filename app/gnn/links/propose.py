@@ -16,10 +16,9 @@ COLUMNS = 1 << 13
 
 
 def propose(predictor: LinkPredictor, count: int) -> np.ndarray:
-    """[count, 2] rows u < v, those with the largest scores first, of equal ones the first pair; fewer where there
-    are no more.
+    """[count, 2] rows u < v, those with the largest scores first, of equal ones the first pair.
 
-    Edges that are held out are not among them.
+    Edges that are held out are not among them; fewer than count where there are no more pairs.
     Ranks   all call, and get the same; work n^2 d / 2 multiplications, shared out by rows
     """
     return predictor.with_rows(lambda Z: _proposed(predictor, Z, count))
@@ -64,7 +63,7 @@ class _Best:
         """Look at the scores S [k, m] of the pairs of u [k] and v [m]."""
         wanted = v[None] > u[:, None]
         if len(self.scores) == self.count:
-            wanted &= S >= self.scores.min()
+            wanted &= self.scores.min() <= S
         row, column = np.nonzero(wanted)
         first, second = u[row], v[column]
         free = ~(find_columns(self.graph, first, second) | among(self.held, first * self.n + second))

@@ -34,9 +34,7 @@ class LinkScores:
         positive = np.arange(len(scores)) < joined
         falling = np.sort(others)[::-1]
         hits = {k: float((found > falling[k - 1]).mean()) for k in HITS if k <= len(others)}
-        return cls(
-            area_under_roc(scores, positive), average_precision(scores, positive), hits, len(found)
-        )
+        return cls(area_under_roc(scores, positive), average_precision(scores, positive), hits, len(found))
 
     @property
     def score(self) -> float:

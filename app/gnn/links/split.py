@@ -4,7 +4,7 @@ Whether an edge is held out is a function of the seed and its two nodes, whateve
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,7 +24,7 @@ SHOWN = 10_000  # edges that are learned from, at most, whose scores are told to
 
 @dataclass(frozen=True, eq=False)
 class PairSet:
-    """joined [k, 2] and apart [m, 2] int64, numbers of rows: pairs with an edge, and without; on all ranks."""
+    """joined [k, 2] and apart [m, 2] int64, rows u < v: pairs with an edge, and without; on all ranks."""
 
     joined: np.ndarray
     apart: np.ndarray
@@ -68,28 +68,27 @@ def split_edges(
     """
     graph, n = loaded.graph, loaded.graph.n
     given = {VAL: val, TEST: test}
-    known = {kind: np.unique(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items() if pairs is not None}
+    given = {kind: pairs for kind, pairs in given.items() if pairs is not None}
+    known = {kind: np.unique(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items()}
     both = np.intersect1d(*known.values()) if len(known) == 2 else ()
     if len(both):
-        u, v = divmod(int(both[0]), n)
-        raise CaseError(f"links.val_edges, links.test_edges: rows {u} and {v} are in both; in one would be right")
+        said = f"nodes {graph.called(*divmod(int(both[0]), n))} are in both"
+        raise CaseError(f"links.val_edges, links.test_edges: {said}; in one of them would be right")
     limits = np.cumsum([0.0 if kind in known else share for kind, share in zip((VAL, TEST), shares)])
     kinds, some = _kinds(loaded, limits, known, seed)
     rest = _without(group, graph, kinds == KEPT)
     if not rest.edges:
-        raise CaseError("links.held_out, links.validation: no edge is left to learn from; less would be right")
+        shares = "links.held_out, links.validation"
+        raise CaseError(f"{shares}: no edge is left to learn from; less would be right")
     parts = {kind: _of_kind(group, graph, kinds == kind) for kind in (VAL, TEST)}
-    joined = {kind: np.stack(np.divmod(known[kind], n), axis=1) if kind in known else parts[kind] for kind in parts}
+    joined = parts | {kind: np.stack(np.divmod(keys, n), axis=1) for kind, keys in known.items()}
     wanted = min(max(*map(len, joined.values()), 1), SHOWN)
     shown = _of_kind(group, graph, (kinds == KEPT) & (some < _share(wanted / rest.edges)))
     sets = {"train": shown, "val": joined[VAL], "test": joined[TEST]}
     every = np.unique(np.concatenate([*known.values(), np.empty(0, dtype=np.int64)]))
-    apart = {
-        name: _draw_apart(group, graph, loaded.rows, every, len(pairs), seed, name) for name, pairs in sets.items()
-    }
-    return LinkSplit(
-        replace(loaded, graph=rest), {name: PairSet(pairs, apart[name]) for name, pairs in sets.items()}
-    )
+    draw = partial(_draw_apart, group, graph, loaded.rows, every)
+    both_kinds = {name: PairSet(pairs, draw(len(pairs), seed, name)) for name, pairs in sets.items()}
+    return LinkSplit(replace(loaded, graph=rest), both_kinds)
 
 
 def _share(share: float) -> np.uint64:
@@ -162,7 +161,7 @@ def joined_rows(group: Group, graph: Graph, rows: RowPartition, pairs: np.ndarra
 
 
 def find_columns(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """[k] bool, which pairs of a held row u and any row v, [k] each, are edges: rows are halved all at once."""
+    """[k] bool, which pairs of a held row u and any row v, [k] each, are edges: rows are halved together."""
     columns, last = graph.indices, max(len(graph.indices) - 1, 0)
     lo, end = (graph.indptr[u - graph.lo + k] for k in (0, 1))
     hi = end

@@ -1,4 +1,4 @@
-"""Pairs of nodes that no edge joins, drawn anew for each epoch: whoever owns a node knows all pairs it is in."""
+"""Pairs of nodes that no edge joins, drawn anew for each epoch: the owner of a node knows all its pairs."""
 
 import math
 
