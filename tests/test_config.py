@@ -720,6 +720,12 @@ def cases(draw):
         data["gnn"]["feature_rows"] = "as_given"
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
+    data["links"] = {}
+    if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
+        data["links"] = {"dimension": draw(st.integers(1, 99)), "propose": draw(st.integers(0, 99))}
+        data["gnn"] |= {"goal": "classes", "class_weights": "equal"}
+        data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
+        data["output"]["probabilities"] = False
     if data["run"]["task"] == "study":
         data["gnn"] |= {"goal": "classes", "level": "node"}
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}

@@ -99,7 +99,7 @@ class GnnCase(Table, frozen=True):
 
 
 class LinksCase(Table, frozen=True):
-    """Prediction of edges (gnn.level = "link"): what is held out, how pairs are scored, what is asked for."""
+    """Prediction of links (gnn.level = "link"): what is held out, how pairs are scored."""
 
     dimension: Annotated[
         Positive, about("columns of the last layer: the score of two nodes is the product of their rows")

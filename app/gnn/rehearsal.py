@@ -12,6 +12,7 @@ from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, PiecedFeatures
+from app.gnn.programs import Rows
 from app.memory.tiers import TierBudget
 
 
@@ -67,9 +68,19 @@ def rehearse(
 def _record_epoch(engine: Engine, model: Model, X: Any) -> None:
     with engine.program("epoch"):
         Z = model.forward(engine, X, Draws(model.case, 0, 0))
-        engine.apply("loss", "loss", [Z], [Z], lambda: None)
-        model.backward(engine, Z)
+        D = _record_loss(engine, model.case, Z)
+        model.backward(engine, D)
         engine.reduce_gradients()
+
+
+def _record_loss(engine: Engine, case: GnnCase, Z: Rows) -> Rows:
+    """The gradient by Z: in its place, or of pairs of nodes in new rows (gnn/links/predictor.py)."""
+    if case.level != "link":
+        engine.apply("loss", "loss", [Z], [Z], lambda: None)
+        return Z
+    D = engine.take("dZ", Z.width)
+    engine.apply("loss", "pairs", [Z], [D], lambda: None, (Z.width, Z.width))
+    return D
 
 
 def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[], Any]) -> None:

@@ -243,7 +243,8 @@ class Share(Terms):
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
-            kinds.get(each.kind, self._elementwise)(each)
+            work = self._pairs if each.name == "pairs" else kinds.get(each.kind, self._elementwise)
+            work(each)
 
     def _spmm(self, each: Operation) -> None:
         for width in each.exchanges:
@@ -252,6 +253,16 @@ class Share(Terms):
             entries = self._share(each) * int(self.layout.stored[self.rank]) + self.own
             back = ATTEND_BACK if each.name == "attend_back" else 1
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
+
+    def _pairs(self, each: Operation) -> None:
+        """Pairs of nodes, as many that are not joined as edges: rows travel for either; a score and a loss of
+        each, and sums of rows."""
+        width, entries = each.exchanges[0], int(self.layout.stored[self.rank])
+        self.exchange(each.name, width)
+        self.stage("apart", width)
+        nbytes = 4 * self.layout.extended(self.rank) * width
+        self.add(each.name, "product", 4 * entries, 2 * self.own, width, nbytes, width, 0.0)
+        self.passes(each.name, 2 * entries, "loss")
 
     def _pool(self, each: Operation) -> None:
         """A readout: every row is read once, or written once; few travel, as graphs lie whole."""

@@ -22,6 +22,7 @@ in training
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
+    pairs            of links: APART for each stored entry, about, of pairs that are not joined
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
@@ -34,6 +35,7 @@ from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.model import memory
 from app.model.gnn import Training
 
+APART = 24  # bytes
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
 
@@ -78,6 +80,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
+        "pairs": APART * int(training.layout.stored[rank]) if training.case.level == "link" else 0,
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}

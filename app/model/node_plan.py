@@ -63,6 +63,8 @@ def training_of(
     Raises CaseError where nodes have no labels to learn.
     """
     inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
+    if gnn.level == "link":  # each row has all pairs of its node
+        inputs = replace(inputs, classes=case.links.dimension, train=1.0)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)

@@ -37,9 +37,9 @@ def rows_of_pairs(group: Group, loaded: Loaded, ids: np.ndarray, what: str) -> n
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], ids), max(len(known) - 1, 0))
     rows = order[at] if len(known) else np.zeros(ids.shape, dtype=np.int64)
-    wrong = np.argwhere(known[rows] != ids) if len(known) else np.argwhere(ids == ids)
+    wrong = ids[known[rows] != ids] if len(known) else ids.reshape(-1)
     if len(wrong):
-        missing = one_id(ids[tuple(wrong[0])][None], 0)
+        missing = one_id(wrong, 0)
         raise GraphError(f"{what}: found node {missing}; a node of {loaded.graph.name} would be right")
     if (loops := rows[:, 0] == rows[:, 1]).any():
         node = one_id(ids[loops][0], 0)

@@ -72,7 +72,7 @@ def split_edges(
     known = {kind: np.unique(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items()}
     both = np.intersect1d(*known.values()) if len(known) == 2 else ()
     if len(both):
-        said = f"nodes {graph.called(*divmod(int(both[0]), n))} are in both"
+        said = f"edge {graph.called(*divmod(int(both[0]), n))} is in both"
         raise CaseError(f"links.val_edges, links.test_edges: {said}; in one of them would be right")
     limits = np.cumsum([0.0 if kind in known else share for kind, share in zip((VAL, TEST), shares)])
     kinds, some = _kinds(loaded, limits, known, seed)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from app.graphs.graph import index_type
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
 
@@ -58,8 +59,8 @@ def apart_rows(block: RowBlock, drawn: Permutations) -> tuple[np.ndarray, np.nda
         keep[:, 1:] &= found[:, 1:] != found[:, :-1]
         keep &= ~_joined(block, mine, found)
         counts[mine] = keep.sum(axis=1)
-        columns.append(found[keep])
-    return counts, np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
+        columns.append(found[keep].astype(index_type(block.n)))
+    return counts, np.concatenate(columns) if columns else np.empty(0, dtype=np.int32)
 
 
 def _joined(block: RowBlock, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -77,19 +78,19 @@ def tiles_of(block: RowBlock, device: object, counts: np.ndarray, columns: np.nd
 
     counts, columns   as `apart_rows` has them
     """
-    offsets = block.rows.offsets
-    rows = np.repeat(np.arange(block.n_own), counts)
-    owner = block.rows.owner(columns)
+    make, offsets = device.attention_pattern, block.rows.offsets
+    if len(offsets) == 2:
+        pointers = np.concatenate([[0], np.cumsum(counts)])
+        return [make(device.csr(pointers, columns, None, (block.n_own, block.n_own)))]
+    rows = np.repeat(np.arange(block.n_own, dtype=np.int32), counts)
+    owner = block.rows.owner(columns).astype(np.uint16)
     order = np.argsort(owner, kind="stable")
     ends = np.cumsum(np.bincount(owner, minlength=len(offsets) - 1))
     tiles: list[object] = []
     for rank, part in enumerate(np.split(order, ends[:-1])):
-        if not len(part):
-            tiles.append(None)
-            continue
         pointers = np.zeros(block.n_own + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows[part], minlength=block.n_own), out=pointers[1:])
         local = (columns[part] - offsets[rank]).astype(np.int32)
         shape = block.n_own, block.own_counts[rank]
-        tiles.append(device.attention_pattern(device.csr(pointers, local, None, shape)))
+        tiles.append(make(device.csr(pointers, local, None, shape)) if len(part) else None)
     return tiles
