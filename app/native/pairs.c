@@ -6,29 +6,46 @@
 #include "elementary.h"
 #include "pattern.h"
 
-enum { LANES = 16, GROUP = 64, AHEAD = 4 };
+enum { LANES = 16, GROUP = 64, AHEAD = 12 };
 
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The first eight lanes of a product and the last, added up in halves. */
+INLINE float halves(v8 low, v8 high) {
+    const v8 eight = low + high;
+    const v4 first = {eight[0], eight[1], eight[2], eight[3]}, last = {eight[4], eight[5], eight[6], eight[7]};
+    const v4 four = first + last;
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
 
 INLINE float lane_dot(const float *x, const float *y, int64_t d) {
-    float lanes[LANES] = {0};
-    v16 sum = *(const v16 *)lanes;
+    v8 low = {0}, high = {0};
     int64_t c = 0;
-    for (; c + LANES <= d; c += LANES) sum += *(const v16 *)(x + c) * *(const v16 *)(y + c);
-    *(v16 *)lanes = sum;
-    for (int64_t j = 0; c + j < d; ++j) lanes[j] += x[c + j] * y[c + j];
-    for (int64_t half = LANES / 2; half; half /= 2)
-        for (int64_t j = 0; j < half; ++j) lanes[j] += lanes[half + j];
-    return lanes[0];
+    for (; c + LANES <= d; c += LANES) {
+        low += *(const v8 *)(x + c) * *(const v8 *)(y + c);
+        high += *(const v8 *)(x + c + 8) * *(const v8 *)(y + c + 8);
+    }
+    if (c < d) { /* fewer columns, and zeros */
+        float lanes[LANES] = {0};
+        for (int64_t k = 0; c + k < d; ++k) lanes[k] = x[c + k] * y[c + k];
+        low += *(const v8 *)lanes;
+        high += *(const v8 *)(lanes + 8);
+    }
+    return halves(low, high);
 }
 
 /* y [d] += g[q] x_q of `count` entries: chains over q, whose sums stay in registers. */
 INLINE void add_rows(int64_t count, int64_t d, const float **rows, const float *g, float *restrict y) {
     int64_t c = 0;
     for (; c + LANES <= d; c += LANES) {
-        v16 sum = *(const v16 *)(y + c);
-        for (int64_t q = 0; q < count; ++q) sum += g[q] * *(const v16 *)(rows[q] + c);
-        *(v16 *)(y + c) = sum;
+        v8 low = *(const v8 *)(y + c), high = *(const v8 *)(y + c + 8);
+        for (int64_t q = 0; q < count; ++q) {
+            low += g[q] * *(const v8 *)(rows[q] + c);
+            high += g[q] * *(const v8 *)(rows[q] + c + 8);
+        }
+        *(v8 *)(y + c) = low;
+        *(v8 *)(y + c + 8) = high;
     }
     for (; c < d; ++c) {
         float sum = y[c];
@@ -37,32 +54,38 @@ INLINE void add_rows(int64_t count, int64_t d, const float **rows, const float *
     }
 }
 
-/* X [*, d] rows of the columns; Z, Y [n, d]; losses [n]. */
+/* X [*, d] rows of the columns; Z, Y [n, d]; losses [n]. Entries of several rows are taken together. */
 WIDE void lk_pair_add(const Pattern *a, int64_t d, const float *X, const float *Z, float target, float weight, float *Y,
                       float *losses) {
     float s[GROUP] = {0}, g[GROUP], terms[GROUP];
     const float *rows[GROUP];
-    for (int64_t row = 0; row < a->n; ++row) {
-        const float *z = Z + row * d;
-        float total = losses[row];
-        const int64_t end = number(a->indptr, a->wide, row + 1);
-        for (int64_t p = number(a->indptr, a->wide, row); p < end; p += GROUP) {
-            const int64_t count = end - p < GROUP ? end - p : GROUP;
-            for (int64_t q = 0; q < count; ++q) rows[q] = X + number(a->indices, a->wide, p + q) * d;
-            for (int64_t q = 0; q < count; ++q) {
-                if (q + AHEAD < count)
-                    for (int64_t j = 0; j < d; j += LANES) __builtin_prefetch(rows[q + AHEAD] + j);
-                s[q] = lane_dot(z, rows[q], d);
+    const int64_t end = number(a->indptr, a->wide, a->n);
+    int64_t row = 0;
+    for (int64_t p = number(a->indptr, a->wide, 0); p < end; p += GROUP) {
+        const int64_t count = end - p < GROUP ? end - p : GROUP;
+        for (int64_t q = 0, r = row; q < count; ++q) {
+            while (number(a->indptr, a->wide, r + 1) <= p + q) ++r;
+            if (p + q + AHEAD < end) {
+                const float *next = X + number(a->indices, a->wide, p + q + AHEAD) * d;
+                for (int64_t j = 0; j < d; j += LANES) __builtin_prefetch(next + j);
             }
-            for (int64_t t = 0; t < (count + LANES - 1) / LANES * LANES; ++t) {
-                const float x = s[t], e = exp_float(-fabsf(x)), below = 1.0f + e;
-                terms[t] = ((x > 0.0f ? x : 0.0f) - x * target) + log_float(below);
-                g[t] = ((x < 0.0f ? e : 1.0f) / below - target) * weight;
-            }
-            for (int64_t q = 0; q < count; ++q) total += terms[q];
-            add_rows(count, d, rows, g, Y + row * d);
+            rows[q] = X + number(a->indices, a->wide, p + q) * d;
+            s[q] = lane_dot(Z + r * d, rows[q], d);
         }
-        losses[row] = total;
+        for (int64_t t = 0; t < (count + LANES - 1) / LANES * LANES; ++t) {
+            const float x = s[t], e = exp_float(-fabsf(x)), below = 1.0f + e;
+            terms[t] = ((x > 0.0f ? x : 0.0f) - x * target) + log_float(below);
+            g[t] = ((x < 0.0f ? e : 1.0f) / below - target) * weight;
+        }
+        for (int64_t q = 0; q < count;) {
+            while (number(a->indptr, a->wide, row + 1) <= p + q) ++row;
+            const int64_t left = number(a->indptr, a->wide, row + 1) - p, stop = left < count ? left : count;
+            float total = losses[row];
+            for (int64_t k = q; k < stop; ++k) total += terms[k];
+            losses[row] = total;
+            add_rows(stop - q, d, rows + q, g + q, Y + row * d);
+            q = stop;
+        }
     }
 }
 
