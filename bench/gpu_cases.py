@@ -213,8 +213,8 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
 
 def row_cases(rows: int) -> Iterator[Case]:
-    """Activations, losses, layer normalisation, Adam, attention, choices."""
-    for cases in (activation_cases, loss_cases, layer_cases, attention_cases, state_cases):
+    """Activations, losses, layer normalisation, Adam, attention, pairs of nodes, choices."""
+    for cases in (activation_cases, loss_cases, layer_cases, attention_cases, pair_cases, state_cases):
         yield from cases(rows)
 
 
@@ -316,6 +316,21 @@ def attention_cases(rows: int) -> Iterator[Case]:
         [normal("E", rows, 27), normal("L", rows, 3), normal("D", rows, 24)],
         None,
     )
+
+
+def pair_cases(rows: int, m: int = 37) -> Iterator[Case]:
+    """Scores, losses and gradients of pairs of nodes, joined and not."""
+
+    def pairs(device: Any, X: Array, Z: Array) -> tuple[Array, ...]:
+        n = Z.shape[0]
+        offsets, columns = np.arange(0, 3 * n + 1, 3), np.arange(3 * n) * 7 % n
+        pattern = device.attention_pattern(device.csr(offsets, columns, None, (n, n)))
+        Y, losses = device.zeros(Z.shape), device.zeros((n,))
+        for target in (1.0, 0.0):
+            device.pair_add(pattern, X, Z, target, 0.5, Y, losses)
+        return Y, losses, device.pair_dots(X, Z)
+
+    yield "pairs of nodes", pairs, [normal("X", rows, m), normal("Z", rows, m)], None
 
 
 def state_cases(rows: int, m: int = 37) -> Iterator[Case]:

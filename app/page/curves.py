@@ -115,6 +115,8 @@ def _measure(run: Run) -> str:
     gnn, rgcn = mapping(run.case.get("gnn")), mapping(run.case.get("rgcn"))
     if gnn.get("model") == "rgcn":
         return "links" if rgcn.get("goal") == "links" else "classes"
+    if gnn.get("level") == "link":
+        return "pairs of nodes"
     return "values" if gnn.get("goal") == "values" else "classes"
 
 

@@ -32,6 +32,9 @@ def summary(run: Run) -> str:
         words += [f"largest gap {percent(max(gaps))} %"] if gaps else []
     tested = number(run.result.get("test_accuracy"))
     words += [f"test accuracy {percent(tested)} %"] if tested is not None else []
+    if mapping(run.case.get("gnn")).get("level") == "link":
+        area = number(run.result.get("test_auc"))
+        words += [f"test ROC AUC {percent(area)} %"] if area is not None else []
     explained = number(run.result.get("test_r2"))
     words += [f"test R2 {explained:.4f}"] if explained is not None else []
     held = mapping(run.result.get("held_back"))
@@ -198,6 +201,9 @@ SCORES = {
     "macro_f1": "macro F1 %",
     "auc": "ROC AUC %",
     "ap": "average precision %",
+    "hits_20": "hits@20 %",
+    "hits_50": "hits@50 %",
+    "hits_100": "hits@100 %",
     "r2": "R2",
     "rmse": "RMSE",
     "mae": "MAE",
