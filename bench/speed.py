@@ -37,6 +37,7 @@ PARTS = {
     "gnn_gradients": "Gradients of graph convolutional networks against float64",
     "rgcn": "Full-batch training of a relational network",
     "graphs": "Full-batch training on whole graphs",
+    "links": "Full-batch link prediction",
     "tours": "1-trees of points",
     "startup": "Start-up",
     "ranks": "Two ranks against one",
