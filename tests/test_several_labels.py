@@ -15,9 +15,8 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import GraphError
+from app.gnn.areas import area_under_roc, average_precision
 from app.gnn.classifier import Classifier
-from app.gnn.goals import with_areas
-from app.gnn.metrics import area_under_roc, average_precision
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.source import Limits
@@ -215,8 +214,7 @@ def test_areas_are_none_where_nothing_is_of_both_kinds(group):
     labels[:, 0] = 1
     labels[:, 1:] = np.nan
     classifier = classifier_on(group, "node", labels)
-    scores, Z = classifier.evaluate(), classifier.scores_own()
-    found = with_areas(group, classifier.goal, classifier.data, scores, Z)
+    found = classifier.evaluate_ranking()
     assert all((each.auc, each.ap) == (None, None) for each in found.values())
 
 

@@ -237,6 +237,12 @@ def _networks(case: Case) -> Iterator[Mistake]:
             "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
             "gnn.input_dropout = 0 or first_product = auto would be right",
         )
+    of_values = gnn.watch in ("r2", "rmse", "mae")
+    if gnn.watch not in ("auto", "loss") and of_values != (gnn.goal == "values"):
+        what, right = ("values", "auto, loss or a score of classes")
+        if not of_values:
+            what, right = "classes", "auto, loss, r2, rmse or mae"
+        yield ("gnn", "watch"), f"{gnn.watch} is a score of {what}; {right} would be right"
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:

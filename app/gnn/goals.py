@@ -12,13 +12,12 @@ import numpy as np
 from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
+from app.gnn.areas import keys_of, mean_areas
 from app.gnn.engine import Engine
 from app.gnn.metrics import (
     Scores,
     SplitScores,
     ValueScores,
-    area_under_roc,
-    average_precision,
     count_classes,
     count_hits,
     scores_of,
@@ -44,9 +43,12 @@ class Goal(Protocol):
     told: dict[str, str]
     digits: str
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """What scores are compared with, by own row, and the weight of training nodes in the loss: of all, or
-        [n_own].
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
+        """What scores are compared with, by own row. Ranks: all call."""
+        ...
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """The weight of a node of a split in its mean loss: of all, or [n_own].
 
         balanced   every class weighs the same, where a node has one
         Ranks      all call
@@ -86,14 +88,17 @@ class OneClass:
     told: ClassVar = {"accuracy": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
         """[n_own] int32 classes."""
-        labels, count = data.labels.astype(np.int32), max(data.counts["train"], 1)
+        return data.labels.astype(np.int32)
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of nodes, or of those of a class and of the classes that are there."""
         if not balanced:
-            return labels, 1 / count
-        nodes = group.sum_integers(np.bincount(labels[data.train], minlength=data.classes))
+            return 1 / max(data.counts[split], 1)
+        nodes = group.sum_integers(np.bincount(data.labels[getattr(data, split)], minlength=data.classes))
         share = np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
-        return labels, share[labels]  # rows without a label are not trained on
+        return share[data.labels]  # rows without a label are in no split
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Cross-entropy."""
@@ -134,14 +139,19 @@ class SeveralClasses:
     told: ClassVar = {"micro F1": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
         """[n_own, classes] float32 of 0 and 1, NaN where it is not known."""
         targets = data.labels.astype(np.float32)
+        if data.partly:
+            targets[data.labels < 0] = np.nan
+        return targets
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of known entries."""
         if not data.partly:
-            return targets, 1 / max(data.counts["train"], 1) / data.classes
-        known = int(group.sum_integers(np.array([np.count_nonzero(data.labels[data.train] >= 0)]))[0])
-        targets[data.labels < 0] = np.nan
-        return targets, 1 / max(known, 1)
+            return 1 / max(data.counts[split], 1) / data.classes
+        known = np.count_nonzero(data.labels[getattr(data, split)] >= 0)
+        return 1 / max(int(group.sum_integers(np.array([known]))[0]), 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Binary cross-entropies."""
@@ -187,12 +197,16 @@ class Values:
         self._spread: dict[str, np.ndarray] = {}
         self._sets: list[Array] = []  # [n_own, 1] bool on the device, the nodes of each split
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
         """[n_own, columns] float32 labels in the scale of the network."""
         if not self._spread:  # wherever the rows lie it is the same
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
         self._sets = [group.device.put(getattr(data, name))[:, None] for name in SPLITS]
-        return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes
+        return self.scale.small(data.labels)
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of entries."""
+        return 1 / max(data.counts[split], 1) / data.classes
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Squared errors."""
@@ -237,40 +251,42 @@ class Values:
         return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
 
 
-def with_areas(
-    group: Group, goal: Goal, data: NodeData, scores: SplitScores, Z_own: np.ndarray
-) -> SplitScores:
-    """Scores with areas under ROC curves and average precisions, where the goal has such: means over the
-    columns whose known entries are of both kinds, as OGB's evaluator has them.
+def pick_rows(device: Any, Z: Array, rows: np.ndarray) -> np.ndarray:
+    """[k, columns] host copy of some rows of device scores, a piece at a time.
 
-    Z_own   [n_own, columns] host
-    Ranks   all call (for each split and column one message to all: a number and a flag for each node)
+    rows   [k] ascending numbers of own rows
     """
-    found = goal.margins(Z_own, data.labels) if data.classes else None
-    if found is None or group.max_integer(int(not np.isfinite(Z_own).all())):
-        return scores
-    out = {}
-    for name, each in scores.items():
-        chosen, ranked = getattr(data, name), []
-        for column, (margin, positive) in enumerate(zip(*(part.T for part in found))):
-            mine = chosen & (data.labels[:, column] >= 0) if data.partly else chosen
-            ranked.append(_ranked(group, margin[mine], positive[mine]))
-        known = [both for both in ranked if both is not None]
-        auc, ap = (sum(each) / len(known) for each in zip(*known)) if known else (None, None)
-        out[name] = replace(each, auc=auc, ap=ap)
+    out = np.empty((len(rows), Z.shape[1]), dtype=np.float32)
+    for lo in range(0, len(Z), PIECE):
+        first, last = np.searchsorted(rows, (lo, lo + PIECE))
+        if first < last:
+            out[first:last] = device.get(Z[lo : lo + PIECE])[rows[first:last] - lo]
     return out
 
 
-def _ranked(group: Group, margin: np.ndarray, positive: np.ndarray) -> tuple[float, float] | None:
-    """The area and the average precision of the nodes [k] of all ranks; None where a kind is missing.
+def with_areas(
+    group: Group, goal: Goal, data: NodeData, scores: SplitScores, rows: np.ndarray, Z_rows: np.ndarray,
+    splits: tuple[str, ...] = tuple(SPLITS),
+) -> SplitScores:  # fmt: skip
+    """Scores with areas under ROC curves and average precisions, where the goal has such: means over the
+    columns whose known entries are of both kinds, as OGB's evaluator has them.
 
-    Ranks   all call
+    rows     [k] own rows of the nodes in the splits     Z_rows [k, columns] their host scores
+    splits   those whose areas are asked for
+    Ranks    all call (app/gnn/areas.py)
     """
-    sizes = group.gather_integers(np.array([len(margin)]))[:, 0].tolist()
-    parts = margin, positive.astype(np.uint8)
-    margins, flags = (group.gather_host(np.ascontiguousarray(part), sizes) for part in parts)
-    area = area_under_roc(margins, flags > 0)
-    return None if area is None else (area, average_precision(margins, flags > 0))
+    labels = data.labels[rows] if data.classes else None
+    found = goal.margins(Z_rows, labels) if data.classes else None
+    if found is None or group.max_integer(int(not np.isfinite(Z_rows).all())):
+        return scores
+    known = labels >= 0 if data.partly else np.ones(found[1].shape, dtype=bool)
+    out = dict(scores)
+    for name in splits:
+        mine = getattr(data, name)[rows]
+        keys = keys_of(*(np.ascontiguousarray(each[mine].T) for each in (*found, known)))
+        auc, ap = mean_areas(group, keys)
+        out[name] = replace(scores[name], auc=auc, ap=ap)
+    return out
 
 
 def softmax(Z: np.ndarray) -> np.ndarray:
