@@ -703,8 +703,9 @@ def cases(draw):
     if data["gnn"]["first_product"] == "cached":
         data["gnn"]["input_dropout"] = 0.0
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
-    data["gnn"] |= {"weights": "", "epochs": draw(st.integers(1, 1 << 40))}
+    data["gnn"] |= {"weights": "", "watch": "auto", "epochs": draw(st.integers(1, 1 << 40))}
     data["parallel"]["cost_model"] = ""
+    data["study"]["fold_validation"] = "none"
     data["rgcn"] |= dict.fromkeys(
         ("weights", "train_labels", "test_labels", "val_triples", "test_triples"), ""
     )
