@@ -19,6 +19,7 @@ from app.gnn.areas import area_under_roc, average_precision
 from app.gnn.classifier import Classifier
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
+from app.graphs.formats.ogb import read_table
 from app.graphs.formats.source import Limits
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.files import read_labels
@@ -317,6 +318,18 @@ def write_ogb(folder):
     for name, each in lines.items():
         (folder / f"{name}.csv").write_text("".join(f"{line}\n" for line in each))
     return str(folder)
+
+
+@alone
+def test_numbers_of_folders_of_ogb_that_are_not_known(tmp_path):
+    table = read_table(write_ogb(tmp_path / "mol"), Limits(), values=True)
+    found = np.concatenate(list(table.labels.parts()))
+    assert table.labels.values
+    assert np.isnan(found).sum(axis=0).tolist() == [0, 20, 24]
+    graphs = [nx.path_graph(3) for _ in range(30)]
+    asked = {"gnn.goal": "values", "gnn.epochs": 1}
+    scores = classify(graphs, labels=found, train=range(20), test=range(20, 30), settings=asked).scores
+    assert (scores["test"].nodes, np.isfinite(scores["test"].r2)) == (10, True)
 
 
 @alone

@@ -12,7 +12,10 @@ class GnnCase(Table, frozen=True):
 
     goal: Annotated[
         Literal["classes", "values"],
-        about("classes: of nodes; values: labels are numbers, one or several a node (regression)"),
+        about(
+            "classes: of nodes; values: labels are numbers, one or several a node (regression), nan where not "
+            "known"
+        ),
     ] = "classes"
     level: Annotated[
         Literal["node", "graph"],

@@ -22,7 +22,7 @@ from app.gnn.metrics import (
     count_hits,
     scores_of,
 )
-from app.gnn.scale import Scale, pieces_of
+from app.gnn.scale import Scale, known_of, known_or_zero, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.numerics.elementary import exp
 
@@ -186,7 +186,11 @@ class SeveralClasses:
 
 
 class Values:
-    """Numbers: the squared error of scores against labels, both in the scale of the training nodes."""
+    """Numbers: the squared error of scores against labels, both in the scale of the training nodes.
+
+    Loss      the mean of (z - y)^2 over the pairs of a training node and a column whose number y is known
+    Gradient  dL/dz = 2 (z - y) over the number of such pairs, of other pairs 0
+    """
 
     kind = "values"
     told: ClassVar = {"R2": "r2", "root mean squared error": "rmse", "mean absolute error": "mae"}
@@ -195,18 +199,21 @@ class Values:
     def __init__(self, scale: Scale) -> None:
         self.scale = scale
         self._spread: dict[str, np.ndarray] = {}
+        self._known: dict[str, np.ndarray] = {}  # [columns] of each split, nodes whose number is known
         self._sets: list[Array] = []  # [n_own, 1] bool on the device, the nodes of each split
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """[n_own, columns] float32 labels in the scale of the network."""
+        """[n_own, columns] float32 labels in the scale of the network, NaN where it is not known."""
         if not self._spread:  # wherever the rows lie it is the same
+            self._known = {name: known_of(group, data.labels, getattr(data, name)) for name in SPLITS}
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
         self._sets = [group.device.put(getattr(data, name))[:, None] for name in SPLITS]
         return self.scale.small(data.labels)
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
-        """One over the number of entries."""
-        return 1 / max(data.counts[split], 1) / data.classes
+        """One over the number of known entries."""
+        known, nodes = int(self._known[split].sum()), max(data.counts[split], 1)
+        return 1 / nodes / data.classes if known == nodes * data.classes else 1 / max(known, 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Squared errors."""
@@ -225,7 +232,8 @@ class Values:
         device, xp = engine.device, engine.device.xp
         step, parts = max(1, PIECE_NUMBERS // max(len(Z), 1)), []
         for lo in range(0, Z.shape[1], step):  # some columns at a time: no copy of them all is made
-            error = Z[:, lo : lo + step] - targets[:, lo : lo + step]
+            wanted = targets[:, lo : lo + step]
+            error = xp.where(wanted == wanted, Z[:, lo : lo + step] - wanted, np.float32(0))
             for chosen in self._sets:
                 mine = xp.where(chosen, error, np.float32(0))
                 for each in (mine * mine, xp.abs(mine)):
@@ -238,16 +246,20 @@ class Values:
         sums = group.device.get(sum_tree(group, measured, engine.cuts, engine.blocks)).astype(np.float64)
         each = sums.reshape(len(SPLITS), 2, -1)
         return {
-            name: ValueScores.of(*part, self._spread[name], self.scale.deviation, data.counts[name])
+            name: ValueScores.of(
+                *part, self._spread[name], self.scale.deviation, data.counts[name], self._known[name]
+            )
             for name, part in zip(SPLITS, each)
         }
 
     def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
-        """[columns] squared distances of a split's labels from their mean, summed, in the network's scale."""
+        """[columns] squared distances of a split's known labels from their mean, summed, in the network's
+        scale."""
         chosen, small = getattr(data, name), lambda rows: self.scale.small(rows).astype(np.float64)
-        count, width = max(data.counts[name], 1), data.classes
-        mean = sum_exactly(group, pieces_of(data.labels, chosen, small), width) / count
-        away = lambda rows: (small(rows) - mean) ** 2  # noqa: E731
+        count, width = np.maximum(self._known[name], 1), data.classes
+        numbers = pieces_of(data.labels, chosen, lambda rows: known_or_zero(small(rows)))
+        mean = sum_exactly(group, numbers, width) / count
+        away = lambda rows: known_or_zero((small(rows) - mean) ** 2)  # noqa: E731
         return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
 
 

@@ -49,9 +49,10 @@ class ValueScores:
     """How good predicted numbers are on some nodes; nan where there are none.
 
     r2      the share of the spread about the mean of these nodes that predictions explain (coefficient of
-            determination), mean over the columns; of a column without spread 1 where all is right, else 0
-    rmse    root of the mean squared error, mae the mean of its magnitude, over nodes and columns, in the
-            units of the labels
+            determination), mean over the columns of which something is known; of a column without spread 1
+            where all is right, else 0
+    rmse    root of the mean squared error, mae the mean of its magnitude, over the known entries of nodes and
+            columns, in the units of the labels
     error   mean squared error in the scale of the training nodes, in which the loss is
     """
 
@@ -63,21 +64,25 @@ class ValueScores:
 
     @classmethod
     def of(
-        cls, squares: np.ndarray, magnitudes: np.ndarray, spread: np.ndarray, unit: np.ndarray, nodes: int
-    ) -> "ValueScores":
-        """From sums over the nodes, [columns] each, in the scale of the training nodes.
+        cls, squares: np.ndarray, magnitudes: np.ndarray, spread: np.ndarray, unit: np.ndarray,
+        nodes: int, known: np.ndarray,
+    ) -> "ValueScores":  # fmt: skip
+        """From sums over the known entries, [columns] each, in the scale of the training nodes.
 
         squares, magnitudes   of errors     spread   squared distances of labels from their mean
         unit                  a step of that scale in the units of the labels
+        known                 [columns] int64, nodes whose label is known
         """
         if not nodes:
             return cls(*[float("nan")] * 4, 0)
         exact = np.where(squares > 0, 0.0, 1.0)
         explained = np.where(spread > 0, 1 - squares / np.where(spread > 0, spread, 1), exact)
-        count = nodes * len(squares)
+        count, there = int(known.sum()), known > 0
         rmse = float(np.sqrt((squares * unit * unit).sum() / count))
         mae = float((magnitudes * unit).sum() / count)
-        return cls(float(explained.sum()) / len(squares), rmse, mae, float(squares.sum()) / count, nodes)
+        return cls(
+            float(explained[there].sum()) / int(there.sum()), rmse, mae, float(squares.sum()) / count, nodes
+        )
 
     @property
     def score(self) -> float:

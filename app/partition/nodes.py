@@ -310,7 +310,7 @@ def _finish(
     group, multilabel = dealer.group, shape.labels > 0 and not shape.values
     labelled = np.zeros(dealer.n_own, bool)
     if shape.values:
-        labelled = ~np.isnan(labels[:, 0])
+        labelled = ~np.isnan(labels).all(axis=1)
     elif labels is not None:
         labelled = (labels >= 0).any(axis=1) if multilabel else labels >= 0
     class_ids, class_names = np.arange(max(shape.labels, 0)), ()
