@@ -13,8 +13,8 @@ class GnnCase(Table, frozen=True):
     goal: Annotated[
         Literal["classes", "values"],
         about(
-            "classes: of nodes; values: labels are numbers, one or several a node (regression), nan where not "
-            "known"
+            "classes: of nodes; values: labels are numbers, one or several a node (regression), nan where "
+            "not known"
         ),
     ] = "classes"
     level: Annotated[
