@@ -26,6 +26,9 @@ from app.graphs.nodes.files import read_labels
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
+from app.model.gnn import Inputs, Training
+from app.model.gnn_memory import at_rest
+from app.model.layout import of_blocks
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -217,6 +220,21 @@ def test_areas_are_none_where_nothing_is_of_both_kinds(group):
     classifier = classifier_on(group, "node", labels)
     found = classifier.evaluate_ranking()
     assert all((each.auc, each.ap) == (None, None) for each in found.values())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_labels_at_rest_are_those_that_are_held(group, level):
+    _, _, labels = drawn(level)
+    classifier = classifier_on(group, level, labels)
+    data, graphs = classifier.data, 0 if level == "node" else len(labels)
+    layout = of_blocks(group, classifier.block)
+    inputs = Inputs(3, TASKS, several=True, graphs=graphs)
+    found = at_rest(Training(classifier.device, classifier.case, inputs, layout), group.rank)["labels"]
+    arrays = [data.labelled, data.train, data.val, data.test, data.labels, *classifier._targets]
+    held = sum(each.nbytes for each in [*arrays, *([] if data.rows is None else [data.rows])])
+    assert len(data.labels) == (len(data.labelled) if level == "node" else len(data.rows))
+    total = group.sum_integers(np.array([held, found]))
+    assert total[1] == pytest.approx(total[0], rel=0.05)  # ranks have about equally many graphs
 
 
 # ---- from Python ------------------------------------------------------------------------------------------

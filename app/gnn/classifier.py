@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.gnn.categories import Categories, with_categories
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.goals import Goal, goal_of, pick_rows, with_areas
+from app.gnn.goals import Goal, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
@@ -80,6 +80,7 @@ class Classifier:
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
             self.engine.places = self._places(block) if case.readout == "max" else None
+        self._label_rows = None if self.data.rows is None else self.device.put(self.data.rows)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -219,9 +220,10 @@ class Classifier:
         return self.device.put(self.goal.targets(self.group, self.data)), self._weights_of("train")
 
     def _weights_of(self, split: str) -> Array:
-        """[n_own] float32 on the device, of each own row in the mean loss of a split. Ranks: all call."""
+        """[k] float32 on the device, of each row of labels in the mean loss of a split. Ranks: all call."""
         share = self.goal.share(self.group, self.data, split, self.case.class_weights == "balanced")
-        return self.device.put(np.where(getattr(self.data, split), share, 0).astype(np.float32))
+        chosen = self.data.among(getattr(self.data, split))
+        return self.device.put(np.where(chosen, share, 0).astype(np.float32))
 
     def _record(self) -> None:
         """Run an epoch and the other programs without numbers."""
@@ -306,8 +308,18 @@ class Classifier:
 
     def _loss(self, Z: Array, targets: Array, weight: Array) -> Array:
         """Addends of the loss; the scores become the gradient by them."""
-        losses = self.goal.losses(self.device, Z, targets, weight)
+        losses = self._losses(Z, targets, weight)
         return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
+
+    def _losses(self, Z: Array, targets: Array, weight: Array) -> Array:
+        """[n_own] losses, 0 of rows without labels, as the gradient is there."""
+        if self._label_rows is None:
+            return self.goal.losses(self.device, Z, targets, weight)
+        some = Z[self._label_rows]
+        losses = self.goal.losses(self.device, some, targets, weight)
+        Z.fill(0)
+        Z[self._label_rows] = some
+        return spread_out(self.device.xp, losses, self._label_rows, len(Z))
 
     # ---- evaluation -------------------------------------------------------------------------------------
 
@@ -380,4 +392,4 @@ def _scale_of_values(group: Group, data: NodeData) -> Scale | None:
     """That of numbers to be predicted over the training nodes; None of classes. Ranks: all call."""
     if not data.values:
         return None
-    return Scale.of(group, data.labels, data.train if data.counts["train"] else data.labelled)
+    return Scale.of(group, data.labels, data.among(data.train if data.counts["train"] else data.labelled))

@@ -44,11 +44,11 @@ class Goal(Protocol):
     digits: str
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """What scores are compared with, by own row. Ranks: all call."""
+        """What scores are compared with, by rows of labels. Ranks: all call."""
         ...
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
-        """The weight of a node of a split in its mean loss: of all, or [n_own].
+        """The weight of a node of a split in its mean loss: of all, or by rows of labels [k].
 
         balanced   every class weighs the same, where a node has one
         Ranks      all call
@@ -89,14 +89,16 @@ class OneClass:
     digits = ".4f"
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """[n_own] int32 classes."""
-        return data.labels.astype(np.int32)
+        """[k] int32 classes."""
+        return data.labels.astype(np.int32, copy=False)
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
         """One over the number of nodes, or of those of a class and of the classes that are there."""
         if not balanced:
             return 1 / max(data.counts[split], 1)
-        nodes = group.sum_integers(np.bincount(data.labels[getattr(data, split)], minlength=data.classes))
+        nodes = group.sum_integers(
+            np.bincount(data.labels[data.among(getattr(data, split))], minlength=data.classes)
+        )
         share = np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
         return share[data.labels]  # rows without a label are in no split
 
@@ -118,8 +120,9 @@ class OneClass:
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_classes` of each split."""
-        found = engine.device.get(engine.device.argmax_rows(Z))
-        return [count_classes(found, data.labels, getattr(data, name), Z.shape[1]) for name in SPLITS]
+        found = data.among(engine.device.get(engine.device.argmax_rows(Z)))
+        sets = [data.among(getattr(data, name)) for name in SPLITS]
+        return [count_classes(found, data.labels, chosen, Z.shape[1]) for chosen in sets]
 
     def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
         """Accuracy and F1."""
@@ -140,7 +143,7 @@ class SeveralClasses:
     digits = ".4f"
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """[n_own, classes] float32 of 0 and 1, NaN where it is not known."""
+        """[k, classes] float32 of 0 and 1, NaN where it is not known."""
         targets = data.labels.astype(np.float32)
         if data.partly:
             targets[data.labels < 0] = np.nan
@@ -150,7 +153,7 @@ class SeveralClasses:
         """One over the number of known entries."""
         if not data.partly:
             return 1 / max(data.counts[split], 1) / data.classes
-        known = np.count_nonzero(data.labels[getattr(data, split)] >= 0)
+        known = np.count_nonzero(data.labels[data.among(getattr(data, split))] >= 0)
         return 1 / max(int(group.sum_integers(np.array([known]))[0]), 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
@@ -172,12 +175,14 @@ class SeveralClasses:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_hits` of each split."""
         counts = [np.zeros((4 + data.partly, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
-        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
+        sets = [data.among(getattr(data, name)) for name in SPLITS]
+        for lo in range(0, len(data.labels), PIECE):  # a piece at a time: no copy of them all is made
             rows = slice(lo, lo + PIECE)
-            predicted, wanted = engine.device.get(Z[rows]) > 0, data.labels[rows] > 0
+            own = Z[rows] if data.rows is None else Z[engine.device.put(data.rows[rows])]
+            predicted, wanted = engine.device.get(own) > 0, data.labels[rows] > 0
             known = data.labels[rows] >= 0 if data.partly else None
-            for total, name in zip(counts, SPLITS):
-                total += count_hits(predicted, wanted, getattr(data, name)[rows], known)
+            for total, chosen in zip(counts, sets):
+                total += count_hits(predicted, wanted, chosen[rows], known)
         return counts
 
     def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
@@ -200,14 +205,16 @@ class Values:
         self.scale = scale
         self._spread: dict[str, np.ndarray] = {}
         self._known: dict[str, np.ndarray] = {}  # [columns] of each split, nodes whose number is known
-        self._sets: list[Array] = []  # [n_own, 1] bool on the device, the nodes of each split
+        self._sets: list[Array] = []  # [k, 1] bool on the device, the rows of labels of each split
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """[n_own, columns] float32 labels in the scale of the network, NaN where it is not known."""
+        """[k, columns] float32 labels in the scale of the network, NaN where it is not known."""
         if not self._spread:  # wherever the rows lie it is the same
-            self._known = {name: known_of(group, data.labels, getattr(data, name)) for name in SPLITS}
+            self._known = {
+                name: known_of(group, data.labels, data.among(getattr(data, name))) for name in SPLITS
+            }
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
-        self._sets = [group.device.put(getattr(data, name))[:, None] for name in SPLITS]
+        self._sets = [group.device.put(data.among(getattr(data, name)))[:, None] for name in SPLITS]
         return self.scale.small(data.labels)
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
@@ -230,13 +237,16 @@ class Values:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
         """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
         device, xp = engine.device, engine.device.xp
+        rows = None if data.rows is None else device.put(data.rows)
         step, parts = max(1, PIECE_NUMBERS // max(len(Z), 1)), []
         for lo in range(0, Z.shape[1], step):  # some columns at a time: no copy of them all is made
             wanted = targets[:, lo : lo + step]
-            error = xp.where(wanted == wanted, Z[:, lo : lo + step] - wanted, np.float32(0))
+            scores = Z[:, lo : lo + step] if rows is None else Z[:, lo : lo + step][rows]
+            error = xp.where(wanted == wanted, scores - wanted, np.float32(0))
             for chosen in self._sets:
                 mine = xp.where(chosen, error, np.float32(0))
                 for each in (mine * mine, xp.abs(mine)):
+                    each = spread_out(xp, each, rows, len(Z))
                     parts.append(device.column_roots(each, engine.starts, engine.spans))
         return xp.concatenate(_by_set(parts, 2 * len(SPLITS)), axis=1)
 
@@ -255,7 +265,8 @@ class Values:
     def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
         """[columns] squared distances of a split's known labels from their mean, summed, in the network's
         scale."""
-        chosen, small = getattr(data, name), lambda rows: self.scale.small(rows).astype(np.float64)
+        chosen = data.among(getattr(data, name))
+        small = lambda rows: self.scale.small(rows).astype(np.float64)  # noqa: E731
         count, width = np.maximum(self._known[name], 1), data.classes
         numbers = pieces_of(data.labels, chosen, lambda rows: known_or_zero(small(rows)))
         mean = sum_exactly(group, numbers, width) / count
@@ -266,13 +277,20 @@ class Values:
 def pick_rows(device: Any, Z: Array, rows: np.ndarray) -> np.ndarray:
     """[k, columns] host copy of some rows of device scores, a piece at a time.
 
-    rows   [k] ascending numbers of own rows
+    rows   [k] numbers of own rows
     """
     out = np.empty((len(rows), Z.shape[1]), dtype=np.float32)
-    for lo in range(0, len(Z), PIECE):
-        first, last = np.searchsorted(rows, (lo, lo + PIECE))
-        if first < last:
-            out[first:last] = device.get(Z[lo : lo + PIECE])[rows[first:last] - lo]
+    for lo in range(0, len(rows), PIECE):
+        out[lo : lo + PIECE] = device.get(Z[device.put(rows[lo : lo + PIECE])])
+    return out
+
+
+def spread_out(xp: Any, some: Array, rows: Array | None, n_own: int) -> Array:
+    """[n_own, ...] with `some` [k, ...] in rows [k], zero elsewhere; rows None: `some` as it is."""
+    if rows is None:
+        return some
+    out = xp.zeros((n_own, *some.shape[1:]), dtype=some.dtype)
+    out[rows] = some
     return out
 
 
@@ -287,7 +305,7 @@ def with_areas(
     splits   those whose areas are asked for
     Ranks    all call (app/gnn/areas.py)
     """
-    labels = data.labels[rows] if data.classes else None
+    labels = data.labels[data.places(rows)] if data.classes else None
     found = goal.margins(Z_rows, labels) if data.classes else None
     if found is None or group.max_integer(int(not np.isfinite(Z_rows).all())):
         return scores

@@ -53,7 +53,7 @@ def refuse_watch(classifier: Classifier) -> None:
     if classifier.goal.kind == "classes" and classifier.classes != 2:
         right = f"of two classes or of several labels a {what}, not of {classifier.classes} classes"
         raise CaseError(f"gnn.watch: {watch} is {right}; macro_f1 would be right")
-    labels = data.labels[data.val]
+    labels = data.labels[data.among(data.val)]
     labels = labels[:, None] if labels.ndim == 1 else labels
     kinds = np.stack([(labels > 0).sum(axis=0), (labels == 0).sum(axis=0)])
     if not (classifier.group.sum_integers(kinds.reshape(-1)).reshape(2, -1) > 0).all(axis=0).any():

@@ -55,7 +55,7 @@ def draw_folds(group: Group, data: NodeData, loaded: Loaded, seed: int, folds: i
     old[: len(held)] = held
     rows = np.flatnonzero(data.labelled)
     alike = data.multilabel or data.values
-    classes = np.zeros(len(rows), np.int32) if alike else data.labels[rows].astype(np.int32)
+    classes = np.zeros(len(rows), np.int32) if alike else data.labels[data.places(rows)].astype(np.int32)
     sizes = group.gather_integers(np.array([len(rows)]))[:, 0].tolist()
     if sum(sizes) < folds:
         what = "nodes" if loaded.members is None else "graphs"
@@ -143,7 +143,7 @@ def lacking(group: Group, data: NodeData, folds: int) -> Iterator[str]:
     """What to say of classes that some folds have no row of. Ranks: all call."""
     if data.multilabel or data.values:
         return
-    sizes = group.sum_integers(np.bincount(data.labels[data.labelled], minlength=data.classes))
+    sizes = group.sum_integers(np.bincount(data.labels[data.among(data.labelled)], minlength=data.classes))
     few = np.flatnonzero(sizes < folds)
     if len(few):
         named = ", ".join(map(str, data.called(few[:5]).tolist())) + (", ..." if len(few) > 5 else "")

@@ -136,6 +136,7 @@ class NodeData:
     labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8 or, where some entries of
                   some labelled node are not known, int8, -1 for these; values: [n_own, classes] float64, NaN
                   where it is not known, a row of it for none; None: the file has none
+    rows          [k] int64, ascending: the own rows that labels [k, ...] are of, those of graphs; None: all
     labelled      [n_own] bool
     train, val, test   [n_own] bool
     classes       how many; of values the columns
@@ -164,6 +165,15 @@ class NodeData:
     values: bool = False
     class_names: tuple[str, ...] = ()
     numbers: np.ndarray | None = None
+    rows: np.ndarray | None = None
+
+    def among(self, own: np.ndarray) -> np.ndarray:
+        """What is said of own rows [n_own, ...], of those alone that labels are of."""
+        return own if self.rows is None else own[self.rows]
+
+    def places(self, own: np.ndarray) -> np.ndarray:
+        """[m] int64, the rows of labels that stand for own rows [m], which are among them."""
+        return own if self.rows is None else np.searchsorted(self.rows, own)
 
     @property
     def partly(self) -> bool:
