@@ -10,6 +10,7 @@ from app.errors import CaseError
 from app.gnn import areas
 from app.gnn.areas import area_under_roc, average_precision, keys_of, mean_areas
 from app.gnn.training import fit
+from app.memory.tiers import TierBudget
 
 alone = pytest.mark.mpi_skip
 PLAIN = {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.feature_rows": "as_given", "gnn.model": "sage"}
@@ -52,6 +53,17 @@ def test_the_weights_kept_are_those_of_the_best_watched_score(group, single, lev
     assert getattr(classifier.evaluate(watch)["val"], watch) == best
     if watch in ("auc", "ap"):
         assert getattr(classifier.evaluate_ranking()["val"], watch) == best
+
+
+@pytest.mark.parametrize("watch", ["ap", "loss"])
+def test_under_a_limit_of_memory_the_same_is_watched(group, single, watch):
+    _, _, labels = drawn("graph")
+    asked = BEST | {"gnn.watch": watch}
+    wanted = classifier_on(single, "graph", labels, asked)
+    plan = 4 * wanted.engine.n_own * wanted.engine.plan.columns
+    limit = TierBudget(group.max_integer(int(0.8 * plan)), "host")
+    found = fit(classifier_on(group, "graph", labels, asked, budget=limit))
+    assert found.records == fit(wanted).records
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])

@@ -370,7 +370,8 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         "name": loaded.graph.name, **of_set, "nodes": loaded.graph.n if members is None else members.nodes,
         "edges": loaded.graph.edges,
         "train_loss": records[-1]["loss"] if records else None,
-        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch, "watched": done.fit.watched,
+        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch,
+        "watched": done.fit.watched if records else None,
         "best_watched": done.fit.best, "seconds": done.seconds,
     }  # fmt: skip
     if loaded.graph.arcs is not None:
