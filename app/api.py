@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from app.api_folds import CrossValidation, cross_validate, refuse_beside
 from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
 from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
@@ -311,10 +312,11 @@ def classify(
     val: Any = None,
     test: Any = None,
     weights: Any = None,
+    folds: int | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> Classification:
+) -> Classification | CrossValidation:
     """Train a graph network on the nodes of a graph, or on a set of graphs, full batch; or apply weights.
 
     graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
@@ -334,6 +336,9 @@ def classify(
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
+    folds      cross-validation: so many folds are drawn, each is tested by a network that is trained on the
+               others, and a CrossValidation is returned; the fold after the tested one is for validation,
+               with "study.fold_validation": "none" of the settings none is
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}; of a set those of
                inputs/graphs.toml are there before
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -342,6 +347,9 @@ def classify(
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
     recipe = {} if given is None else recipe_for(settings, weights)
     chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
+    if folds is not None:
+        refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
+        chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None
@@ -363,6 +371,8 @@ def classify(
     data = node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
+    if folds is not None:
+        return cross_validate(context, loaded, data, names)
     done = classify_nodes(context, loaded, data, model)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=3)

@@ -20,7 +20,8 @@ from app.watchdog import beat
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "entropy", "loss", "held_back_nodes",
-    "best_step", "left", "best", "bound", "train_score", "val_score", "test_score", "time_s", "sent_bytes",
+    "best_step", "left", "best", "bound", "train_score", "val_score", "test_score", "watched",
+    "time_s", "sent_bytes",
 )  # fmt: skip
 STAMP = 8  # columns of the time before a line of log.txt
 

@@ -32,13 +32,13 @@ OWN_FILES = (
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
     "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
     *(f"{study}.csv" for study in (
-        "breakdown", "density", "depth", "inference", "learners", "memory", "models", "overlap", "partition",
-        "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes", "speedups",
-        "stages", "throughput",
+        "breakdown", "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap",
+        "partition", "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes",
+        "speedups", "stages", "throughput",
     )),
     *(f"{study}.png" for study in (
-        "density", "depth", "inference", "learners", "memory", "models", "overlap", "partition", "progress",
-        "relations", "sampling", "selection", "stages", "throughput", "times",
+        "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap", "partition",
+        "progress", "relations", "sampling", "selection", "stages", "throughput", "times",
     )),
     "relations.json", "gnn_scaling.md",
 )  # fmt: skip

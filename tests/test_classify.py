@@ -22,8 +22,9 @@ from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
+from app.gnn.areas import area_under_roc
 from app.gnn.classifier import Classifier
-from app.gnn.metrics import area_under_roc, count_classes, count_hits, scores_of
+from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel, load_model, save_model

@@ -703,8 +703,9 @@ def cases(draw):
     if data["gnn"]["first_product"] == "cached":
         data["gnn"]["input_dropout"] = 0.0
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
-    data["gnn"] |= {"weights": "", "epochs": draw(st.integers(1, 1 << 40))}
+    data["gnn"] |= {"weights": "", "watch": "auto", "epochs": draw(st.integers(1, 1 << 40))}
     data["parallel"]["cost_model"] = ""
+    data["study"]["fold_validation"] = "none"
     data["rgcn"] |= dict.fromkeys(
         ("weights", "train_labels", "test_labels", "val_triples", "test_triples"), ""
     )
@@ -723,7 +724,7 @@ def cases(draw):
     data["links"] = {}
     if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
         data["links"] = {"dimension": draw(st.integers(1, 99)), "propose": draw(st.integers(0, 99))}
-        data["gnn"] |= {"goal": "classes", "class_weights": "equal"}
+        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto"}
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
     if data["run"]["task"] == "study":

@@ -152,7 +152,13 @@ def test_a_training_goes_on_that_stopped_during_an_evaluation(group, solo, monke
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"optimiser": "sgd", "keep": "last"}, {"patience": 2, "dropout": 0.4}]
+    "settings",
+    [
+        {},
+        {"optimiser": "sgd", "keep": "last"},
+        {"patience": 2, "dropout": 0.4},
+        {"patience": 2, "keep": "best", "watch": "loss"},
+    ],
 )
 def test_a_classification_goes_on_and_its_partitioner_knows_what_it_learned(group, solo, settings):
     case = GnnCase(hidden=8, epochs=14, evaluate_every=3, **settings)

@@ -453,6 +453,8 @@ def test_losses(pair, c):
     targets[::3] = np.nan
     pair.same(lambda device, *each: device.sigmoid_loss(*each), Z, targets.reshape(60, c), weight)
     pair.same(lambda device, *each: device.squared_loss(*each), Z, normal(5, 60, c), weight)
+    some = np.where(np.isnan(targets.reshape(60, c)), np.nan, normal(5, 60, c)).astype(np.float32)
+    pair.same(lambda device, *each: device.squared_loss(*each), Z, some, weight)
     pair.same(lambda device, Z: device.argmax_rows(Z), Z)
 
 

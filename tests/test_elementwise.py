@@ -99,6 +99,7 @@ def test_losses_and_the_largest(compiled, rows, m):
     targets[draws.random((rows, m)) < 0.3] = np.nan
     both_ways(compiled, "sigmoid_loss", Z, targets, weight)
     both_ways(compiled, "squared_loss", Z, numbers(draws, rows, m), weight)
+    both_ways(compiled, "squared_loss", Z, np.where(np.isnan(targets), targets, Z - 1), weight)
     both_ways(compiled, "argmax_rows", np.round(Z))
     Z[: rows // 2, m // 2] = np.nan
     both_ways(compiled, "softmax_loss", Z, labels, weight)
@@ -292,6 +293,14 @@ def test_squared_loss():
     found = central(lambda X: Double().squared_loss(X, targets, weight).sum(), Z)
     assert np.abs(G - found).max() < 1e-5
     assert not G[3].any()
+    unknown, part = draws.random((6, 4)) < 0.4, Z.copy()
+    losses = Double().squared_loss(part, np.where(unknown, np.nan, targets), weight)
+    assert np.array_equal(part, np.where(unknown, 0, G))
+    assert np.allclose(losses, np.where(unknown, 0, (Z - targets) ** 2).sum(axis=1) * weight, atol=1e-12)
+    unknown, part = draws.random((6, 4)) < 0.4, Z.copy()
+    losses = Double().squared_loss(part, np.where(unknown, np.nan, targets), weight)
+    assert np.array_equal(part, np.where(unknown, 0, G))
+    assert np.allclose(losses, np.where(unknown, 0, (Z - targets) ** 2).sum(axis=1) * weight, atol=1e-12)
 
 
 def test_extreme_logits_have_finite_losses(device):

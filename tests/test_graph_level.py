@@ -716,7 +716,8 @@ def test_graphs_of_files_are_named_in_all_languages(tmp_path):
     keys = {"graph.path": [str(tmp_path / f"{name}.txt") for name in names], "graph.node_data_by": "id"}
     loaded, data = load_case(keys | {"graph.labels": str(tmp_path / "labels")})
     assert loaded.members.names == tuple(names)
-    assert data.labels[loaded.members.own_rows].tolist() == [0, 1, 0, 1]
+    assert data.rows.tolist() == loaded.members.own_rows.tolist()
+    assert data.labels.tolist() == [0, 1, 0, 1]
 
 
 @alone

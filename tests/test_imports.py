@@ -34,7 +34,7 @@ LAYERS = (
     ("plots",),
     ("tasks",),
     ("results", "summary"),
-    ("api_given", "api_loop"),
+    ("api_given", "api_loop", "api_folds"),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_triples"),
     ("api_links",),

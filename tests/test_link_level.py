@@ -396,6 +396,8 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
     [
         ({"gnn.goal": "values"}, "gnn.goal: is of labels"),
         ({"gnn.class_weights": "balanced"}, "gnn.class_weights: is of labels"),
+        ({"gnn.watch": "macro_f1"}, "gnn.watch: macro_f1 is no score of links"),
+        ({"gnn.watch": "ap", "links.validation": 0.0}, "gnn.watch: ap is of validation links"),
         ({"graph.neighbours": "in"}, 'graph.neighbours: must be "both"'),
         ({"output.probabilities": True}, "output.probabilities: is of classes"),
         ({"links.held_out": 0.6, "links.validation": 0.4}, "links.held_out: leaves no edge"),

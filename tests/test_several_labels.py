@@ -15,17 +15,20 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import GraphError
+from app.gnn.areas import area_under_roc, average_precision
 from app.gnn.classifier import Classifier
-from app.gnn.goals import with_areas
-from app.gnn.metrics import area_under_roc, average_precision
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
+from app.graphs.formats.ogb import read_table
 from app.graphs.formats.source import Limits
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.files import read_labels
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
+from app.model.gnn import Inputs, Training
+from app.model.gnn_memory import at_rest
+from app.model.layout import of_blocks
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -215,9 +218,23 @@ def test_areas_are_none_where_nothing_is_of_both_kinds(group):
     labels[:, 0] = 1
     labels[:, 1:] = np.nan
     classifier = classifier_on(group, "node", labels)
-    scores, Z = classifier.evaluate(), classifier.scores_own()
-    found = with_areas(group, classifier.goal, classifier.data, scores, Z)
+    found = classifier.evaluate_ranking()
     assert all((each.auc, each.ap) == (None, None) for each in found.values())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_labels_at_rest_are_those_that_are_held(group, level):
+    _, _, labels = drawn(level)
+    classifier = classifier_on(group, level, labels)
+    data, graphs = classifier.data, 0 if level == "node" else len(labels)
+    layout = of_blocks(group, classifier.block)
+    inputs = Inputs(3, TASKS, several=True, graphs=graphs)
+    found = at_rest(Training(classifier.device, classifier.case, inputs, layout), group.rank)["labels"]
+    arrays = [data.labelled, data.train, data.val, data.test, data.labels, *classifier._targets]
+    held = sum(each.nbytes for each in [*arrays, *([] if data.rows is None else [data.rows])])
+    assert len(data.labels) == (len(data.labelled) if level == "node" else len(data.rows))
+    total = group.sum_integers(np.array([held, found]))
+    assert total[1] == pytest.approx(total[0], rel=0.05)  # ranks have about equally many graphs
 
 
 # ---- from Python ------------------------------------------------------------------------------------------
@@ -319,6 +336,18 @@ def write_ogb(folder):
     for name, each in lines.items():
         (folder / f"{name}.csv").write_text("".join(f"{line}\n" for line in each))
     return str(folder)
+
+
+@alone
+def test_numbers_of_folders_of_ogb_that_are_not_known(tmp_path):
+    table = read_table(write_ogb(tmp_path / "mol"), Limits(), values=True)
+    found = np.concatenate(list(table.labels.parts()))
+    assert table.labels.values
+    assert np.isnan(found).sum(axis=0).tolist() == [0, 20, 24]
+    graphs = [nx.path_graph(3) for _ in range(30)]
+    asked = {"gnn.goal": "values", "gnn.epochs": 1}
+    scores = classify(graphs, labels=found, train=range(20), test=range(20, 30), settings=asked).scores
+    assert (scores["test"].nodes, np.isfinite(scores["test"].r2)) == (10, True)
 
 
 @alone

@@ -49,9 +49,10 @@ def field(columns=1, seed=1):
     return graph, features, values, [(split == i) & ~np.isnan(values[:, 0]) for i in range(3)]
 
 
-def classifier_on(group, settings=None, columns=1, seed=1, exchange="auto"):
-    """A classifier of the mesh on a group's ranks."""
+def classifier_on(group, settings=None, columns=1, seed=1, exchange="auto", given=None):
+    """A classifier of the mesh on a group's ranks; given: other values."""
     graph, X, values, splits = field(columns)
+    values = values if given is None else given
     case = build({"run.task": "classify", **PLAIN, "gnn.hidden": 8, **(settings or {})})
     loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
     table = table_of_arrays(X, values, *splits, NODES, values=True)
@@ -143,11 +144,11 @@ def test_sums_do_not_depend_on_who_holds_a_row(group):
 
 
 def test_scores_of_labels_without_spread():
-    exact = ValueScores.of(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1), 5)
-    wrong = ValueScores.of(np.ones(1), np.ones(1), np.zeros(1), np.ones(1), 5)
+    exact = ValueScores.of(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1), 5, np.array([5]))
+    wrong = ValueScores.of(np.ones(1), np.ones(1), np.zeros(1), np.ones(1), 5, np.array([5]))
     assert (exact.r2, exact.rmse, wrong.r2) == (1, 0, 0)
     assert wrong.mae == 0.2
-    assert math.isnan(ValueScores.of(*[np.zeros(1)] * 4, 0).r2)
+    assert math.isnan(ValueScores.of(*[np.zeros(1)] * 4, 0, np.array([0])).r2)
 
 
 @pytest.mark.parametrize("value", [7.5, 0.1, -1e20, 0.0])
@@ -184,6 +185,93 @@ def test_errors_are_added_up_some_columns_at_a_time(group, columns, monkeypatch)
     assert classifier.evaluate() == whole
 
 
+# ---- what is not known ------------------------------------------------------------------------------------
+
+
+def partly(seed=2):
+    """Values of four columns of which some are not known, of the third none in training, of the last none."""
+    values = np.column_stack([field(2)[2], field(2)[2][:, ::-1]])
+    draws = np.random.default_rng(seed)
+    values[(draws.random(values.shape) < 0.3) & [True, False, True, True]] = np.nan
+    values[field()[3][0], 2] = np.nan
+    values[:, 3] = np.nan
+    return values
+
+
+def test_what_is_not_known_counts_in_no_loss_and_no_score(group):
+    values, (train, *_) = partly(), field()[3]
+    classifier = classifier_on(group, {"gnn.epochs": 10}, given=values)
+    scale, known = classifier.goal.scale, ~np.isnan(values)
+    assert np.allclose(scale.mean[:2], np.nanmean(values[train][:, :2], axis=0), rtol=1e-12)
+    assert np.allclose(scale.deviation[:2], np.nanstd(values[train][:, :2], axis=0), rtol=1e-12)
+    assert (scale.mean[2:].tolist(), scale.deviation[2:].tolist()) == ([0, 0], [1, 1])
+    Z = rows_of_all(group, classifier, classifier.scores_own())
+    error = np.where(known, Z - (values - scale.mean) / scale.deviation, 0)[train]
+    assert classifier.epoch(1) == pytest.approx((error**2).sum() / known[train].sum(), rel=1e-4)
+    found = np.array(classifier.device.get(classifier.engine.gradient))
+    bias = found[classifier.params.slices[f"layer{len(classifier.model.blocks)}.bias"]]
+    assert np.allclose(bias, 2 * error.sum(axis=0) / known[train].sum(), atol=1e-5)
+    assert bias[2:].tolist() == [0, 0]
+    fit(classifier)
+    said = rows_of_all(group, classifier, classifier.predict_own()).astype(np.float64)
+    for scores, chosen in zip(classifier.evaluate().values(), field()[3], strict=True):
+        away, right = (said - values)[chosen], values[chosen]
+        told = [c for c in range(4) if known[chosen][:, c].any()]
+        assert len(told) == (2 if scores.nodes == train.sum() else 3)
+        shares = []
+        for c in told:
+            spread = right[:, c] - np.nanmean(right[:, c])
+            shares.append(1 - np.nansum(away[:, c] ** 2) / np.nansum(spread**2))
+        assert scores.nodes == chosen.sum()
+        assert scores.rmse == pytest.approx(math.sqrt(np.nanmean(away**2)), rel=1e-4)
+        assert scores.mae == pytest.approx(np.nanmean(np.abs(away)), rel=1e-4)
+        assert scores.r2 == pytest.approx(np.mean(shares), rel=1e-3)
+
+
+def test_bits_with_unknown_values_are_those_of_one_rank_and_stay_after_a_move(group, device):
+    ranks, alone = Group(group.comm, device), Group(MPI.COMM_SELF, device)
+    more = {"gnn.epochs": 4, "gnn.watch": "mae", "gnn.keep": "best"}
+    found, wanted = (classifier_on(each, more, given=partly()) for each in (ranks, alone))
+    rows = found.block.rows
+    cuts = rows.cuts.copy()
+    cuts[1:-1] = np.maximum(cuts[1:-1] - 1, 0)
+    found.move(type(rows)(rows.n, rows.starts, cuts))
+    assert same(fit(found).weights, fit(wanted).weights)
+    assert found.evaluate() == wanted.evaluate()
+
+
+def test_a_node_of_which_one_number_is_known_has_a_label(group):
+    values = np.full((NODES, 2), np.nan)
+    values[:, 1] = np.arange(NODES)
+    data = classifier_on(group, {"gnn.epochs": 1}, given=values).data
+    assert data.labelled.sum() == np.count_nonzero(~np.isnan(data.labels[:, 1]))
+    assert data.counts["train"] == field()[3][0].sum()
+
+
+@pytest.mark.mpi_skip
+def test_forms_of_unknown_values_are_one(tmp_path):
+    graph, X, _, (train, *_) = field()
+    values = partly()[:, :3]
+    values[5] = np.nan
+    lists = [[None if np.isnan(each) else each for each in row] for row in values.tolist()]
+    asked = PLAIN | {"gnn.epochs": 2}
+    train = np.flatnonzero(train & ~np.isnan(values).all(axis=1))
+    forms = (
+        values,
+        lists,
+        np.array(lists, dtype=object),
+        [*lists[:5], None, *lists[6:]],
+        dict(enumerate(lists)),
+    )
+    digests = {classify(graph, X, each, train=train, settings=asked).digest for each in forms}
+    assert len(digests) == 1
+    text, array = tmp_path / "v.txt", tmp_path / "v.npy"
+    text.write_text("".join(",".join("" if x is None else repr(x) for x in row) + "\n" for row in lists))
+    np.save(array, values)
+    for path in (text, array):
+        assert np.array_equal(numbers(path), values, equal_nan=True)
+
+
 # ---- reading ----------------------------------------------------------------------------------------------
 
 
@@ -216,7 +304,6 @@ def test_values_are_read_from_text_and_arrays(tmp_path):
     ("text", "said"),
     [
         ("1\ninf\n2\n3\n", "found label inf in row 1"),
-        ("1 2\n1 nan\n2 3\n4 5\n", "found label nan in row 1, column 1"),
         ("1\n1e39\n2\n3\n", "finite 32-bit numbers"),
         ("1\nx\n2\n3\n", "found 'x'; a number would be right"),
     ],

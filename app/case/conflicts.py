@@ -14,7 +14,7 @@ from app.case.search import STARTS
 from app.text import show
 
 Mistake = tuple[Keys, str]  # a key, and what is wrong with it
-LIKE_CLASSIFY = ("models", "depth")  # studies that train on a graph as the task classify does
+LIKE_CLASSIFY = ("models", "depth", "folds")  # studies that train on a graph as the task classify does
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
@@ -238,13 +238,19 @@ def _networks(case: Case) -> Iterator[Mistake]:
             "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
             "gnn.input_dropout = 0 or first_product = auto would be right",
         )
+    of_values = gnn.watch in ("r2", "rmse", "mae")
+    if gnn.watch not in ("auto", "loss") and of_values != (gnn.goal == "values"):
+        what, right = ("values", "auto, loss or a score of classes")
+        if not of_values:
+            what, right = "classes", "auto, loss, r2, rmse or mae"
+        yield ("gnn", "watch"), f"{gnn.watch} is a score of {what}; {right} would be right"
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
-            '"models" or "depth", would be right',
+            '"models", "depth" or "folds", would be right',
         )
 
 
@@ -254,7 +260,7 @@ def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
     if gnn.level != "graph" or case.run.task not in ("classify", "study"):
         return
     if case.run.task == "study" and kind not in LIKE_CLASSIFY:
-        right = '"node", or study.kind = "models" or "depth", would be right'
+        right = '"node", or study.kind = "models", "depth" or "folds", would be right'
         yield ("gnn", "level"), f'study.kind = "{kind}" is of one graph; {right}'
     if graph.order != "natural":
         right = '"natural" would be right for sets of graphs, each of whose nodes follow each other'
@@ -282,6 +288,8 @@ def _links(case: Case) -> Iterator[Mistake]:
     for key in ("goal", "class_weights"):
         if getattr(gnn, key) != getattr(GnnCase(), key):
             yield ("gnn", key), 'is of labels, which gnn.level = "link" does not read; leave it out'
+    if gnn.watch not in ("auto", "auc", "ap"):
+        yield ("gnn", "watch"), f"{gnn.watch} is no score of links; auto, auc or ap would be right"
     for key in ("labels", "splits"):
         if getattr(graph, key):
             yield ("graph", key), 'is not read by gnn.level = "link", which learns the edges; leave it out'
@@ -297,8 +305,14 @@ def _links(case: Case) -> Iterator[Mistake]:
 
 
 def _studies(case: Case) -> Iterator[Mistake]:
-    """Numbers of samples by layer."""
+    """Numbers of samples by layer, and folds."""
     study = case.study
+    if study.kind == "folds" and study.fold_validation == "next" and study.folds < 3:
+        found = f'got {study.folds} (study.fold_validation = "next")'
+        yield ("study", "folds"), f"must be at least 3, to test, to validate and to train on, {found}"
+    if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
+        right = '"" would be right for study.kind = "folds", which draws its own'
+        yield ("graph", "splits"), f"{right}, got {show(case.graph.splits)}"
     if study.kind == "sampling" and not (study.fanouts or study.layer_samples):
         yield (
             ("study", "fanouts"),

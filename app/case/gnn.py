@@ -12,7 +12,10 @@ class GnnCase(Table, frozen=True):
 
     goal: Annotated[
         Literal["classes", "values"],
-        about("classes: of nodes; values: labels are numbers, one or several a node (regression)"),
+        about(
+            "classes: of nodes; values: labels are numbers, one or several a node (regression), nan where "
+            "not known"
+        ),
     ] = "classes"
     level: Annotated[
         Literal["node", "graph", "link"],
@@ -73,7 +76,7 @@ class GnnCase(Table, frozen=True):
         Literal["balanced", "equal"],
         about(
             "equal: of training nodes in the loss; balanced: all nodes of a class together weigh as much as "
-            "those of any other, and keep and patience go by macro F1"
+            "those of any other, and where watch is auto keep and patience go by macro F1"
         ),
     ] = "equal"
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
@@ -93,6 +96,14 @@ class GnnCase(Table, frozen=True):
             "training loss, which patience goes by too)"
         ),
     ] = "last"
+    watch: Annotated[
+        Literal["auto", "accuracy", "micro_f1", "macro_f1", "auc", "ap", "loss", "r2", "rmse", "mae"],
+        about(
+            "validation score that keep and patience go by; auto: micro F1, macro F1 with class_weights = "
+            "balanced, the loss of values; auc, ap: area under the ROC curve and average precision, of two "
+            "classes or the mean over labels of several; r2, rmse, mae: of values"
+        ),
+    ] = "auto"
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
         ""
     )

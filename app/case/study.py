@@ -36,12 +36,14 @@ class StudyCase(Table, frozen=True):
             "progress",
             "memory",
             "throughput",
+            "folds",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
+            "folds: cross-validation; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
@@ -87,6 +89,21 @@ class StudyCase(Table, frozen=True):
     layer_epochs: Annotated[
         Positive, about("sampling: epochs of FastGCN, which are much shorter; study.epochs: of GraphSAGE")
     ] = 60
+    folds: Annotated[
+        int,
+        Meta(ge=2, le=10_000),
+        about(
+            "folds: parts of the labelled nodes or graphs, each tested once; drawn anew for each of "
+            "study.seeds, each class as even as can be"
+        ),
+    ] = 10
+    fold_validation: Annotated[
+        Literal["next", "none"],
+        about(
+            "folds: next: the fold after the tested one is for validation; none: all others are trained on, "
+            "as Xu et al. 2019 do"
+        ),
+    ] = "next"
     held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
     limits: Annotated[
         list[Share],

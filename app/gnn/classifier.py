@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.gnn.categories import Categories, with_categories
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.goals import Goal, goal_of, with_areas
+from app.gnn.goals import Goal, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
@@ -26,7 +26,7 @@ from app.gnn.reach import FORWARD, narrow_layers, nodes_of_graphs, widest_produc
 from app.gnn.rehearsal import DenseWidth
 from app.gnn.scale import Scale
 from app.graphs.members import Members, readout_rows
-from app.graphs.nodes.data import NodeData
+from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
 from app.partition.migrate import move_nodes
@@ -81,6 +81,7 @@ class Classifier:
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
             self.engine.places = self._places(block) if case.readout == "max" else None
+        self._label_rows = None if self.data.rows is None else self.device.put(self.data.rows)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -217,9 +218,13 @@ class Classifier:
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
-        data, put = self.data, self.device.put
-        targets, share = self.goal.targets(self.group, data, self.case.class_weights == "balanced")
-        return put(targets), put(np.where(data.train, share, 0).astype(np.float32))
+        return self.device.put(self.goal.targets(self.group, self.data)), self._weights_of("train")
+
+    def _weights_of(self, split: str) -> Array:
+        """[k] float32 on the device, of each row of labels in the mean loss of a split. Ranks: all call."""
+        share = self.goal.share(self.group, self.data, split, self.case.class_weights == "balanced")
+        chosen = self.data.among(getattr(self.data, split))
+        return self.device.put(np.where(chosen, share, 0).astype(np.float32))
 
     def _record(self) -> None:
         """Run an epoch and the other programs without numbers."""
@@ -279,6 +284,10 @@ class Classifier:
             losses = self._again(operands, lambda: self._epoch(draws))
         else:
             losses = self._epoch(draws)
+        return self._sum(losses)
+
+    def _sum(self, losses: Array) -> float:
+        """The loss from its addends. Ranks: all call."""
         return float(self.device.get(sum_tree(self.group, losses, self.engine.cuts, self.engine.blocks))[0])
 
     def _repeats(self) -> bool:
@@ -300,12 +309,23 @@ class Classifier:
 
     def _learn(self, Z: Rows) -> tuple[Array, Rows]:
         """Addends of the loss, and the gradient by the scores in their place."""
-        return self.engine.apply("loss", "loss", [Z], [Z], lambda: self._loss(Z.array)), Z
+        work = lambda: self._loss(Z.array, *self._targets)  # noqa: E731
+        return self.engine.apply("loss", "loss", [Z], [Z], work), Z
 
-    def _loss(self, Z: Array) -> Array:
+    def _loss(self, Z: Array, targets: Array, weight: Array) -> Array:
         """Addends of the loss; the scores become the gradient by them."""
-        losses = self.goal.losses(self.device, Z, *self._targets)
+        losses = self._losses(Z, targets, weight)
         return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
+
+    def _losses(self, Z: Array, targets: Array, weight: Array) -> Array:
+        """[n_own] losses, 0 of rows without labels, as the gradient is there."""
+        if self._label_rows is None:
+            return self.goal.losses(self.device, Z, targets, weight)
+        some = Z[self._label_rows]
+        losses = self.goal.losses(self.device, some, targets, weight)
+        Z.fill(0)
+        Z[self._label_rows] = some
+        return spread_out(self.device.xp, losses, self._label_rows, len(Z))
 
     # ---- evaluation -------------------------------------------------------------------------------------
 
@@ -340,24 +360,42 @@ class Classifier:
         """[n_own, classes] float32, how likely each class is for own rows. Ranks: all call."""
         return self.goal.probabilities(self.scores_own())
 
-    def evaluate(self) -> SplitScores:
-        """Scores on training, validation and test nodes. Ranks: all call."""
+    def evaluate(self, also: str = "") -> SplitScores:
+        """Scores on training, validation and test nodes.
+
+        also    what is asked for of the validation nodes besides: "loss", "auc" or "ap" (also gives both)
+        Ranks   all call
+        """
+        return self._evaluate(("val",) if also in ("auc", "ap") else (), also == "loss")
+
+    def evaluate_ranking(self) -> SplitScores:
+        """`evaluate`, and areas under ROC curves of all splits. Ranks: all call."""
+        ranked = self.goal.kind == "labels" or (self.goal.kind == "classes" and self.classes == 2)
+        return self._evaluate(tuple(SPLITS) if ranked else (), False)
+
+    def _evaluate(self, ranked: tuple[str, ...], loss: bool) -> SplitScores:
+        """Scores from one forward pass, with areas of the ranked splits, or the validation loss."""
         data, goal, engine = self.data, self.goal, self.engine
         if not data.classes:
             return {}
-        targets = self._targets[0]
-        return goal.scores(engine, data, self._with_scores(lambda Z: goal.measure(engine, data, targets, Z)))
+        loss = loss and goal.kind != "values"  # which have it among their scores
+        targets, weight = self._targets[0], self._weights_of("val") if loss else None
+        rows = np.flatnonzero(np.any([getattr(data, name) for name in ranked], axis=0)) if ranked else None
 
-    def evaluate_ranking(self) -> SplitScores:
-        """`evaluate`, and areas under ROC curves, which no epoch needs. Ranks: all call."""
-        scores = self.evaluate()
-        if self.goal.kind == "values" or (self.goal.kind == "classes" and self.classes != 2) or not scores:
-            return scores
-        return with_areas(self.group, self.goal, self.data, scores, self.scores_own())
+        def read(Z: Array) -> tuple[Any, Any, Any]:
+            measured = goal.measure(engine, data, targets, Z)
+            picked = pick_rows(self.device, Z, rows) if ranked else None
+            return measured, picked, self._loss(Z, targets, weight) if loss else None
+
+        measured, picked, losses = self._with_scores(read)
+        scores = goal.scores(engine, data, measured)
+        if loss:
+            scores["val"] = replace(scores["val"], loss=self._sum(losses))
+        return with_areas(self.group, goal, data, scores, rows, picked, ranked) if ranked else scores
 
 
 def _scale_of_values(group: Group, data: NodeData) -> Scale | None:
     """That of numbers to be predicted over the training nodes; None of classes. Ranks: all call."""
     if not data.values:
         return None
-    return Scale.of(group, data.labels, data.train if data.counts["train"] else data.labelled)
+    return Scale.of(group, data.labels, data.among(data.train if data.counts["train"] else data.labelled))

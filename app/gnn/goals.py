@@ -12,18 +12,17 @@ import numpy as np
 from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
+from app.gnn.areas import keys_of, mean_areas
 from app.gnn.engine import Engine
 from app.gnn.metrics import (
     Scores,
     SplitScores,
     ValueScores,
-    area_under_roc,
-    average_precision,
     count_classes,
     count_hits,
     scores_of,
 )
-from app.gnn.scale import Scale, pieces_of
+from app.gnn.scale import Scale, known_of, known_or_zero, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.numerics.elementary import exp
 
@@ -44,9 +43,12 @@ class Goal(Protocol):
     told: dict[str, str]
     digits: str
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """What scores are compared with, by own row, and the weight of training nodes in the loss: of all, or
-        [n_own].
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
+        """What scores are compared with, by rows of labels. Ranks: all call."""
+        ...
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """The weight of a node of a split in its mean loss: of all, or by rows of labels [k].
 
         balanced   every class weighs the same, where a node has one
         Ranks      all call
@@ -86,14 +88,19 @@ class OneClass:
     told: ClassVar = {"accuracy": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """[n_own] int32 classes."""
-        labels, count = data.labels.astype(np.int32), max(data.counts["train"], 1)
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
+        """[k] int32 classes."""
+        return data.labels.astype(np.int32, copy=False)
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of nodes, or of those of a class and of the classes that are there."""
         if not balanced:
-            return labels, 1 / count
-        nodes = group.sum_integers(np.bincount(labels[data.train], minlength=data.classes))
+            return 1 / max(data.counts[split], 1)
+        nodes = group.sum_integers(
+            np.bincount(data.labels[data.among(getattr(data, split))], minlength=data.classes)
+        )
         share = np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
-        return labels, share[labels]  # rows without a label are not trained on
+        return share[data.labels]  # rows without a label are in no split
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Cross-entropy."""
@@ -113,8 +120,9 @@ class OneClass:
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_classes` of each split."""
-        found = engine.device.get(engine.device.argmax_rows(Z))
-        return [count_classes(found, data.labels, getattr(data, name), Z.shape[1]) for name in SPLITS]
+        found = data.among(engine.device.get(engine.device.argmax_rows(Z)))
+        sets = [data.among(getattr(data, name)) for name in SPLITS]
+        return [count_classes(found, data.labels, chosen, Z.shape[1]) for chosen in sets]
 
     def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
         """Accuracy and F1."""
@@ -134,14 +142,19 @@ class SeveralClasses:
     told: ClassVar = {"micro F1": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """[n_own, classes] float32 of 0 and 1, NaN where it is not known."""
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
+        """[k, classes] float32 of 0 and 1, NaN where it is not known."""
         targets = data.labels.astype(np.float32)
+        if data.partly:
+            targets[data.labels < 0] = np.nan
+        return targets
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of known entries."""
         if not data.partly:
-            return targets, 1 / max(data.counts["train"], 1) / data.classes
-        known = int(group.sum_integers(np.array([np.count_nonzero(data.labels[data.train] >= 0)]))[0])
-        targets[data.labels < 0] = np.nan
-        return targets, 1 / max(known, 1)
+            return 1 / max(data.counts[split], 1) / data.classes
+        known = np.count_nonzero(data.labels[data.among(getattr(data, split))] >= 0)
+        return 1 / max(int(group.sum_integers(np.array([known]))[0]), 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Binary cross-entropies."""
@@ -162,12 +175,14 @@ class SeveralClasses:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_hits` of each split."""
         counts = [np.zeros((4 + data.partly, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
-        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
+        sets = [data.among(getattr(data, name)) for name in SPLITS]
+        for lo in range(0, len(data.labels), PIECE):  # a piece at a time: no copy of them all is made
             rows = slice(lo, lo + PIECE)
-            predicted, wanted = engine.device.get(Z[rows]) > 0, data.labels[rows] > 0
+            own = Z[rows] if data.rows is None else Z[engine.device.put(data.rows[rows])]
+            predicted, wanted = engine.device.get(own) > 0, data.labels[rows] > 0
             known = data.labels[rows] >= 0 if data.partly else None
-            for total, name in zip(counts, SPLITS):
-                total += count_hits(predicted, wanted, getattr(data, name)[rows], known)
+            for total, chosen in zip(counts, sets):
+                total += count_hits(predicted, wanted, chosen[rows], known)
         return counts
 
     def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
@@ -176,7 +191,11 @@ class SeveralClasses:
 
 
 class Values:
-    """Numbers: the squared error of scores against labels, both in the scale of the training nodes."""
+    """Numbers: the squared error of scores against labels, both in the scale of the training nodes.
+
+    Loss      the mean of (z - y)^2 over the pairs of a training node and a column whose number y is known
+    Gradient  dL/dz = 2 (z - y) over the number of such pairs, of other pairs 0
+    """
 
     kind = "values"
     told: ClassVar = {"R2": "r2", "root mean squared error": "rmse", "mean absolute error": "mae"}
@@ -185,14 +204,23 @@ class Values:
     def __init__(self, scale: Scale) -> None:
         self.scale = scale
         self._spread: dict[str, np.ndarray] = {}
-        self._sets: list[Array] = []  # [n_own, 1] bool on the device, the nodes of each split
+        self._known: dict[str, np.ndarray] = {}  # [columns] of each split, nodes whose number is known
+        self._sets: list[Array] = []  # [k, 1] bool on the device, the rows of labels of each split
 
-    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
-        """[n_own, columns] float32 labels in the scale of the network."""
+    def targets(self, group: Group, data: NodeData) -> np.ndarray:
+        """[k, columns] float32 labels in the scale of the network, NaN where it is not known."""
         if not self._spread:  # wherever the rows lie it is the same
+            self._known = {
+                name: known_of(group, data.labels, data.among(getattr(data, name))) for name in SPLITS
+            }
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
-        self._sets = [group.device.put(getattr(data, name))[:, None] for name in SPLITS]
-        return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes
+        self._sets = [group.device.put(data.among(getattr(data, name)))[:, None] for name in SPLITS]
+        return self.scale.small(data.labels)
+
+    def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
+        """One over the number of known entries."""
+        known, nodes = int(self._known[split].sum()), max(data.counts[split], 1)
+        return 1 / nodes / data.classes if known == nodes * data.classes else 1 / max(known, 1)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Squared errors."""
@@ -209,12 +237,16 @@ class Values:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
         """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
         device, xp = engine.device, engine.device.xp
+        rows = None if data.rows is None else device.put(data.rows)
         step, parts = max(1, PIECE_NUMBERS // max(len(Z), 1)), []
         for lo in range(0, Z.shape[1], step):  # some columns at a time: no copy of them all is made
-            error = Z[:, lo : lo + step] - targets[:, lo : lo + step]
+            wanted = targets[:, lo : lo + step]
+            scores = Z[:, lo : lo + step] if rows is None else Z[:, lo : lo + step][rows]
+            error = xp.where(wanted == wanted, scores - wanted, np.float32(0))
             for chosen in self._sets:
                 mine = xp.where(chosen, error, np.float32(0))
                 for each in (mine * mine, xp.abs(mine)):
+                    each = spread_out(xp, each, rows, len(Z))
                     parts.append(device.column_roots(each, engine.starts, engine.spans))
         return xp.concatenate(_by_set(parts, 2 * len(SPLITS)), axis=1)
 
@@ -224,53 +256,67 @@ class Values:
         sums = group.device.get(sum_tree(group, measured, engine.cuts, engine.blocks)).astype(np.float64)
         each = sums.reshape(len(SPLITS), 2, -1)
         return {
-            name: ValueScores.of(*part, self._spread[name], self.scale.deviation, data.counts[name])
+            name: ValueScores.of(
+                *part, self._spread[name], self.scale.deviation, data.counts[name], self._known[name]
+            )
             for name, part in zip(SPLITS, each)
         }
 
     def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
-        """[columns] squared distances of a split's labels from their mean, summed, in the network's scale."""
-        chosen, small = getattr(data, name), lambda rows: self.scale.small(rows).astype(np.float64)
-        count, width = max(data.counts[name], 1), data.classes
-        mean = sum_exactly(group, pieces_of(data.labels, chosen, small), width) / count
-        away = lambda rows: (small(rows) - mean) ** 2  # noqa: E731
+        """[columns] squared distances of a split's known labels from their mean, summed, in the network's
+        scale."""
+        chosen = data.among(getattr(data, name))
+        small = lambda rows: self.scale.small(rows).astype(np.float64)  # noqa: E731
+        count, width = np.maximum(self._known[name], 1), data.classes
+        numbers = pieces_of(data.labels, chosen, lambda rows: known_or_zero(small(rows)))
+        mean = sum_exactly(group, numbers, width) / count
+        away = lambda rows: known_or_zero((small(rows) - mean) ** 2)  # noqa: E731
         return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
 
 
-def with_areas(
-    group: Group, goal: Goal, data: NodeData, scores: SplitScores, Z_own: np.ndarray
-) -> SplitScores:
-    """Scores with areas under ROC curves and average precisions, where the goal has such: means over the
-    columns whose known entries are of both kinds, as OGB's evaluator has them.
+def pick_rows(device: Any, Z: Array, rows: np.ndarray) -> np.ndarray:
+    """[k, columns] host copy of some rows of device scores, a piece at a time.
 
-    Z_own   [n_own, columns] host
-    Ranks   all call (for each split and column one message to all: a number and a flag for each node)
+    rows   [k] numbers of own rows
     """
-    found = goal.margins(Z_own, data.labels) if data.classes else None
-    if found is None or group.max_integer(int(not np.isfinite(Z_own).all())):
-        return scores
-    out = {}
-    for name, each in scores.items():
-        chosen, ranked = getattr(data, name), []
-        for column, (margin, positive) in enumerate(zip(*(part.T for part in found))):
-            mine = chosen & (data.labels[:, column] >= 0) if data.partly else chosen
-            ranked.append(_ranked(group, margin[mine], positive[mine]))
-        known = [both for both in ranked if both is not None]
-        auc, ap = (sum(each) / len(known) for each in zip(*known)) if known else (None, None)
-        out[name] = replace(each, auc=auc, ap=ap)
+    out = np.empty((len(rows), Z.shape[1]), dtype=np.float32)
+    for lo in range(0, len(rows), PIECE):
+        out[lo : lo + PIECE] = device.get(Z[device.put(rows[lo : lo + PIECE])])
     return out
 
 
-def _ranked(group: Group, margin: np.ndarray, positive: np.ndarray) -> tuple[float, float] | None:
-    """The area and the average precision of the nodes [k] of all ranks; None where a kind is missing.
+def spread_out(xp: Any, some: Array, rows: Array | None, n_own: int) -> Array:
+    """[n_own, ...] with `some` [k, ...] in rows [k], zero elsewhere; rows None: `some` as it is."""
+    if rows is None:
+        return some
+    out = xp.zeros((n_own, *some.shape[1:]), dtype=some.dtype)
+    out[rows] = some
+    return out
 
-    Ranks   all call
+
+def with_areas(
+    group: Group, goal: Goal, data: NodeData, scores: SplitScores, rows: np.ndarray, Z_rows: np.ndarray,
+    splits: tuple[str, ...] = tuple(SPLITS),
+) -> SplitScores:  # fmt: skip
+    """Scores with areas under ROC curves and average precisions, where the goal has such: means over the
+    columns whose known entries are of both kinds, as OGB's evaluator has them.
+
+    rows     [k] own rows of the nodes in the splits     Z_rows [k, columns] their host scores
+    splits   those whose areas are asked for
+    Ranks    all call (app/gnn/areas.py)
     """
-    sizes = group.gather_integers(np.array([len(margin)]))[:, 0].tolist()
-    parts = margin, positive.astype(np.uint8)
-    margins, flags = (group.gather_host(np.ascontiguousarray(part), sizes) for part in parts)
-    area = area_under_roc(margins, flags > 0)
-    return None if area is None else (area, average_precision(margins, flags > 0))
+    labels = data.labels[data.places(rows)] if data.classes else None
+    found = goal.margins(Z_rows, labels) if data.classes else None
+    if found is None or group.max_integer(int(not np.isfinite(Z_rows).all())):
+        return scores
+    known = labels >= 0 if data.partly else np.ones(found[1].shape, dtype=bool)
+    out = dict(scores)
+    for name in splits:
+        mine = getattr(data, name)[rows]
+        keys = keys_of(*(np.ascontiguousarray(each[mine].T) for each in (*found, known)))
+        auc, ap = mean_areas(group, keys)
+        out[name] = replace(scores[name], auc=auc, ap=ap)
+    return out
 
 
 def softmax(Z: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ class Scores:
                the classes that have nodes of both kinds; None where nobody asked, of more classes, and where
                no class has both kinds
     ap         average precision (`average_precision`), likewise
+    loss       what training makes small, without dropout; None where nobody asked
     """
 
     accuracy: float
@@ -30,15 +31,11 @@ class Scores:
     nodes: int
     auc: float | None = None
     ap: float | None = None
+    loss: float | None = None
 
     @property
     def score(self) -> float:
         """What is shown over epochs."""
-        return self.micro_f1
-
-    @property
-    def watched(self) -> float:
-        """What decides whether weights are better."""
         return self.micro_f1
 
     def named(self) -> dict[str, float]:
@@ -52,9 +49,10 @@ class ValueScores:
     """How good predicted numbers are on some nodes; nan where there are none.
 
     r2      the share of the spread about the mean of these nodes that predictions explain (coefficient of
-            determination), mean over the columns; of a column without spread 1 where all is right, else 0
-    rmse    root of the mean squared error, mae the mean of its magnitude, over nodes and columns, in the
-            units of the labels
+            determination), mean over the columns of which something is known; of a column without spread 1
+            where all is right, else 0
+    rmse    root of the mean squared error, mae the mean of its magnitude, over the known entries of nodes and
+            columns, in the units of the labels
     error   mean squared error in the scale of the training nodes, in which the loss is
     """
 
@@ -66,21 +64,25 @@ class ValueScores:
 
     @classmethod
     def of(
-        cls, squares: np.ndarray, magnitudes: np.ndarray, spread: np.ndarray, unit: np.ndarray, nodes: int
-    ) -> "ValueScores":
-        """From sums over the nodes, [columns] each, in the scale of the training nodes.
+        cls, squares: np.ndarray, magnitudes: np.ndarray, spread: np.ndarray, unit: np.ndarray,
+        nodes: int, known: np.ndarray,
+    ) -> "ValueScores":  # fmt: skip
+        """From sums over the known entries, [columns] each, in the scale of the training nodes.
 
         squares, magnitudes   of errors     spread   squared distances of labels from their mean
         unit                  a step of that scale in the units of the labels
+        known                 [columns] int64, nodes whose label is known
         """
         if not nodes:
             return cls(*[float("nan")] * 4, 0)
         exact = np.where(squares > 0, 0.0, 1.0)
         explained = np.where(spread > 0, 1 - squares / np.where(spread > 0, spread, 1), exact)
-        count = nodes * len(squares)
+        count, there = int(known.sum()), known > 0
         rmse = float(np.sqrt((squares * unit * unit).sum() / count))
         mae = float((magnitudes * unit).sum() / count)
-        return cls(float(explained.sum()) / len(squares), rmse, mae, float(squares.sum()) / count, nodes)
+        return cls(
+            float(explained[there].sum()) / int(there.sum()), rmse, mae, float(squares.sum()) / count, nodes
+        )
 
     @property
     def score(self) -> float:
@@ -88,9 +90,9 @@ class ValueScores:
         return self.r2
 
     @property
-    def watched(self) -> float:
-        """What decides whether weights are better."""
-        return -self.error
+    def loss(self) -> float:
+        """What training makes small, without dropout."""
+        return self.error
 
     def named(self) -> dict[str, float]:
         """What is told in result.json."""
@@ -134,37 +136,6 @@ def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilab
     flat = group.sum_integers(flat)
     tables = flat[: -len(nodes)].reshape(len(nodes), -1, classes)
     return [_score(table, int(n), multilabel) for table, n in zip(tables, flat[-len(nodes) :])]
-
-
-def area_under_roc(margins: np.ndarray, positive: np.ndarray) -> float | None:
-    """How likely a positive node has a larger margin than a negative one, a tie counting half; None where one
-    kind is missing.
-
-    Source   Mann and Whitney 1947: from the sum of the ranks of positive nodes
-
-    margins, positive   [k] numbers and [k] bool
-    """
-    count = int(positive.sum())
-    others = len(positive) - count
-    if not (count and others):
-        return None
-    _, place, ties = np.unique(margins, return_inverse=True, return_counts=True)
-    twice_ranks = 2 * np.cumsum(ties) - ties + 1  # of equal margins their mean rank, in whole numbers
-    larger = int(twice_ranks[place[positive]].sum()) - count * (count + 1)
-    return larger / (2 * count * others)
-
-
-def average_precision(margins: np.ndarray, positive: np.ndarray) -> float:
-    """The mean over the positive nodes of the share of positives among all whose margin is at least theirs.
-
-    Source   the sum of (R_n - R_(n-1)) P_n over the different margins, downwards: recall and precision of the
-             nodes above each
-
-    margins, positive   [k] numbers and [k] bool, some of them True
-    """
-    _, place = np.unique(-margins, return_inverse=True)
-    found, above = np.bincount(place, positive).astype(np.int64), np.cumsum(np.bincount(place))
-    return float((found * (np.cumsum(found) / above)).sum()) / int(found.sum())
 
 
 def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Scores:

@@ -30,12 +30,12 @@ class Scale:
     def of(cls, group: Group, rows_own: np.ndarray, chosen: np.ndarray) -> "Scale":
         """That of the chosen rows of all ranks, the same bits on any number of them. Ranks: all call.
 
-        rows_own   [n_own, columns]     chosen [n_own] bool
+        rows_own   [n_own, columns], NaN where it is not known     chosen [n_own] bool
         """
-        count = max(int(group.sum_integers(np.array([chosen.sum()]))[0]), 1)
-        width = rows_own.shape[1]
-        mean = sum_exactly(group, pieces_of(rows_own, chosen, lambda rows: rows), width) / count
-        squares = sum_exactly(group, pieces_of(rows_own, chosen, lambda rows: (rows - mean) ** 2), width)
+        count, width = np.maximum(known_of(group, rows_own, chosen), 1), rows_own.shape[1]
+        mean = sum_exactly(group, pieces_of(rows_own, chosen, known_or_zero), width) / count
+        away = lambda rows: known_or_zero((rows - mean) ** 2)  # noqa: E731
+        squares = sum_exactly(group, pieces_of(rows_own, chosen, away), width)
         deviation = np.sqrt(squares / count)
         return cls(mean, np.where(deviation > ROUNDING * np.abs(mean), deviation, 1.0))
 
@@ -55,14 +55,26 @@ class Scale:
         return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
 
     def small(self, rows: np.ndarray) -> np.ndarray:
-        """Rows [k, columns] about 0, float32, at most FARTHEST away from it; NaN becomes 0."""
+        """Rows [k, columns] about 0, float32, at most FARTHEST away from it; NaN stays."""
         with np.errstate(over="ignore"):
-            small = np.clip((rows - self.mean) / self.deviation, -FARTHEST, FARTHEST)
-        return np.nan_to_num(small, nan=0.0).astype(np.float32)
+            return np.clip((rows - self.mean) / self.deviation, -FARTHEST, FARTHEST).astype(np.float32)
 
     def large(self, Z: np.ndarray) -> np.ndarray:
         """The rows [k, columns] that `small` gives Z for, float64."""
         return Z * self.deviation + self.mean
+
+
+def known_of(group: Group, rows_own: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """[columns] int64, entries of the chosen rows of all ranks that are known, not NaN. Ranks: all call."""
+    counts = np.zeros(rows_own.shape[1], dtype=np.int64)
+    for rows in pieces_of(rows_own, chosen, lambda rows: rows == rows)():
+        counts += rows.sum(axis=0)
+    return group.sum_integers(counts)
+
+
+def known_or_zero(rows: np.ndarray) -> np.ndarray:
+    """Rows with 0 in place of NaN."""
+    return np.where(rows == rows, rows, 0.0)
 
 
 def pieces_of(

@@ -21,6 +21,7 @@ from app.gnn.metrics import SplitScores
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import CONSTANTS
 from app.gnn.stopwatch import Took
+from app.gnn.watch import refuse_watch, value_of, watched_score, worth
 
 FALLS = 0.05  # share of a loss: what is no noise
 LEARNED = 0.9  # score of the training nodes above which little is left to learn
@@ -31,6 +32,7 @@ class Fit:
     """What training leaves: weights, and how they came about; seconds of all parts of the run.
 
     best_epoch   after which the weights were best; 0: before the first one
+    watched      the name of the score that tells which are best, `best` what it was then
     """
 
     weights: dict[str, np.ndarray]
@@ -38,6 +40,8 @@ class Fit:
     best_epoch: int = 0
     records: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
+    watched: str = ""
+    best: float | None = None
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the finite numbers is refused with its epoch
@@ -49,7 +53,7 @@ def fit(
     keeper: Keeper = NOTHING_KEPT,
     beside: "Resumable | None" = None,
 ) -> Fit:
-    """Train for gnn.epochs, or until the validation score has not risen for gnn.patience evaluations.
+    """Train for gnn.epochs, or until gnn.watch has not become better for gnn.patience evaluations.
 
     record        called with each evaluation
     check_every   epochs between comparisons of the weights over ranks; 0: never
@@ -57,14 +61,17 @@ def fit(
     keeper        where training may be stopped, and what it goes on from
     beside        what else is kept in a checkpoint
     Ranks         all call; the result is identical on all
-    Raises NumericsError where loss or weights are no longer finite.
+    Raises NumericsError where loss or weights are no longer finite, CaseError where gnn.watch is a score
+    that the nodes do not have.
     """
+    refuse_watch(classifier)
     case, params = classifier.case, classifier.params
     device = classifier.device
     optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
     by_loss = case.keep == "best" and not classifier.data.counts["val"]  # an epoch's is that before its step
     decay = decayed_parts(classifier)
-    result, run, took = Fit(params.host()), Watched(), Took()
+    watch = watched_score(case, bool(classifier.data.counts["val"]))
+    result, run, took = Fit(params.host(), watched=watch), Watched(), Took()
     if (earlier := keeper.recall("fit")) is not None:
         _restore(classifier, optimiser, result, run, beside, earlier)
         took = Took(earlier.values["seconds"])
@@ -86,12 +93,11 @@ def fit(
             check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if not due:
             continue
-        scores = classifier.evaluate()
-        row = _row(epoch, loss, scores)
+        scores = classifier.evaluate(watch.removeprefix("val_"))
+        row = _row(epoch, loss, scores, watch)
         result.records.append(row)
         record(row)
-        watched = _watched(case, scores) if classifier.data.counts["val"] else -loss
-        if run.rises(watched):
+        if run.rises(worth(watch, row["watched"])):
             result.best_epoch = epoch - by_loss
             if case.keep == "best":
                 result.weights = params.host() if held is None else held
@@ -111,6 +117,8 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
     if case.keep == "best" and run.best > -math.inf:
         params.set(result.weights)
     result.weights = params.host()
+    if run.best > -math.inf:
+        result.best = abs(run.best) if worth(result.watched, 1.0) < 0 else run.best
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, result.epochs, "the largest weight")
 
@@ -163,17 +171,15 @@ def decayed_parts(classifier: Classifier) -> list[slice]:
     ]
 
 
-def _watched(case: GnnCase, scores: SplitScores) -> float:
-    """The score that decides which weights are best."""
-    return scores["val"].macro_f1 if case.class_weights == "balanced" else scores["val"].watched
+def _row(epoch: int, loss: float, scores: SplitScores, watch: str) -> dict[str, float]:
+    """One record of training; the score is micro F1, of one label per node the accuracy, of numbers R2.
 
-
-def _row(epoch: int, loss: float, scores: SplitScores) -> dict[str, float]:
-    """One record of training; the score is micro F1, of one label per node the accuracy, of numbers R2."""
+    watch   the name of the score that is watched
+    """
     row: dict[str, float] = {"epoch": epoch, "loss": loss}
     for name, each in scores.items():
         row[f"{name}_score"] = each.score
-    return row
+    return row | {"watched": value_of(watch, scores, loss)}
 
 
 # ---- stopping and going on --------------------------------------------------------------------------------

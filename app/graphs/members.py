@@ -1,8 +1,9 @@
 """Sets of graphs as one graph: the rows of each graph's nodes, and after them one row of the graph itself.
 
 What is told of whole graphs (labels, splits, scores, predictions) stands in those rows, so that rows are cut,
-exchanged and moved as those of any graph. Layers know nothing of it, since a graph's own row has no edges; a
-readout (gnn/layers/readout.py) sums the rows of a graph's nodes there, by the matrix that `readout_rows` has.
+exchanged and moved as those of any graph; labels are held for them alone (NodeData.rows). Layers know nothing
+of it, since a graph's own row has no edges; a readout (gnn/layers/readout.py) sums the rows of a graph's
+nodes there, by the matrix that `readout_rows` has.
 """
 
 from collections import Counter

@@ -52,6 +52,8 @@ class Inputs:
     classes    columns of the last layer
     weighted   edges have weights that count
     train      share of the nodes that are in the loss
+    several    a node may have several of the classes
+    graphs     rows that labels are of, those of the graphs of a set; 0: of all nodes
     """
 
     features: int
@@ -59,6 +61,8 @@ class Inputs:
     stored: int = 0
     weighted: bool = False
     train: float = 1.0
+    several: bool = False
+    graphs: int = 0
 
     @property
     def dense(self) -> bool:

@@ -7,7 +7,9 @@ before training
                      where rows are scaled, and 8 for both where entries are dropped, or 40 without kernels
                      of the host, which find an entry's node and column as they go. Of dense ones in the
                      slow tier: none where it is a file or memory beside a GPU
-    labels           9 n_p: labels, weights in the loss, and in which splits a node is
+    labels           4 n_p: in which splits a node is; and of each node, or of a set of each graph, its weight
+                     in the loss (4), its row (of a set, 8), and its class (4), or of several c classes the
+                     labels (c) and what scores are compared with (4 c), of c values 8 c and 4 c
 in training
     buffers          under a limit that they pass: what is alive at once, as far as the limit; else
                      4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
@@ -53,11 +55,23 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     found = {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,
-        "labels": own * (8 + (12 * inputs.classes if training.case.goal == "values" else 4)),
+        "labels": _labels(training, own),
     }
     if training.directed:
         found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])
     return found
+
+
+def _labels(training: Training, own: int) -> int:
+    """Bytes of what is known of so many own rows."""
+    inputs, each = training.inputs, 4
+    if training.case.goal == "values":
+        each = 12 * inputs.classes
+    elif inputs.several:
+        each = 5 * inputs.classes
+    if not inputs.graphs:
+        return own * (4 + 4 + each)
+    return 4 * own + (12 + each) * round(own * inputs.graphs / max(training.layout.total_rows, 1))
 
 
 def in_training(training: Training, rank: int) -> dict[str, int]:

@@ -109,21 +109,23 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     """Features, their entries where they are sparse, and classes; without features every node has its own."""
     table, whole = case.graph, is_set(case)
     degrees = table.features == WORDS["features"]
+    graphs = graphs_of(case) if whole else 0
     own = RANGES if whole or degrees else nodes  # columns of nodes that have no features
     if table.generator:
         features = 0 if degrees else table.random_features
         train = RANDOM_TRAIN if table.random_classes else 1.0
         columns = min(table.random_classes, 1) if case.gnn.goal == "values" else table.random_classes
-        return Inputs(features or own, columns, 0 if features else nodes, train=train)
-    found, classes = _table_of(case, nodes), 0
+        return Inputs(features or own, columns, 0 if features else nodes, train=train, graphs=graphs)
+    found, classes, more = _table_of(case, nodes), 0, {"graphs": graphs}
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
+        more["several"] = found.labels.columns > 0 and not found.labels.values
     train = RANDOM_TRAIN if table.splits == "random" else _share_of_training(found.splits)
     if degrees or found.features is None:
-        return Inputs(own, classes, nodes, train=train)
+        return Inputs(own, classes, nodes, train=train, **more)
     dense = isinstance(found.features, DenseFeatures)
     stored = 0 if dense else max(int(found.features.indptr[-1]), 1)
-    return Inputs(found.features.width, classes, stored, train=train)
+    return Inputs(found.features.width, classes, stored, train=train, **more)
 
 
 def _table_of(case: Case, nodes: int) -> NodeTable:

@@ -160,7 +160,7 @@ WIDE void lk_softmax_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const 
     }
 }
 
-/* Squared error, summed over the columns of a row; z becomes the gradient. */
+/* Squared error, summed over the columns of a row whose target is known, no NaN; z becomes the gradient. */
 WIDE void lk_squared_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const float *targets, int64_t ldt,
                           const float *weight, float *losses) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -168,7 +168,7 @@ WIDE void lk_squared_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const 
         const float *target = targets + r * ldt, twice = 2.0f * weight[r];
         const int counts = weight[r] != 0.0f;
         for (int64_t j = 0; j < c; ++j) {
-            const float error = z[j] - target[j];
+            const float error = target[j] == target[j] ? z[j] - target[j] : 0.0f;
             total += error * error;
             z[j] = counts ? error * twice : 0.0f;
         }

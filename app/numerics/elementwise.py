@@ -234,11 +234,13 @@ class Elementwise:
 
         loss = weight sum_j (z - t)^2     dz = 2 weight (z - t)
 
-        Z, targets   [rows, c]     weight [rows]
+        The sum is over the columns whose target is known; the others have no part in it, so their dz is 0.
+
+        Z, targets   [rows, c], targets NaN for none     weight [rows]
         returns      [rows] losses; 0, with a gradient of 0, where the weight is 0
         """
         xp = self.xp
-        E, counted = Z - targets, weight != 0
+        E, counted = xp.where(targets == targets, Z - targets, 0), weight != 0
         losses = row_sums(xp, E * E) * weight
         Z[...] = xp.where(counted[:, None], E * (2 * weight)[:, None], 0)
         return xp.where(counted, losses, 0)

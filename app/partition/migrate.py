@@ -69,7 +69,7 @@ def move_arrays(
 def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartition) -> NodeData:
     """What is known of the nodes, with this rank's rows of another partition. Ranks: all call."""
     arrays = {name: getattr(data, name) for name in ("labelled", *SPLITS)}
-    if data.labels is not None:
+    if data.labels is not None and data.rows is None:
         arrays["labels"] = data.labels
     if data.numbers is not None:
         arrays["numbers"] = data.numbers
@@ -78,7 +78,22 @@ def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartitio
     moved = move_arrays(group, arrays, old, new)
     if issparse(data.features):
         moved["features"] = move_entries(group, data.features, old, new)
+    if data.rows is not None:
+        moved |= _move_some(group, data.labels, data.rows, old, new)
     return replace(data, **moved)
+
+
+def _move_some(
+    group: Group, labels: np.ndarray, rows: np.ndarray, old: RowPartition, new: RowPartition
+) -> dict[str, np.ndarray]:
+    """Labels [k, ...] of some own rows [k], with those of another partition, and these. Ranks: all call."""
+    held, ranges = _padded_range(old, group.rank), [_padded_range(new, r) for r in range(group.size)]
+    out = [
+        int(np.diff(np.searchsorted(rows, np.array(part) - held[0]))[0]) for part in _overlap(held, ranges)
+    ]
+    into = group.exchange_counts(out)
+    found, numbers = (group.exchange_host(each, out, into) for each in (labels, rows + held[0]))
+    return {"labels": found, "rows": numbers - ranges[group.rank][0]}
 
 
 def move_entries(group: Group, X_own: csr_array, old: RowPartition, new: RowPartition) -> csr_array:

@@ -127,7 +127,8 @@ def deal_node_table(
         if group.rank == 0 and loaded.members is not None:
             source = spread_out(source, loaded.members, loaded.graph.name)
         if group.rank == 0:
-            source.check(loaded.graph.n, loaded.graph.name)
+            rows = source if loaded.members is None else replace(source, labels=None)  # of graphs alone
+            rows.check(loaded.graph.n, loaded.graph.name)
     shape = _share_shape(group, source)
     dealer = _Dealer(group, loaded)
     features = _features(dealer, source, shape, make_room)
@@ -163,6 +164,7 @@ class _Dealer:
     """Sends pieces of consecutive old rows, read on rank 0, to the owners of the new ones.
 
     new_of   [n] int64 on rank 0, the new number of each old row; None: the numbers are the same
+    graphs   [k] int64, the own rows of graphs of a set; None of one graph
     """
 
     def __init__(self, group: Group, loaded: Loaded) -> None:
@@ -175,6 +177,7 @@ class _Dealer:
         if loaded.order_all is not None and group.rank == 0:
             self.new_of = np.empty(loaded.graph.n, dtype=np.int64)
             self.new_of[loaded.order_all] = np.arange(loaded.graph.n)
+        self.graphs = None if self.members is None else np.flatnonzero(self.members.own_of(self.lo, self.hi))
         self.old_own = own_old_rows(loaded, group.rank)
         self.padded_old = _numbers(loaded, group.rank)
 
@@ -194,12 +197,15 @@ class _Dealer:
         shape: tuple[int, ...],
         kind: type,
         order: np.ndarray | None = None,
+        among: np.ndarray | None = None,
     ) -> np.ndarray:
         """[n_own, *shape] of `kind`, zero on padding, from pieces [k, *shape] that rank 0 reads.
 
         order   [n] on rank 0, the old row of each that is read; None: they come in order
+        among   [m] ascending own rows, of which alone there are rows; None: all, returns [n_own, *shape]
         """
-        return self.into(np.zeros((self.n_own, *shape), dtype=kind), pieces, order)
+        own = np.zeros((self.n_own if among is None else len(among), *shape), dtype=kind)
+        return self.into(own, pieces, order, among=among)
 
     def into(
         self,
@@ -207,15 +213,17 @@ class _Dealer:
         pieces: Iterator[np.ndarray],
         order: np.ndarray | None = None,
         done: Callable[[], None] = lambda: None,
+        among: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The same into rows `own` [n_own, ...], zero at first; done: called after each piece."""
+        """The same into rows `own` [n_own, ...], or those of `among`; done: called after each piece."""
         shape, kind, at = own.shape[1:], own.dtype, 0
         for piece in rounds(self.group, pieces, READING):
             piece = np.empty((0, *shape), dtype=kind) if piece is None else piece.astype(kind, copy=False)
             numbers, values = send_rows(
                 self.group, self.partition, self.numbers(at, len(piece), order), piece
             )
-            own[numbers - self.lo] = values
+            mine = numbers - self.lo
+            own[mine if among is None else np.searchsorted(among, mine)] = values
             done()
             at += len(piece)
         return own
@@ -292,14 +300,16 @@ def _first_old(dealer: _Dealer, own: np.ndarray) -> int | None:
 
 def _labels(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> np.ndarray | None:
     """[n_own] int64, or [n_own, c] int8, -1 throughout on padding; or values [n_own, c] float64, NaN there;
-    None without labels."""
+    of a set the rows of graphs alone; None without labels."""
     held = _first(dealer.group, source, "labels")
     if shape.labels < 0:
         return None
     several = np.float64 if shape.values else np.int8
     columns, kind = ((shape.labels,), several) if shape.labels else ((), np.int64)
-    own = dealer.rows(held.parts() if held else iter(()), columns, kind, held and held.order)
-    own[dealer.hi - dealer.lo :] = np.nan if shape.values else -1
+    parts, order = (held.parts(), held.order) if held else (iter(()), None)
+    own = dealer.rows(parts, columns, kind, order, dealer.graphs)
+    if dealer.graphs is None:
+        own[dealer.hi - dealer.lo :] = np.nan if shape.values else -1
     return own
 
 
@@ -308,20 +318,22 @@ def _finish(
 ) -> NodeData:
     """The classes numbered, training without labels refused, and everything counted. Ranks: all call."""
     group, multilabel = dealer.group, shape.labels > 0 and not shape.values
-    labelled = np.zeros(dealer.n_own, bool)
+    labelled, rows = np.zeros(dealer.n_own, bool), slice(None) if dealer.graphs is None else dealer.graphs
     if shape.values:
-        labelled = ~np.isnan(labels[:, 0])
+        has = ~np.isnan(labels).all(axis=1)
     elif labels is not None:
-        labelled = (labels >= 0).any(axis=1) if multilabel else labels >= 0
+        has = (labels >= 0).any(axis=1) if multilabel else labels >= 0
+    if labels is not None:
+        labelled[rows] = has
     class_ids, class_names = np.arange(max(shape.labels, 0)), ()
     if shape.labels == 0:
-        class_ids = _class_ids(group, source, labels[labelled])
+        class_ids = _class_ids(group, source, labels[has])
         numbered = np.searchsorted(class_ids, labels).astype(np.int32)
-        labels = np.where(labelled, numbered, np.int32(-1))
+        labels = np.where(has, numbered, np.int32(-1))
         held = _first(group, source, "labels")
         class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
-    elif multilabel and not group.max_integer(int((labels[labelled] < 0).any())):
-        labels = np.maximum(labels, 0).astype(np.uint8)
+    elif multilabel and not group.max_integer(int((labels[has] < 0).any())):
+        labels = np.maximum(labels, 0, out=labels).view(np.uint8)
     warnings = ()
     if labels is not None:
         flags, warnings = _labelled_splits(dealer, source, flags, labelled)
@@ -332,7 +344,7 @@ def _finish(
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
         class_names=class_names,
-        numbers=dealer.padded_old,
+        numbers=dealer.padded_old, rows=None if labels is None else dealer.graphs,
     )  # fmt: skip
 
 
@@ -390,14 +402,13 @@ def with_degrees(group: Group, data: NodeData, table: GraphCase, loaded: Loaded)
 
 
 def _labels_of_graphs(table: GraphCase, loaded: Loaded, case: Case) -> np.ndarray:
-    """[hi-lo] int32, the classes of generated graphs in their own rows: their motifs, or drawn; else -1."""
+    """[k] int32, the classes of generated graphs, those whose own row is here: their motifs, or drawn."""
     members, graph, classes = loaded.members, loaded.graph, table.random_classes
     if table.generator == "motifs":
         each = motif_of(drawn_of(table, case.seed, "instances")[1], classes)
     else:
         each = random_labels(loaded.seed, members.count, classes, np.arange(members.count), False)
-    own = members.own_of(graph.lo, graph.hi)
-    return np.where(own, each[members.graph_of(graph.lo, graph.hi)], -1).astype(np.int32)
+    return each[members.graph_of(graph.lo, graph.hi)[members.own_of(graph.lo, graph.hi)]].astype(np.int32)
 
 
 def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_room: MakeRoom) -> NodeData:
@@ -405,11 +416,13 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_
     n, seed, classes = loaded.graph.n, loaded.seed, table.random_classes
     old, n_own = own_old_rows(loaded, group.rank), _padded(loaded.rows, group.rank)
     planted = table.generator == "sbm" and loaded.members is None
-    labels = np.full(n_own, -1, dtype=np.int32)
+    labels, graphs, labelled = np.full(n_own, -1, dtype=np.int32), None, np.zeros(n_own, dtype=bool)
     if classes and loaded.members is not None:
-        labels[: len(old)] = _labels_of_graphs(table, loaded, case)
+        labels = _labels_of_graphs(table, loaded, case)
+        graphs = np.flatnonzero(loaded.members.own_of(loaded.graph.lo, loaded.graph.hi))
     elif classes:
         labels[: len(old)] = random_labels(seed, n, classes, old, planted)
+    labelled[slice(None) if graphs is None else graphs] = labels >= 0
     width = 0 if table.features == WORDS["features"] else table.random_features
     features = None
     if width:
@@ -420,19 +433,18 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_
             planted_labels = labels[rows] if planted else None
             random_features(seed, old[rows], width, planted_labels, classes, table.signal, out=features[rows])
             room.done(rows)
-    labelled = labels >= 0
     data = NodeData(
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,
         val=labelled, test=labelled, classes=classes, multilabel=False, class_ids=np.arange(classes),
         width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
-        numbers=_numbers(loaded, group.rank),
+        numbers=_numbers(loaded, group.rank), rows=graphs,
     )  # fmt: skip
     return with_random_splits(group, data, loaded, seed) if classes else data
 
 
 def _as_values(data: NodeData) -> NodeData:
     """The numbers of generated classes as numbers to be predicted."""
-    values = np.where(data.labelled, data.labels, np.nan)[:, None]
+    values = np.where(data.among(data.labelled), data.labels, np.nan)[:, None]
     return replace(data, labels=values, classes=1, class_ids=np.arange(1), values=True)
 
 

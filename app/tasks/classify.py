@@ -20,6 +20,7 @@ from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
+from app.gnn.watch import WORDS
 from app.graphs.graph import IN_A
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import SPLITS, NodeData, no_labels
@@ -220,8 +221,9 @@ def recorder(context: Context) -> Any:
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
         log.record(
-            phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **_splits(row)
-        )
+            phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent,
+            watched=row["watched"], **_splits(row),
+        )  # fmt: skip
         log.progress(
             "epoch %5d  loss %.4f  train %.4f  val %.4f  test %.4f%s",
             row["epoch"], row["loss"], row["train_score"], row["val_score"], row["test_score"],
@@ -324,6 +326,9 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
     if found.epochs:
         seconds, each_ms = found.seconds, 1e3 * found.seconds / found.epochs
         log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, seconds, each_ms)
+    if found.best is not None and classifier.case.watch != "auto":
+        words, at = WORDS[classifier.case.watch], found.best_epoch
+        log.info("watched: %s of the validation set, at best %.5g after epoch %d", words, found.best, at)
     if not known:
         log.info("no labelled %ss to tell the accuracy by", classifier.case.level)
         return
@@ -365,7 +370,9 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         "name": loaded.graph.name, **of_set, "nodes": loaded.graph.n if members is None else members.nodes,
         "edges": loaded.graph.edges,
         "train_loss": records[-1]["loss"] if records else None,
-        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch, "seconds": done.seconds,
+        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch,
+        "watched": done.fit.watched if records else None,
+        "best_watched": done.fit.best, "seconds": done.seconds,
     }  # fmt: skip
     if loaded.graph.arcs is not None:
         entry["arcs"] = _count_arcs(context, loaded)

@@ -266,7 +266,9 @@ def _result(context: Context, done: Linked) -> dict[str, Any]:
     entry = {
         "name": graph.name, "nodes": graph.n, "edges": done.loaded.graph.edges, "train_edges": graph.edges,
         "train_loss": records[-1]["loss"] if records else None,
-        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch, "seconds": done.fit.seconds,
+        "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch,
+        "watched": done.fit.watched if records else None, "best_watched": done.fit.best,
+        "seconds": done.fit.seconds,
     }  # fmt: skip
     entry |= _named(done.scores)
     entry["plain"] = {rule: _named(each) for rule, each in done.plain.items()}

@@ -6,6 +6,7 @@ from typing import Any
 from app.tasks.context import Context
 from app.tasks.studies.answers import run_answers
 from app.tasks.studies.cells import Cells
+from app.tasks.studies.gnn_folds import run_folds
 from app.tasks.studies.gnn_inference import run_inference
 from app.tasks.studies.gnn_memory import run_memory
 from app.tasks.studies.gnn_models import run_depth, run_models
@@ -44,6 +45,7 @@ STUDIES = {
     "progress": run_progress,
     "memory": run_memory,
     "throughput": run_throughput,
+    "folds": run_folds,
 }
 
 

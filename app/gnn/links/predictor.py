@@ -115,8 +115,8 @@ class LinkPredictor(Classifier):
 
     # ---- scores -----------------------------------------------------------------------------------------
 
-    def evaluate(self) -> dict[str, LinkScores]:
-        """How good scores are, by split. Ranks: all call."""
+    def evaluate(self, watched: str = "") -> dict[str, LinkScores]:
+        """How good scores are, by split; watched: one of them, all of which are made. Ranks: all call."""
         sets = self.split.sets
         scores = self.score_pairs(np.concatenate([each.both for each in sets.values()]))
         cuts = np.cumsum([len(each.both) for each in sets.values()])[:-1]

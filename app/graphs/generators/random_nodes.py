@@ -84,6 +84,11 @@ TENTHS = {"train": 6, "val": 2, "test": 2}  # of the nodes, that random splits d
 RANDOM_TRAIN = TENTHS["train"] / 10
 
 
+def fold_keys(seed: int, nodes: np.ndarray) -> np.ndarray:
+    """[k] uint64, all different: the order in which nodes [k] are dealt to folds."""
+    return hashed(_key(seed, "nodes/folds"), nodes)
+
+
 def random_splits(seed: int, nodes: np.ndarray) -> np.ndarray:
     """[k] uint8, the set of each node [k]: train, val, test with chances 60, 20, 20 in a hundred."""
     draw = (hashed(_key(seed, "nodes/splits"), nodes) >> np.uint64(32)) % np.uint64(10)

@@ -179,7 +179,7 @@ def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
 
 
 def array_values(npz: Npz, name: str) -> Labels:
-    """Array `name`: numbers [n] or [n, columns] to be predicted; NaN for none."""
+    """Array `name`: numbers [n] or [n, columns] to be predicted; NaN where it is not known."""
     column, refuse = npz.columns[name], _refusal(npz, name)
     if column.dtype.kind not in "iufb" or len(column.shape) not in (1, 2) or 0 in column.shape[1:]:
         found = f"found {column.dtype} of shape {shape_text(column.shape)}"

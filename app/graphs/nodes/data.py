@@ -68,7 +68,8 @@ class Labels:
 
     columns  0: one class for a node; else how many classes, of which a node may have several, or values
     parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, -1 where it
-             is not known; or of values float64 [k, columns], a row of NaN for no label
+             is not known; or of values float64 [k, columns], NaN where it is not known, a row of NaN for no
+             label
     order    as that of DenseFeatures
     values   whether they are numbers (gnn.goal = "values")
     names    of the classes 0, 1, ..., ascending, each of some node; empty: classes are numbers
@@ -134,7 +135,8 @@ class NodeData:
     features      [n_own, F] float32, or a csr_array of that shape, or None; binary: all stored values are one
     labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8 or, where some entries of
                   some labelled node are not known, int8, -1 for these; values: [n_own, classes] float64, NaN
-                  for none; None: the file has none
+                  where it is not known, a row of it for none; None: the file has none
+    rows          [k] int64, ascending: the own rows that labels [k, ...] are of, those of graphs; None: all
     labelled      [n_own] bool
     train, val, test   [n_own] bool
     classes       how many; of values the columns
@@ -163,6 +165,15 @@ class NodeData:
     values: bool = False
     class_names: tuple[str, ...] = ()
     numbers: np.ndarray | None = None
+    rows: np.ndarray | None = None
+
+    def among(self, own: np.ndarray) -> np.ndarray:
+        """What is said of own rows [n_own, ...], of those alone that labels are of."""
+        return own if self.rows is None else own[self.rows]
+
+    def places(self, own: np.ndarray) -> np.ndarray:
+        """[m] int64, the rows of labels that stand for own rows [m], which are among them."""
+        return own if self.rows is None else np.searchsorted(self.rows, own)
 
     @property
     def partly(self) -> bool:
@@ -235,14 +246,13 @@ def class_bits(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 
 def real_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
-    """`values` [k] or [k, c] of any real kind as float64 [k, c]; refuses what is beyond 32-bit numbers, and
-    rows that are NaN in part."""
+    """`values` [k] or [k, c] of any real kind as float64 [k, c], NaN where it is not known; refuses what is
+    beyond 32-bit numbers."""
     rows = values.reshape(len(values), -1).astype(np.float64)
-    none = np.isnan(rows)
     with np.errstate(invalid="ignore"):
-        wrong = (np.abs(rows) > np.finfo(np.float32).max) | (none & ~none.all(axis=1)[:, None])
+        wrong = np.abs(rows) > np.finfo(np.float32).max
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        right = "finite 32-bit numbers, or a whole row of nan for no label, would be right"
+        right = "finite 32-bit numbers, or nan where it is not known, would be right"
         raise refuse(f"found label {rows[row, column]} in row {first + row}, column {column}; {right}")
     return rows

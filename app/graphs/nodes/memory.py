@@ -36,7 +36,7 @@ def table_of_arrays(
     features   [n, F] numbers, or a SciPy sparse matrix
     labels     [n] classes, or [n, C] of 0 and 1, NaN where it is not known
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
-    values     labels are numbers to be predicted, [n] or [n, C], NaN for none
+    values     labels are numbers to be predicted, [n] or [n, C], NaN where it is not known
     names      of the classes 0, 1, ..., where they have names
     what       has labels and splits, for messages
     """
@@ -162,20 +162,21 @@ def _is_none(label: Any) -> bool:
 
 def values_of_nodes(values: Any, nodes: list[Any] | None, n: int, right: str = "a node of the graph") -> Any:
     """Numbers to be predicted in the order of the nodes, from rows or a mapping of nodes to a number or a row
-    of them; nodes that it lacks have none, as have those of None. Raises GraphError."""
+    of them; nodes that it lacks have none, as have those of None, of rows also numbers of None. Raises
+    GraphError."""
     values = unmasked("labels", rows_by_node("labels", values, nodes))
     if hasattr(values, "keys"):
         order, found = list(range(n)) if nodes is None else nodes, dict(values.items())
         numbers_of(found, order, "labels", right)
         values = [found.get(node) for node in order]
-    if isinstance(values, np.ndarray) and values.dtype != object:
+    if isinstance(values, np.ndarray) and (values.dtype != object or not values.ndim):
         return values
     if not isinstance(values, Iterable) or hasattr(values, "tocsr"):
         return values
     values = list(values)
-    first = next((each for each in values if each is not None), np.nan)
-    none = np.full(np.shape(first), np.nan) if np.ndim(first) else np.nan
-    return [none if each is None else each for each in values]
+    if any(map(_is_row, values)):
+        return _without_none(values)
+    return [np.nan if each is None else each for each in values]
 
 
 def _in_order(values: Any, nodes: list[Any], right: str) -> list[Any]:

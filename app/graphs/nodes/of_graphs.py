@@ -1,7 +1,7 @@
 """What is known of a set of graphs as a table of the rows that they have side by side (graphs/members.py).
 
 Features have a row for each node, labels and splits one for each graph; spread out, features stand in the
-rows of nodes, labels and splits in those of graphs.
+rows of nodes, labels and splits in those of graphs; of labels there are no other rows.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from app.graphs.nodes.data import (
     Splits,
     check_disjoint,
     rows_per_piece,
-    with_unlabelled,
 )
 
 
@@ -63,9 +62,9 @@ def _features(
 
 
 def _labels(labels: Labels, members: Members) -> Labels:
-    """No label for the nodes."""
+    """The rows of the graphs."""
     order = members.own_rows if labels.order is None else members.own_rows[labels.order]
-    return with_unlabelled(labels, order, members.node_rows)
+    return replace(labels, order=order)
 
 
 def _splits(splits: Splits, members: Members) -> Splits:

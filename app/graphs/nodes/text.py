@@ -56,9 +56,11 @@ def text_labels(source: Source, rows: int | None = None) -> Labels:
 
 
 def text_values(source: Source, rows: int | None = None) -> Labels:
-    """One number, or several, for each node; nan for none."""
+    """One number, or several, for each node; nan, or of several nothing between commas, where it is not
+    known."""
     n, width = _shape(source, rows)
-    return Labels(n, width, lambda: _checked(source, width, real_numbers), source.error, values=True)
+    parts = partial(_checked, source, width, real_numbers, NUMBER, width > 1)
+    return Labels(n, width, parts, source.error, values=True)
 
 
 def text_splits(source: Source, rows: int | None = None) -> Splits:

@@ -72,7 +72,8 @@ KERNEL squared_loss(const i64 rows, const int c, float* Z, const i64 ldz, const 
     float *z = Z + row * ldz, total = 0.0f;
     const float w = weight[row], twice = mul(2.0f, w);
     for (int j = 0; j < c; ++j) {
-        const float error = sub(z[j], targets[row * ldt + j]);
+        const float target = targets[row * ldt + j];
+        const float error = target == target ? sub(z[j], target) : 0.0f;  /* NaN: none */
         total = add(total, mul(error, error));
         z[j] = w != 0.0f ? mul(error, twice) : 0.0f;
     }

@@ -88,11 +88,12 @@ class Asked:
 
 
 def subjects(
-    context: Context, trainings: Callable[[GnnCase], list[GnnCase]] | None = None
+    context: Context, trainings: Callable[[GnnCase], list[GnnCase]] | None = None, splits: bool = True
 ) -> Iterator[Subject]:
     """The data sets of the study one after the other; without any, [graph]. Ranks: all call.
 
     trainings   what the study trains by the recipe of a data set; None: the recipe as it is
+    splits      data sets must bring splits; False: labels are enough
     Raises      CaseError before the first one where any of them is wrong
     """
     case, names = context.case, {}
@@ -108,7 +109,7 @@ def subjects(
         if each.path:
             graph = msgspec.structs.replace(graph, path=[each.path], generator="")
         changed = msgspec.structs.replace(case, graph=graph, gnn=each.gnn)
-        subject = make_subject(replace(context, case=changed), each.seeds, each.recipe)
+        subject = make_subject(replace(context, case=changed), each.seeds, each.recipe, splits)
         yield replace(subject, name=distinct_name(names, subject.name, each.path))
 
 
@@ -170,10 +171,13 @@ def distinct_name(names: dict[str, str], name: str, path: str) -> str:
     return path
 
 
-def make_subject(context: Context, seeds: list[int], recipe: str = "") -> Subject:
-    """The graph of a case, loaded. Raises CaseError without labels or training nodes. Ranks: all call."""
+def make_subject(context: Context, seeds: list[int], recipe: str = "", splits: bool = True) -> Subject:
+    """The graph of a case, loaded. Raises CaseError without labels, or training nodes where it is to have
+    splits. Ranks: all call."""
     loaded, data = load(context)
-    if not data.classes or not data.counts["train"]:
+    if not data.classes and not splits:
+        raise CaseError(f"{loaded.graph.name}: the study needs labels (docs/formats.md)")
+    if splits and not (data.classes and data.counts["train"]):
         raise CaseError(f"{loaded.graph.name}: the study needs labels and splits (docs/formats.md)")
     block = context.rows(loaded, context.case.gnn.hidden)
     return Subject(loaded.graph.name, context, loaded, data, block, context.case.gnn, seeds, recipe)
