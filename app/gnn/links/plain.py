@@ -33,7 +33,7 @@ def plain_scores(group: Group, split: LinkSplit) -> dict[str, dict[str, LinkScor
 
 
 def _counted(group: Group, graph: Graph, pairs: np.ndarray) -> list[np.ndarray]:
-    """[k] float64 by rule. Ranks: all call."""
+    """[k] float32 by rule, in the order of its scores. Ranks: all call."""
     own = sp.csr_array(
         (np.ones(len(graph.indices), dtype=np.int64), graph.indices, graph.indptr),
         shape=(graph.hi - graph.lo, graph.n),
@@ -50,7 +50,12 @@ def _counted(group: Group, graph: Graph, pairs: np.ndarray) -> list[np.ndarray]:
         both = columns[:, u].multiply(columns[:, v])
         common[part], weighed[part] = both.sum(axis=0), weights @ both
     common, weighed, first, second = (group.sum_integers(each) for each in (common, weighed, *degrees))
-    return [common.astype(np.float64), weighed.astype(np.float64), first.astype(np.float64) * second]
+    return [_ranks(each) for each in (common, weighed, first.astype(np.float64) * second)]
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """[k] float32 in the same order, equal where scores [k] are."""
+    return np.unique(scores, return_inverse=True)[1].astype(np.float32)
 
 
 def _pieces(work: np.ndarray) -> list[slice]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.gnn.metrics import area_under_roc, average_precision
+from app.gnn.areas import area_under_roc, average_precision
 
 HITS = (20, 50, 100)
 
