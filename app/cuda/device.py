@@ -19,6 +19,7 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
+from app.numerics.edges import EdgeSums
 
 Array = Any
 
@@ -51,7 +52,7 @@ def streams_of(cp: Any, index: int) -> Streams:
     return SHARED[key]
 
 
-class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, DistMultProducts):
+class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, DistMultProducts, EdgeSums):
     """One GPU; several ranks of a machine may share it.
 
     cp            the module cupy
