@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.edge_data import EdgeData
 from app.graphs.formats.source import shown
 
 TRAIN, VAL, TEST = 1, 2, 4  # bits of a node's splits
@@ -145,6 +146,7 @@ class NodeData:
     counts        nodes of all ranks in train, val and test
     numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
                   were
+    edges         what is known of the edges, where layers read it; or None
     """
 
     features: Any
@@ -163,6 +165,7 @@ class NodeData:
     values: bool = False
     class_names: tuple[str, ...] = ()
     numbers: np.ndarray | None = None
+    edges: EdgeData | None = None
 
     @property
     def partly(self) -> bool:
