@@ -60,7 +60,8 @@ def loaded_graph(
         else:
             source, labels = stream_of_object(without_edge_features(graph, edge_features), counts=counts)
             rows = None if edge_features is None else edge_rows(graph, edge_features, source)
-            source.edge_features = rows is not None and partial(features_of_rows, rows) or None
+            if rows is not None:
+                source.edge_features = partial(features_of_rows, rows)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 right = "of a file graph.node_weights of the settings would be right"

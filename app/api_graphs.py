@@ -18,7 +18,7 @@ from app.errors import GraphError
 from app.gnn.saved import ARCHITECTURE
 from app.graphs.formats.frames import is_frame
 from app.graphs.formats.memory import stream_of_object
-from app.graphs.formats.memory_edges import edge_rows, features_of_rows, without_edge_features
+from app.graphs.formats.memory_edges import edge_rows, features_of_rows, names_in, without_edge_features
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import rows_of_nodes
 from app.graphs.union import unite
@@ -146,7 +146,7 @@ def _edge_features(edge_features: Any, given: GivenSet) -> list[Any]:
     Raises GraphError
     """
     count = len(given.graphs)
-    if edge_features is None or _is_names(edge_features):
+    if edge_features is None or names_in(edge_features):
         return [edge_features] * count
     if isinstance(edge_features, Mapping):
         if set(edge_features) != set(given.names) or not given.names:
@@ -158,13 +158,6 @@ def _edge_features(edge_features: Any, given: GivenSet) -> list[Any]:
         right = f"{count}, one for each graph, or names for all, would be right"
         raise GraphError(f"edge_features: found {found}; {right}")
     return list(edge_features)
-
-
-def _is_names(given: Any) -> bool:
-    """Whether these are names of attributes."""
-    return isinstance(given, str) or (
-        isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(each, str) for each in given)
-    )
 
 
 def _stream(graph: Any, number: int, edge_features: Any) -> tuple[Any, list[Any] | None]:

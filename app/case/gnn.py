@@ -69,9 +69,9 @@ class GnnCase(Table, frozen=True):
     edge_feature_rows: Annotated[
         Literal["as_given", "one_hot", "standard"],
         about(
-            "gine: of the features of edges; standard: each column less its mean over the edges, divided by its "
-            "deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column for each "
-            "category met"
+            "gine: of the features of edges; standard: each column less its mean over the edges, divided by "
+            "its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
+            "for each category met"
         ),
     ] = "as_given"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5

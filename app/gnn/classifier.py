@@ -12,7 +12,7 @@ from app.comm.guard import raise_together
 from app.comm.ordered import sum_tree
 from app.errors import CaseError
 from app.gnn.categories import Categories, with_categories
-from app.gnn.edges import EdgeColumns, EdgeInputs, refuse_stages
+from app.gnn.edges import EdgeColumns, EdgeInputs, no_edge_features, refuse_stages
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.goals import Goal, goal_of, with_areas
@@ -146,7 +146,7 @@ class Classifier:
         if not case_reads_edges(self.case):
             return None
         if self.data.edges is None:
-            raise CaseError(f"gine reads edge features, and {block.name} has none; gin would be right")
+            raise CaseError(no_edge_features(block.name))
         chosen = np.ones(block.n_own, dtype=bool)
         if self._readout is not None and self.data.counts["train"]:
             chosen = nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))

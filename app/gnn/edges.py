@@ -98,6 +98,12 @@ class EdgeInputs:
         return cls(heard, hearing, unknown)
 
 
+def no_edge_features(name: str) -> str:
+    """Why layers that read edge features have nothing to read in a graph."""
+    right = "graph.edge_features, or layers of gin, would be right"
+    return f"gine reads edge features, and {name} has none; {right}"
+
+
 def refuse_stages(block: RowBlock) -> None:
     """Refuse rows that come stage after stage. Raises CaseError."""
     if block.plan.mode == "staged":

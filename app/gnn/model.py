@@ -10,7 +10,7 @@ from app.gnn.block import Block
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
-from app.gnn.layers.table import LAYERS, leaves, reads_edges, readout_kind
+from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads_edges
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD

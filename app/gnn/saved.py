@@ -148,7 +148,7 @@ def load_model(path: str) -> SavedModel:
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
-        edges = EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if case_reads_edges(case) else None
+        edges = _edges(manifest, case)
         found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names, edges)
         wanted = Model(case, features, found.classes, edges.width if edges else 1).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
@@ -166,6 +166,11 @@ def _inputs(path: str, manifest: dict[str, Any], kind: str, features: int) -> Sc
     if found.width != features:
         raise GraphError(f"{path}: its categories are not those of {features} columns")
     return found
+
+
+def _edges(manifest: dict[str, Any], case: GnnCase) -> EdgeColumns | None:
+    """The columns of edge features, where layers read them, as a manifest holds them."""
+    return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if case_reads_edges(case) else None
 
 
 def _scale(path: str, saved: object, columns: int) -> Scale:

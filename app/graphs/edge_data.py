@@ -1,4 +1,4 @@
-"""What is known of a graph's edges, for learning on it: a row of numbers for each, by the entries of its matrix."""
+"""What is known of a graph's edges, for learning on it: a row of numbers for each entry of its matrix."""
 
 from dataclasses import dataclass
 

@@ -38,7 +38,7 @@ def available() -> bool:
 
 
 class HostEdgeSums(EdgeSums):
-    """Messages by kernels where the device has them and its sums are chains; arrays are float32, row-major."""
+    """Messages by kernels where the device has them and its sums are chains; arrays are float32 rows."""
 
     native: Any
     portable: bool
@@ -86,8 +86,8 @@ def _message(entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None) -> _Mess
     wide[:k, :f] = W
     if b is not None:
         wide[k, :f] = b.reshape(-1)
-    row = 4 * mp
-    made = _Message(f, mp, address(wide), address(wide) + k * row, address(wide) + (k + 1) * row, address(room))
+    at, row = address(wide), 4 * mp
+    made = _Message(f, mp, at, at + k * row, at + (k + 1) * row, address(room))
     made.kept = wide, room
     return made
 

@@ -1,10 +1,10 @@
-"""Messages along stored entries that have rows of numbers of their own: sums of relu(X_j + E_ij W + b), and back.
+"""Messages along stored entries that have rows of their own: sums of relu(X_j + E_ij W + b), and back.
 
-An entry (i, j) of a matrix has a row E_ij, of numbers or of categories, which are columns that are 1. E_ij W is
-a chain of float32 over the columns, each link rounded once as in all dense products, and then b is added; what
-an entry adds to its row goes on from what is there, in stored order. The gradients of W and b are one chain over
-the entries of a row block, in stored order. Every function is a fixed sequence of such operations: the same bits
-on every device and in the compiled kernels (layers/gine.py has the derivation).
+An entry (i, j) of a matrix has a row E_ij, of numbers or of categories, which are columns that are 1. E_ij W
+is a chain of float32 over the columns, each link rounded once as in all dense products, and then b is added;
+what an entry adds to its row goes on from what is there, in stored order. The gradients of W and b are one
+chain over the entries of a row block, in stored order. Every function is a fixed sequence of such operations:
+the same bits on every device and in the compiled kernels (layers/gine.py has the derivation).
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ class EdgeEntries:
     """The stored entries of a CSR matrix and the row of each.
 
     A        the matrix on the device     indptr  [n+1] int64 on the host
-    values   [nnz, k] float32 on the device; of categories [nnz, c] int32, ascending numbers of the columns that
-             are 1, or -1 for none
+    values   [nnz, k] float32 on the device; of categories [nnz, c] int32, ascending numbers of the columns
+             that are 1, or -1 for none
     width    columns of E: k, or those that the categories become
     record   what compiled kernels need, or None
     """
@@ -55,12 +55,12 @@ class EdgeEntries:
 
 
 class EdgeSums:
-    """Operations on such entries, of a device that has `xp`, `row_product`, `block_gram`, `fold`, `spmm_add`."""
+    """Operations on such entries, of a device that has Products and `spmm_add`."""
 
     xp: Any
 
     def edge_entries(self, A: Any, values: np.ndarray, width: int) -> EdgeEntries:
-        """The entries of a matrix of the device with their rows [nnz, ...], as EdgeEntries says, of the host."""
+        """The entries of a matrix of the device with their rows [nnz, ...], which are on the host."""
         return EdgeEntries(A, np.asarray(self.get(A.indptr)).astype(np.int64), self.put(values), width)
 
     def edge_add(self, entries: EdgeEntries, W: Array, b: Array | None, X_ext: Array, Y: Array) -> None:
@@ -75,7 +75,8 @@ class EdgeSums:
             self._add_up(indptr[lo : hi + 1] - first, xp.where(M <= 0, np.float32(0), M), Y[lo:hi])
 
     def edge_back(
-        self, entries: EdgeEntries, W: Array, b: Array | None, H: Array, D_ext: Array, dH: Array, starts: np.ndarray
+        self, entries: EdgeEntries, W: Array, b: Array | None, H: Array, D_ext: Array, dH: Array,
+        starts: np.ndarray,
     ) -> Array:  # fmt: skip
         """The gradients, of a matrix whose rows i are where messages come from, j where they go to.
 
@@ -115,7 +116,7 @@ class EdgeSums:
 
 
 def _pieces(indptr: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) of consecutive blocks of rows that have entries, of at most PIECE, or of one block."""
+    """(first, last + 1) of consecutive blocks that have entries: of at most PIECE, or of one block."""
     ends = indptr[starts]
     at, blocks = 0, len(starts) - 1
     while at < blocks:

@@ -1,8 +1,8 @@
 """Features of edges from the file or the caller that tells them to the owners of the rows.
 
-Rank 0 goes through the edges again, as the graph's file or the caller lists them, with a row of features for each
-one, and sends both to the owners of the matrix entries that the edge became. So the rows that a rank gets do not
-depend on the number of ranks, and a rank holds those of its own entries alone.
+Rank 0 goes through the edges again, as the graph's file or the caller lists them, with a row of features for
+each one, and sends both to the owners of the matrix entries that the edge became. So the rows that a rank
+gets do not depend on the number of ranks, and a rank holds those of its own entries alone.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,19 @@ from app.graphs.formats.source import Limits, shown
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph
 from app.graphs.ids import name_numbers
 from app.graphs.nodes.data import DenseFeatures, rows_per_piece
-from app.graphs.nodes.files import read_features
+from app.graphs.nodes.files import open_edge_features
 from app.graphs.stream import EdgeStream
 from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
 from app.partition.scatter import rounds
 
 READING = "reading the edge features"
-Piece = tuple[np.ndarray, np.ndarray, int, np.ndarray]  # tails, heads, the number of the first edge, its row and on
+Piece = tuple[np.ndarray, np.ndarray, int, np.ndarray]  # tails, heads, number of the first edge, their rows
 
 
-def load_edge_data(group: Group, loaded: Loaded, path: str, limits: Limits, neighbours: str) -> EdgeData | None:
+def load_edge_data(
+    group: Group, loaded: Loaded, path: str, limits: Limits, neighbours: str
+) -> EdgeData | None:
     """This rank's rows of what is told of the edges of a graph; None where nothing is.
 
     path         a file with a row for each edge, in the place of what the graph's own files say; "": none
@@ -39,7 +41,7 @@ def load_edge_data(group: Group, loaded: Loaded, path: str, limits: Limits, neig
     told, width = None, np.zeros(1, dtype=np.int64)
     with raise_together(group, READING):
         if group.rank == 0 and loaded.stream is not None:
-            told = _opened(path, limits) if path else loaded.stream.edge_features()
+            told = open_edge_features(path, limits) if path else loaded.stream.edge_features()
             width[0] = told.width
     width = int(group.broadcast(width)[0])
     if not width:
@@ -50,14 +52,6 @@ def load_edge_data(group: Group, loaded: Loaded, path: str, limits: Limits, neig
     for piece in rounds(group, pieces, READING):
         dealer.deal(piece)
     return dealer.finish()
-
-
-def _opened(path: str, limits: Limits) -> DenseFeatures:
-    """The rows of a file. Raises GraphError where they are sparse or have no columns."""
-    found = read_features(path, limits)
-    if not isinstance(found, DenseFeatures) or not found.width:
-        raise found.refuse("found no dense rows of features; a row of numbers for each edge would be right")
-    return found
 
 
 # ---- reading, on rank 0 -----------------------------------------------------------------------------------
@@ -182,7 +176,7 @@ class _Side:
         self.edge = np.full(len(row), -1, dtype=np.int64)  # that each row is of
 
     def put(self, rows: np.ndarray, columns: np.ndarray, edges: np.ndarray, X: np.ndarray) -> None:
-        """Rows of features X [k, width] of the entries (rows, columns), which are of the edges with numbers."""
+        """Features X [k, width] of the entries (rows, columns), which are of the edges with some numbers."""
         keys = (rows - self.graph.lo) * self.graph.n + columns
         at = np.searchsorted(self.keys, keys)
         order = np.argsort(at, kind="stable")
@@ -199,9 +193,10 @@ class _Side:
     def _refuse(self, at: int, edge: int) -> None:
         """Refuse an edge whose features are others than those of an earlier one. Raises GraphError."""
         row, column = divmod(int(self.keys[at]), self.graph.n)
-        found = f"edges {self.edge[at]} and {edge}, counted from 0, join {self.graph.called(row + self.graph.lo, column)}"
+        nodes, which = self.graph.called(row + self.graph.lo, column), f"{self.edge[at]} and {edge}"
+        found = f"edges {which}, counted from 0, are both {nodes} and have unlike features"
         right = 'equal rows, or graph.neighbours = "in" where they are arcs of their own, would be right'
-        raise GraphError(f"{self.graph.name}: {found} and have unlike features; {right}")
+        raise GraphError(f"{self.graph.name}: {found}; {right}")
 
     def finish(self) -> EdgeRows:
         """All rows. Raises GraphError where an entry has none."""

@@ -10,7 +10,7 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError
+from app.errors import CaseError, GraphError
 from app.graphs.covering import count_candidates
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
@@ -219,7 +219,9 @@ def read_paths(
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
     members = share_members(group, source)
     held = _with_edge_features(table, source)
-    return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin, members=members, stream=held)
+    return Loaded(
+        graph, built.rows, built.counts, warnings, table.complement, origin, members=members, stream=held
+    )
 
 
 def _with_edge_features(table: GraphCase, source: EdgeStream | None) -> EdgeStream | None:
@@ -297,7 +299,9 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     metric = share_metric(group, source.metric if source is not None else None)
     members = share_members(group, source)
     held = _with_edge_features(table, source)
-    return Loaded(graph, rows, counts, warnings, table.complement, metric=metric, members=members, stream=held)
+    return Loaded(
+        graph, rows, counts, warnings, table.complement, metric=metric, members=members, stream=held
+    )
 
 
 def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:

@@ -15,6 +15,7 @@ from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
+from app.gnn.edges import no_edge_features
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
@@ -30,8 +31,8 @@ from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
 from app.model.counts import classified_counts
 from app.model.fits import Need, need_of_layers, refuse_needs
-from app.partition.edge_data import load_edge_data
 from app.partition.cost import CostModel, from_arrays
+from app.partition.edge_data import load_edge_data
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import all_in_test, load_node_data
@@ -82,9 +83,7 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     return loaded, data
 
 
-def with_edges(
-    context: Context, loaded: Loaded, data: NodeData, model: SavedModel | None = None
-) -> NodeData:
+def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedModel | None = None) -> NodeData:
     """The data with features of edges, where layers read them; else a warning says that there are some.
 
     model   the weights, where they are in memory
@@ -95,7 +94,8 @@ def with_edges(
         gnn = (model or load_model(case.gnn.weights)).case if case.gnn.weights else case.gnn
         reads, named = case_reads_edges(gnn), case.graph.edge_features
         if named and not reads:
-            raise CaseError(f"graph.edge_features: is not read by the layers of {printable(case.gnn.weights)}")
+            layers = f"the layers of {printable(case.gnn.weights)}"
+            raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
     if not reads:
         if told:
@@ -106,8 +106,7 @@ def with_edges(
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     edges = load_edge_data(group, loaded, named, limits, case.graph.neighbours)
     if edges is None:
-        right = "graph.edge_features, or layers of gin, would be right"
-        raise CaseError(f"gine reads edge features, and {loaded.graph.name} has none; {right}")
+        raise CaseError(no_edge_features(loaded.graph.name))
     return replace(data, edges=edges)
 
 

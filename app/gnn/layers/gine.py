@@ -12,13 +12,13 @@ Array = Any
 
 
 class GINE(GIN):
-    """Z = relu(Y W1 + b1) W2, Y_v = (1 + eps) S_v + sum over neighbours u of relu(S_u + E_uv W_e + b_e), S = H.
+    """Z = relu(Y W1 + b1) W2, Y_v = (1 + eps) S_v + sum over neighbours u of relu(S_u + E_uv W_e + b_e).
 
-    Source    Hu et al. 2020, "Strategies for pre-training graph neural networks", the network of their
-              appendix A with the activation of the messages that OGB's code has, eps learned (Xu et al. 2019);
-              a linear map brings edge features to the width of S, one of each layer
-    Forward   Q_uv = E_uv W_e + b_e     Y as above     U = relu(Y W1 + b1)     Z = U W2
-              features (the first layer)   S = H W_in, h columns wide
+    Source    Hu et al. 2020, "Strategies for pre-training graph neural networks", as OGB's networks and PyG's
+              GINEConv have it: each message passes relu. eps is learned (Xu et al. 2019); a linear map of
+              each layer's own brings edge features to the width of S
+    Forward   S = H; of features (the first layer) S = H W_in, h columns wide
+              Q_uv = E_uv W_e + b_e     Y as above     U = relu(Y W1 + b1)     Z = U W2
     Shapes    H, S, Y [n_own, f] (features: H [n_own, f_in], S, Y [n_own, h])   E [entries, k]   W_e [k, f]
               b_e [1, f]   W_in [f_in, h]   W1 [f, h]   W2 [h, f_out]   b1 [1, h]   eps [1, 1]
     Backward  D = dZ comes in; R_uv = 1 where S_u + Q_uv > 0, else 0, by elements:
@@ -28,12 +28,13 @@ class GINE(GIN):
               dW_e = sum over all u, v of E_uv^T dQ_uv   db_e = sum of all dQ_uv      dH = dS
               features   dW_in = H^T dS, no dH
               dQ is made on the rank of u, from its own S_u, its rows of E by A^T, and dY_v that travels: no
-              entry is sent. The sums over u, v are chains over the entries of a row block of A^T in their order.
-    Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward of f columns, addends of all
-              parameters; a rank holds E for the entries of its rows of A, of a directed graph for those of A^T
-              too. Not with staged broadcasts: the chain of dW_e goes over all entries of a row in turn.
-    Differs   Where the input are features, dense or sparse, they are multiplied by weights W_in first: messages
-              are of S, h columns wide, whatever the features are. Products make all rows (gnn/reach.py).
+              entry is sent. The sums over u, v are chains over the entries of a row block of A^T in order.
+    Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward of f columns, addends of
+              all parameters; a rank holds E for the entries of its rows of A, of a directed graph for those
+              of A^T too. Not with staged broadcasts: the chain of dW_e goes through whole rows.
+    Differs   Where the input are features, dense or sparse, they are multiplied by weights W_in first:
+              messages are of S, h columns wide, whatever the features are. Products make all rows, also
+              those that the loss does not depend on.
     """
 
     reads_edges = True

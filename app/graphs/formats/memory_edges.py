@@ -15,8 +15,8 @@ from app.graphs.stream import EdgeStream
 
 NAME = "edge_features"
 RIGHT = (
-    "names of edge attributes of a NetworkX graph or of columns of a DataFrame, or an array [edges, columns], "
-    "would be right"
+    "names of edge attributes of a NetworkX graph or of columns of a DataFrame, or an array "
+    "[edges, columns], would be right"
 )
 
 
@@ -36,7 +36,7 @@ class _Columns:
 
 def without_edge_features(graph: Any, given: Any) -> Any:
     """The graph, a table without the columns that features are in. Raises GraphError."""
-    names = _names(given)
+    names = names_in(given)
     if not names or not is_frame(graph):
         return graph
     lacking = [name for name in names if name not in list(graph.columns)]
@@ -53,7 +53,7 @@ def edge_rows(graph: Any, given: Any, stream: EdgeStream) -> np.ndarray:
     if _is_matrix(graph):
         right = "a NetworkX graph, a DataFrame, or pairs of nodes, would be right"
         raise GraphError(f"{NAME}: found a matrix, which has no order of edges; {right}")
-    names = _names(given)
+    names = names_in(given)
     rows = _array(given) if not names else _of_names(graph, names)
     count = sum(len(u) for u, _, _ in stream.chunks())
     if len(rows) != count:
@@ -78,12 +78,12 @@ def _refuse(text: str) -> GraphError:
     return GraphError(f"{NAME}: {text}")
 
 
-def _names(given: Any) -> list[str]:
+def names_in(given: Any) -> list[str]:
     """The names that are given; none of rows."""
     if isinstance(given, str):
         return [given]
-    named = isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(each, str) for each in given)
-    return list(given) if named else []
+    listed = list(given) if isinstance(given, list | tuple) else []
+    return listed if all(isinstance(each, str) for each in listed) else []
 
 
 def _is_matrix(graph: Any) -> bool:

@@ -39,7 +39,8 @@ def read_arrays(path: str, limits: Limits, name: str) -> EdgeStream:
             f"found {pairs.shape[1]} edges; {stated}, as {EDGE_COUNT} states, would be right", EDGES
         )
     stream = pairs_stream(npz, EDGES, node_count(path, limits), name, path, "ogb")
-    return replace(stream, edge_features=EDGE_FEATURES in npz and (lambda: dense_features(npz, EDGE_FEATURES)) or None)
+    told = (lambda: dense_features(npz, EDGE_FEATURES)) if EDGE_FEATURES in npz else None
+    return replace(stream, edge_features=told)
 
 
 def node_count(path: str, limits: Limits) -> int:
