@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from app.api_given import check_given, digest_of_arrays, digests_of_stream
+from app.api_given import (
+    check_given,
+    digest_of_arrays,
+    digest_of_features,
+    digests_of_stream,
+    refuse_beside_file,
+    refuse_file_of_edges,
+)
 from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
@@ -24,7 +31,6 @@ from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
 from app.graphs.quadratic import SPINS
-from app.graphs.stream import EdgeStream
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
@@ -89,24 +95,6 @@ def loaded_graph(
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
-
-
-def refuse_beside_file(edge_features: Any) -> None:
-    """Refuse features of edges beside the name of a file. Raises GraphError."""
-    if edge_features is not None:
-        right = "of a file graph.edge_features of the settings would be right"
-        raise GraphError(f"edge_features: only of graphs in memory; {right}")
-
-
-def refuse_file_of_edges(case: Case) -> None:
-    """Refuse a file of edge features beside a graph in memory. Raises CaseError."""
-    if case.graph.edge_features:
-        raise CaseError("graph.edge_features: of a graph in memory edge_features= would be right")
-
-
-def digest_of_features(source: EdgeStream) -> str:
-    """Of the features of the edges of a stream in memory."""
-    return digest_of_arrays(*source.edge_features().parts()) if source.edge_features else "none"
 
 
 def refuse_node_weights(name: str, node_weights: Any) -> None:

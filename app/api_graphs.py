@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from app.api_given import check_given, digest_of_names, digests_of_stream, setting
-from app.api_graph import digest_of_features, refuse_beside_file, refuse_file_of_edges
+from app.api_given import (
+    check_given,
+    digest_of_features,
+    digest_of_names,
+    digests_of_stream,
+    refuse_beside_file,
+    refuse_file_of_edges,
+    setting,
+)
 from app.comm.guard import raise_together
 from app.errors import GraphError
 from app.gnn.saved import ARCHITECTURE

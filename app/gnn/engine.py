@@ -372,10 +372,10 @@ class Engine(ByPieces):
         sums    [own blocks, at least the sizes of `names`] the parameters side by side, row-major each
         """
         roots, at = [merge_rows(self.device.xp, sums[lo:hi]) for lo, hi, _ in self.spans], 0
+        found = self.device.xp.concatenate(roots) if roots else sums[:0]
         for name in names:
             size = self.params[name].size
-            for into, root in zip(self._part(name), roots):
-                into[...] = root[0, at : at + size]
+            self._part(name)[...] = found[:, at : at + size]
             at += size
 
     def _part(self, name: str) -> Array:

@@ -193,8 +193,9 @@ class _Side:
     def _refuse(self, at: int, edge: int) -> None:
         """Refuse an edge whose features are others than those of an earlier one. Raises GraphError."""
         row, column = divmod(int(self.keys[at]), self.graph.n)
-        nodes, which = self.graph.called(row + self.graph.lo, column), f"{self.edge[at]} and {edge}"
-        found = f"edges {which}, counted from 0, are both {nodes} and have unlike features"
+        one, other = sorted((int(self.edge[at]), edge))
+        nodes = self.graph.called(row + self.graph.lo, column)
+        found = f"edges {one} and {other}, counted from 0, are both {nodes} and have unlike features"
         right = 'equal rows, or graph.neighbours = "in" where they are arcs of their own, would be right'
         raise GraphError(f"{self.graph.name}: {found}; {right}")
 

@@ -350,7 +350,8 @@ def _say_edges(context: Context, classifier: Classifier) -> None:
     context.log.info("%d features of each edge%s", columns.given, made)
     unknown = classifier.group.sum_integers(classifier.engine.edges.unknown)
     if unknown.any():
-        found = f"{unknown.sum()} numbers of the edge features are categories that no weights are for"
+        count = int(unknown.sum()) // (1 if classifier.block.directed else 2)  # an edge has two entries
+        found = f"{count} numbers of the edge features are categories that no weights are for"
         context.warn(f"{found}: they count as none")
 
 
