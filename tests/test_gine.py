@@ -164,15 +164,15 @@ def attributed(n=60, seed=2, kinds=False):
     return graph
 
 
-def classifier_on(group, graph, settings=(), exchange="auto"):
-    """A classifier of the nodes of an attributed graph on a group's ranks."""
+def classifier_on(group, graph, settings=(), exchange="auto", train=0):
+    """A classifier of the nodes of an attributed graph on a group's ranks; train: some of them, 0: most."""
     n, draws = len(graph), np.random.default_rng(3)
     case = build({"run.task": "classify", **GINE, **dict(settings)})
     source = stream_of_object(graph)[0]
     rows = edge_rows(graph, ["a", "b"], source)
     source.edge_features = lambda: features_of_rows(rows)
     loaded = load_stream(group, source if group.rank == 0 else None, case.graph, case)
-    train = np.arange(n) % 3 > 0
+    train = np.arange(n) < train if train else np.arange(n) % 3 > 0
     table = table_of_arrays(draws.normal(size=(n, 4)), draws.integers(0, 3, n), train, ~train, ~train, n)
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
     edges = load_edge_data(group, loaded, "", Limits(), case.graph.neighbours)
@@ -210,6 +210,17 @@ def test_dropout_residuals_and_normalisation_go_with_it(group, single):
     layers = {"gnn.layers": ["gine 8 residual layer_norm", "gcn 8", "gine"], "gnn.dropout": 0.5}
     found = [bits_of(classifier_on(each, attributed(), layers)) for each in (group, single)]
     assert found[0] == found[1]
+
+
+def test_what_the_loss_does_not_depend_on_changes_nothing(group):
+    layers = {"gnn.layers": ["gcn 8", "gine 8", "gcn"]}
+    classifier = classifier_on(group, attributed(), layers, train=2)
+    assert classifier.engine.narrow
+    classifier.epoch(1)
+    before = np.array(classifier.device.get(classifier.engine.gradient))
+    classifier.engine.narrow = {}
+    classifier.epoch(1)
+    assert np.array_equal(classifier.device.get(classifier.engine.gradient), before)
 
 
 # ---- learning ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ the same bits on every device and in the compiled kernels (layers/gine.py has th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class EdgeEntries:
              that are 1, or -1 for none
     width    columns of E: k, or those that the categories become
     record   what compiled kernels need, or None
+    kept     of rows lo..hi-1 what `EdgeSums._piece` makes, where there are no kernels
     """
 
     A: Any
@@ -34,6 +35,7 @@ class EdgeEntries:
     values: Array
     width: int
     record: Any = None
+    kept: dict[tuple[int, int], tuple[Array, Any]] = field(default_factory=dict)
 
     @property
     def kinds(self) -> bool:
@@ -72,7 +74,8 @@ class EdgeSums:
         for lo, hi in _pieces(indptr, np.arange(len(indptr))):
             first, last = int(indptr[lo]), int(indptr[hi])
             M = X_ext[entries.A.indices[first:last]] + self._edge_rows(entries, first, last, W, b)
-            self._add_up(indptr[lo : hi + 1] - first, xp.where(M <= 0, np.float32(0), M), Y[lo:hi])
+            ones = self._piece(entries, lo, hi)[1]
+            self.spmm_add(ones, xp.where(M <= 0, np.float32(0), M), Y[lo:hi])
 
     def edge_back(
         self, entries: EdgeEntries, W: Array, b: Array | None, H: Array, D_ext: Array, dH: Array,
@@ -92,10 +95,10 @@ class EdgeSums:
         for lo, hi in _pieces(indptr, starts):
             top, bottom = int(starts[lo]), int(starts[hi])
             first, last = int(indptr[top]), int(indptr[bottom])
-            row = self.put(np.repeat(np.arange(top, bottom), np.diff(indptr[top : bottom + 1])))
+            row, ones = self._piece(entries, top, bottom)
             M = H[row] + self._edge_rows(entries, first, last, W, b)
             G = xp.where(M > 0, D_ext[entries.A.indices[first:last]], np.float32(0))
-            self._add_up(indptr[top : bottom + 1] - first, G, dH[top:bottom])
+            self.spmm_add(ones, G, dH[top:bottom])
             ends = indptr[starts[lo : hi + 1]] - first
             E = entries.rows(xp, first, last)
             out[lo:hi, :size] = self.block_gram(E, G, ends[None])
@@ -108,11 +111,14 @@ class EdgeSums:
         Q = self.row_product(E, self.xp.ascontiguousarray(W))[: last - first]
         return Q if b is None else Q + b
 
-    def _add_up(self, indptr: np.ndarray, M: Array, Y: Array) -> None:
-        """Y_i += the rows indptr[i] .. indptr[i+1]-1 of M, in order."""
-        columns = np.arange(len(M), dtype=np.int32)
-        ones = self.csr(indptr.astype(np.int32), columns, None, (len(indptr) - 1, len(M)))
-        self.spmm_add(ones, self.xp.ascontiguousarray(M), Y)
+    def _piece(self, entries: EdgeEntries, lo: int, hi: int) -> tuple[Array, Any]:
+        """Of the entries of rows lo..hi-1 the row of each, and the matrix that adds up those of each row."""
+        if (lo, hi) not in entries.kept:
+            indptr = entries.indptr[lo : hi + 1] - entries.indptr[lo]
+            columns, shape = np.arange(indptr[-1], dtype=np.int32), (hi - lo, int(indptr[-1]))
+            row = self.put(np.repeat(np.arange(lo, hi), np.diff(indptr)))
+            entries.kept[lo, hi] = row, self.csr(indptr.astype(np.int32), columns, None, shape)
+        return entries.kept[lo, hi]
 
 
 def _pieces(indptr: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, int]]:

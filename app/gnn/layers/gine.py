@@ -55,6 +55,10 @@ class GINE(GIN):
             shapes |= {self.b1: (1, self.hidden), self.edge_bias: (1, self.width)}
         return {**shapes, self.eps: (1, 1)}
 
+    def order(self, H: Rows | Features | None) -> str:
+        """ "weights" of features, "product" of any rows (or None): messages are as wide as they are."""
+        return "weights" if isinstance(H, Features) else "product"
+
     # ---- forward ----------------------------------------------------------------------------------------
 
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
