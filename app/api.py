@@ -48,6 +48,7 @@ from app.tasks.classify import (
     gather_predictions,
     gather_probabilities,
     saved_of,
+    with_edges,
 )
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -311,6 +312,7 @@ def classify(
     train: Any = None,
     val: Any = None,
     test: Any = None,
+    edge_features: Any = None,
     weights: Any = None,
     folds: int | None = None,
     settings: dict[str, Any] | None = None,
@@ -334,6 +336,10 @@ def classify(
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
+    edge_features   of layers that read them ("gnn.model": "gine"): the name, or names, of edge attributes of
+               NetworkX graphs or of columns of a DataFrame; or [edges, K] numbers, rows in the order of the
+               edges; of a set names for all graphs, or rows for each. An edge that is given twice has equal
+               rows, unless graph.neighbours keeps directions apart. Of a file graph.edge_features
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
     folds      cross-validation: so many folds are drawn, each is tested by a network that is trained on the
@@ -358,19 +364,20 @@ def classify(
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
     if given is None:
-        loaded, names = loaded_graph(context, graph)
+        loaded, names = loaded_graph(context, graph, edge_features=edge_features)
         names = names or names_of_file(context, loaded)
     else:
         if context.case.gnn.level != "graph":
             right = 'one graph, or "gnn.level": "graph" of the settings, would be right'
             raise CaseError(f"graph: found a set of {len(given.graphs)} graphs; {right}")
-        loaded, nodes = loaded_set(context, given)
+        loaded, nodes = loaded_set(context, given, edge_features)
         names = given.names or names_of_file(context, loaded)
         with raise_together(context.group, "reading the features"):
             features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
     data = node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
+    data = with_edges(context, loaded, data, model)
     if folds is not None:
         return cross_validate(context, loaded, data, names)
     done = classify_nodes(context, loaded, data, model)

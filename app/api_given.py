@@ -144,6 +144,11 @@ def digests_of_stream(source: EdgeStream, labels: list[Any] | None) -> dict[str,
     return parts | {"edges": chunks, "node_weights": digest_of_arrays(source.node_weights)}
 
 
+def digest_of_features(source: EdgeStream) -> str:
+    """Of the features of the edges of a stream in memory."""
+    return digest_of_arrays(*source.edge_features().parts()) if source.edge_features else "none"
+
+
 def digests_of_table(table: NodeTable) -> dict[str, str]:
     """Of features, labels and sets of nodes in memory."""
     features, labels, splits = table.features, table.labels, table.splits
@@ -173,3 +178,16 @@ def refuse_data_keys(case: Case, task: str) -> None:
         )
     if case.run.task != task:
         raise CaseError(f'settings: run.task: must be "{task}", got "{case.run.task}"; leave it out')
+
+
+def refuse_beside_file(edge_features: Any) -> None:
+    """Refuse features of edges beside the name of a file. Raises GraphError."""
+    if edge_features is not None:
+        right = "of a file graph.edge_features of the settings would be right"
+        raise GraphError(f"edge_features: only of graphs in memory; {right}")
+
+
+def refuse_file_of_edges(case: Case) -> None:
+    """Refuse a file of edge features beside a graph in memory. Raises CaseError."""
+    if case.graph.edge_features:
+        raise CaseError("graph.edge_features: of a graph in memory edge_features= would be right")

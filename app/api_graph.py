@@ -5,18 +5,27 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from app.api_given import check_given, digest_of_arrays, digests_of_stream
+from app.api_given import (
+    check_given,
+    digest_of_arrays,
+    digest_of_features,
+    digests_of_stream,
+    refuse_beside_file,
+    refuse_file_of_edges,
+)
 from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import count_candidates
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
+from app.graphs.formats.memory_edges import edge_rows, features_of_rows, without_edge_features
 from app.graphs.formats.memory_sets import stream_of_family, with_demands
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
@@ -32,12 +41,13 @@ from app.text import is_whole
 
 
 def loaded_graph(
-    context: Context, graph: Any, node_weights: Any = None, counts: str = ""
+    context: Context, graph: Any, node_weights: Any = None, counts: str = "", edge_features: Any = None
 ) -> tuple[Loaded, list[Any] | None]:
     """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
     nodes by their own numbers; what is lost of it is a Python warning.
 
     counts   the weights that count: see stream_of_object
+    edge_features   of a graph in memory: see formats/memory_edges.py
     Ranks    all call
     """
     group, case = context.group, context.case
@@ -48,12 +58,16 @@ def loaded_graph(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
+            refuse_beside_file(edge_features)
         elif case.problem.name == "tsp":
             source, labels = stream_of_tour(graph)
         elif is_covering(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
         else:
-            source, labels = stream_of_object(graph, counts=counts)
+            source, labels = stream_of_object(without_edge_features(graph, edge_features), counts=counts)
+            rows = None if edge_features is None else edge_rows(graph, edge_features, source)
+            if rows is not None:
+                source.edge_features = partial(features_of_rows, rows)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 right = "of a file graph.node_weights of the settings would be right"
@@ -63,10 +77,13 @@ def loaded_graph(
             source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+        if not isinstance(graph, str):
+            refuse_file_of_edges(case)
         if group.size > 1 and not isinstance(graph, str):
             found = {
                 "graph": "in memory",
                 **digests_of_stream(source, labels and [*labels, *(demands or [])]),
+                "edge_features": digest_of_features(source),
             }
         source = None if source is None else graph_to_solve(source, case)
     check_given(group, found)

@@ -4,18 +4,28 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from app.api_given import check_given, digest_of_names, digests_of_stream, setting
+from app.api_given import (
+    check_given,
+    digest_of_features,
+    digest_of_names,
+    digests_of_stream,
+    refuse_beside_file,
+    refuse_file_of_edges,
+    setting,
+)
 from app.comm.guard import raise_together
 from app.errors import GraphError
 from app.gnn.saved import ARCHITECTURE
 from app.graphs.formats.frames import is_frame
 from app.graphs.formats.memory import stream_of_object
+from app.graphs.formats.memory_edges import edge_rows, features_of_rows, names_in, without_edge_features
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import rows_of_nodes
 from app.graphs.union import unite
@@ -98,9 +108,12 @@ def _is_column(given: Any) -> bool:
     )
 
 
-def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any] | None]]:
+def loaded_set(
+    context: Context, given: GivenSet, edge_features: Any = None
+) -> tuple[Loaded, list[list[Any] | None]]:
     """The graphs side by side on row partitions, and by graph the labels of its nodes, or None.
 
+    edge_features   names for all graphs, or an item for each: see formats/memory_edges.py
     What is lost of them is a Python warning. Ranks: all call
     """
     group, case = context.group, context.case
@@ -109,18 +122,24 @@ def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any
         if not given.graphs:
             raise GraphError("graph: found a set without graphs; at least one would be right")
     if given.files:
+        with raise_together(group, "reading the graphs"):
+            refuse_beside_file(edge_features)
         check_given(group, {"graphs": f"{len(given.graphs)} files"})
         paths = [os.fspath(each) for each in given.graphs]
         item, labels = read_paths(group, case.graph, paths, case, tuple(names)), [None] * len(paths)
     else:
         with raise_together(group, "reading the graphs"):
-            streams, labels = zip(*map(_stream, given.graphs, range(len(given.graphs))))
+            refuse_file_of_edges(case)
+            features = _edge_features(edge_features, given)
+            streams, labels = zip(*map(_stream, given.graphs, range(len(given.graphs)), features))
             sizes = np.array([each.nodes for each in streams])
             source = unite(list(streams), "graphs", case.graph.neighbours != "both")
             source = with_own_rows(replace(source, name="graphs", sizes=sizes, graph_names=tuple(names)))
             called = [*names, *chain.from_iterable(each or () for each in labels)]
             found = digests_of_stream(source, None) if group.size > 1 else {}
             found["names"] = digest_of_names(called)
+            if group.size > 1:
+                found["edge_features"] = " ".join(map(digest_of_features, streams))
         check_given(group, found)
         item = load_stream(group, source, case.graph, case)
     for text in item.warnings:
@@ -128,12 +147,35 @@ def loaded_set(context: Context, given: GivenSet) -> tuple[Loaded, list[list[Any
     return item, list(labels)
 
 
-def _stream(graph: Any, number: int) -> tuple[Any, list[Any] | None]:
+def _edge_features(edge_features: Any, given: GivenSet) -> list[Any]:
+    """Those of each graph, from an item for each, a mapping of names to them, or names for all.
+
+    Raises GraphError
+    """
+    count = len(given.graphs)
+    if edge_features is None or names_in(edge_features):
+        return [edge_features] * count
+    if isinstance(edge_features, Mapping):
+        if set(edge_features) != set(given.names) or not given.names:
+            right = "an item for each graph, by its name, would be right"
+            raise GraphError(f"edge_features: found a mapping of {len(edge_features)}; {right}")
+        return [edge_features[name] for name in given.names]
+    if not isinstance(edge_features, list | tuple) or len(edge_features) != count:
+        found = f"{len(edge_features)} items" if hasattr(edge_features, "__len__") else type(edge_features)
+        right = f"{count}, one for each graph, or names for all, would be right"
+        raise GraphError(f"edge_features: found {found}; {right}")
+    return list(edge_features)
+
+
+def _stream(graph: Any, number: int, edge_features: Any) -> tuple[Any, list[Any] | None]:
     if isinstance(graph, str | os.PathLike):
         right = "files alone, or none, would be right"
         raise GraphError(f"graph {number} (from 0): found the name of a file among graphs in memory; {right}")
     try:
-        return stream_of_object(graph)
+        stream, labels = stream_of_object(without_edge_features(graph, edge_features))
+        if edge_features is not None:
+            stream.edge_features = partial(features_of_rows, edge_rows(graph, edge_features, stream))
+        return stream, labels
     except GraphError as error:
         raise GraphError(f"graph {number} (from 0): {error}") from None
 

@@ -20,9 +20,10 @@ from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
-from app.native import attention, distmult, elementwise, pairs
+from app.native import attention, distmult, edges, elementwise, pairs
 from app.native.attention import HostAttention
 from app.native.distmult import HostDistMult
+from app.native.edges import HostEdgeSums
 from app.native.elementwise import HostElementwise
 from app.native.library import absence, aligned, lanes
 from app.native.pairs import HostPairs
@@ -37,7 +38,7 @@ OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its 
 LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostPairs):
+class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostEdgeSums, HostPairs):
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
     portable   True: every sum of products is one float32 chain, without BLAS: in dense products each link is
@@ -55,7 +56,8 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostPai
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        built = available() and all(part.available() for part in (elementwise, attention, distmult, pairs))
+        parts = elementwise, attention, distmult, edges, pairs
+        built = available() and all(part.available() for part in parts)
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)
         self._ones = np.ones(0, dtype=np.float32)

@@ -287,7 +287,7 @@ def _check_inputs(case: Case, out: str) -> None:
         for table in tables:
             for path in table.path:
                 open_edges(path, table.format, limit, ids=table.ids)
-            for path in (table.features, table.labels, table.splits):
+            for path in (table.features, table.edge_features, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))
     if case.gnn.weights:

@@ -36,14 +36,15 @@ class Trial:
     """
 
     def __init__(
-        self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None, neighbours="both"
-    ):
+        self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None, neighbours="both",
+        edge_width=1,
+    ):  # fmt: skip
         self.group, self.device, self.case = group, group.device, case
         self.block = make_block(group, graph, exchange, neighbours=neighbours)
         self.labels, self.classes = labels, int(labels.max()) + 1
         X_own = own_rows(self.block, X.astype(np.float32))
         self.features = make_features(group, sp.csr_array(X_own) if sparse else X_own, self.block.own_counts)
-        self.model = Model(case, X.shape[1], self.classes)
+        self.model = Model(case, X.shape[1], self.classes, edge_width)
         params = Parameters(self.device, self.model.shapes())
         self.values = values or drawn(params.shapes)
         params.set(self.values)

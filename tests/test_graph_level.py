@@ -638,14 +638,6 @@ def test_a_graph_in_each_file_with_labels_by_name(tmp_path):
 
 
 @alone
-def test_edge_features_are_said_to_be_unread(tmp_path):
-    path = write_ogb(tmp_path / "ogbg")
-    assert not open_edges(path, "ogb").warnings
-    (tmp_path / "ogbg" / "raw" / "edge-feat.csv").write_text("1\n" * 4)
-    assert "edge features are not read" in open_edges(path, "ogb").warnings[0]
-
-
-@alone
 @pytest.mark.parametrize(
     ("text", "message"),
     [

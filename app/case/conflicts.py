@@ -55,6 +55,8 @@ def _tables_of_graphs(case: Case, has_graphs: bool) -> Iterator[Mistake]:
         if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
             right = '"both" would be right but for node classification on layers of sums over neighbours'
             yield (*keys, "neighbours"), f"{right}, got {show(graphs.neighbours)}"
+        if graphs.edge_features and not (graphs is case.graph and case.run.task in ("classify", "study")):
+            yield (*keys, "edge_features"), "only networks that classify read those of [graph]: leave it out"
         if graphs.node_weights and (case.run.task != "solve" or graphs is not case.graph):
             right = 'only run.task = "solve" reads those of [graph]: leave it out'
             yield (*keys, "node_weights"), f"policies and networks see none; {right}"
@@ -118,7 +120,7 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
-    for key in ("features", "labels", "splits"):
+    for key in ("features", "edge_features", "labels", "splits"):
         if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", WORDS.get(key)):
             yield key, "is for graphs from files; generated ones have random_features, random_classes"
     if graphs.order != "natural" and graphs.generator == "uniform_points":

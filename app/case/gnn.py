@@ -31,7 +31,7 @@ class GnnCase(Table, frozen=True):
     readout_of: Annotated[
         Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")
     ] = "last"
-    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
+    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, gine, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
@@ -69,6 +69,14 @@ class GnnCase(Table, frozen=True):
             "then has an embedding of each"
         ),
     ] = "sum_to_one"
+    edge_feature_rows: Annotated[
+        Literal["as_given", "one_hot", "standard"],
+        about(
+            "gine: of the features of edges; standard: each column less its mean over the edges, divided by "
+            "its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
+            "for each category met"
+        ),
+    ] = "as_given"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
     input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5
     epochs: Annotated[Count, about("passes over all training nodes; 0: only apply gnn.weights")] = 200

@@ -48,6 +48,13 @@ class GraphCase(Table, frozen=True):
             'degrees; "": those in graph.path, of gnn.level = "graph" else degrees'
         ),
     ] = ""
+    edge_features: Annotated[
+        str,
+        about(
+            "file of edge features: .npy, .npz or text, a row for each edge in the order of graph.path; gine "
+            'reads them; "": those in graph.path'
+        ),
+    ] = ""
     labels: Annotated[
         str,
         about(
@@ -181,6 +188,7 @@ class GraphCase(Table, frozen=True):
 
 GRAPH_FILES = (
     "features",
+    "edge_features",
     "labels",
     "splits",
     "degrees_of",
@@ -204,6 +212,8 @@ GRAPH_BESIDE = {  # formats whose files go together: how the name of the first e
                 "graph_attributes",
                 "node_labels",
                 "node_attributes",
+                "edge_labels",
+                "edge_attributes",
             )
         ),
     ),

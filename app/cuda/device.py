@@ -19,6 +19,7 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
+from app.numerics.edges import EdgeSums
 
 Array = Any
 
@@ -52,7 +53,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 
 class CudaDevice(
-    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts
+    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, EdgeSums
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

@@ -1,5 +1,6 @@
 """Block: a convolution and what follows it: bias, residual connection, normalisation, activation, dropout."""
 
+from dataclasses import replace
 from typing import Any
 
 from app.gnn.engine import Engine
@@ -32,6 +33,7 @@ class Block:
         self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings, first: bool
     ) -> None:
         """first   the layer's input are the features."""
+        settings = replace(settings, first=first)
         convolution = make_convolution(name, spec, f_in, f_out, settings)
         self.name, self.spec, self.settings, self.convolution = name, spec, settings, convolution
         self.f_in, self.f_out = f_in, f_out

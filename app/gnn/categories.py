@@ -21,6 +21,7 @@ from app.memory.slow_rows import read_over
 MOST = 10_000  # categories of one column
 LARGEST = 1 << 24  # from here on two whole numbers may be one float32
 READING = "reading the categories"
+KEYS = {"features": "gnn.feature_rows", "edge features": "gnn.edge_feature_rows"}  # by what they are of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +34,20 @@ class Categories:
     values: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, group: Group, rows_own: np.ndarray, chosen: np.ndarray) -> "Categories":
+    def of(
+        cls, group: Group, rows_own: np.ndarray, chosen: np.ndarray, what: str = "features"
+    ) -> "Categories":
         """Those that occur in the chosen rows of all ranks; of a column without any row 0.
 
-        rows_own   [n_own, columns] whole numbers     chosen [n_own] bool
+        rows_own   [n_own, columns] whole numbers     chosen [n_own] bool     what   they are, for messages
         Ranks      all call. Raises GraphError where a column has more than MOST
         """
         found = _together(group, _met(rows_own, chosen))
         with raise_together(group, READING):
             for column, each in enumerate(found):
                 if len(each) > MOST:
-                    right = f"at most {MOST:,}, or another gnn.feature_rows, would be right"
-                    raise GraphError(f"features: column {column} has more than {MOST:,} categories; {right}")
+                    right = f"at most {MOST:,}, or another {KEYS[what]}, would be right"
+                    raise GraphError(f"{what}: column {column} has more than {MOST:,} categories; {right}")
         return cls(tuple(each if len(each) else np.zeros(1, np.int64) for each in found))
 
     @classmethod
@@ -91,6 +94,12 @@ class Categories:
         entries = np.ones(at, dtype=np.float32), columns[:at], indptr
         return sp.csr_array(entries, shape=(len(nodes), self.width)), unknown
 
+    def numbered(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """[k, columns] int32, the column that each number becomes, or -1 where it is no known category; and
+        [columns] int64, how many are none."""
+        known, places = self._places(rows)
+        return np.where(known, places, np.int32(-1)), np.count_nonzero(~known, axis=0)
+
     def _places(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[k, columns] bool, which numbers of some rows are known, and int32, the columns they become."""
         known, places = np.empty(X.shape, dtype=bool), np.empty(X.shape, dtype=np.int32)
@@ -123,10 +132,13 @@ def count_categories(parts: Iterable[np.ndarray]) -> int:
     return sum(max(len(each), 1) for each in found)
 
 
-def refuse_fractions(group: Group, rows_own: np.ndarray, numbers: np.ndarray) -> None:
+def refuse_fractions(
+    group: Group, rows_own: np.ndarray, numbers: np.ndarray | None, what: str = "features"
+) -> None:
     """Refuse features that are no categories, on all ranks, naming one.
 
-    rows_own   [n_own, columns]     numbers [n_own] int64, what rows are called
+    rows_own   [n_own, columns]     numbers [n_own] int64, what rows are called; None: they have no numbers
+    what       they are, for messages
     Ranks      all call. Raises GraphError
     """
     with raise_together(group, READING):
@@ -135,9 +147,10 @@ def refuse_fractions(group: Group, rows_own: np.ndarray, numbers: np.ndarray) ->
             wrong = (np.rint(X) != X) | (np.abs(X) >= LARGEST)
             if wrong.any():
                 row, column = np.argwhere(wrong)[0]
-                found = f"found {X[row, column]} in row {numbers[rows][row]}, column {column}"
-                right = 'whole numbers below 2^24 would be right for gnn.feature_rows = "one_hot"'
-                raise GraphError(f"features: {found}; {right}")
+                place = "" if numbers is None else f"row {numbers[rows][row]}, "
+                found = f"found {X[row, column]} in {place}column {column}"
+                right = f'whole numbers below 2^24 would be right for {KEYS[what]} = "one_hot"'
+                raise GraphError(f"{what}: {found}; {right}")
 
 
 def _met(rows_own: np.ndarray, chosen: np.ndarray) -> list[np.ndarray]:

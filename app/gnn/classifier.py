@@ -12,12 +12,13 @@ from app.comm.guard import raise_together
 from app.comm.ordered import sum_tree
 from app.errors import CaseError
 from app.gnn.categories import Categories, with_categories
+from app.gnn.edges import EdgeColumns, EdgeInputs, no_edge_features, refuse_stages
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.goals import Goal, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
-from app.gnn.model import Draws, Model
+from app.gnn.model import Draws, Model, case_reads_edges
 from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
@@ -45,6 +46,7 @@ class Classifier:
     classes   columns of the scores     goal   what they mean
     inputs    of features that are brought to one scale, or that are categories
     unknown   [columns] int64, numbers of features that are no category of the training nodes; of all ranks
+    edge_columns   of the features of edges; None: no layer reads any
     members   the rows of a set of graphs, in whose own labels, splits and scores stand; None: nodes have them
     Ranks     all construct
     """
@@ -53,8 +55,9 @@ class Classifier:
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
         classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
         budget: TierBudget | None = None, members: Members | None = None,
+        edge_columns: EdgeColumns | None = None,
     ) -> None:  # fmt: skip
-        """classes, goal, inputs   of weights that are applied; 0, None: those of the data
+        """classes, goal, inputs, edge_columns   of weights that are applied; 0, None: those of the data
         budget                  a limit for the engine's buffers; it changes no bit
         """
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
@@ -64,7 +67,9 @@ class Classifier:
         self.inputs, self.unknown = self._read_columns(block, inputs), np.zeros(0, np.int64)
         if isinstance(self.inputs, Categories):
             self.data, self.unknown = with_categories(group, data, self._nodes(block), self.inputs)
-        self.model = Model(case, self.data.width or block.n, self.classes)
+        self.edge_columns = edge_columns or self._edge_columns(block)
+        width = self.edge_columns.width if self.edge_columns else 1
+        self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
         self._settle(block, budget)
@@ -78,6 +83,9 @@ class Classifier:
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         forward, adjoint = both_ways(group, block, case.edge_weights)
         self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
+        if self.edge_columns:
+            refuse_stages(block)
+            self.engine.edges = EdgeInputs.of(self.device, block, self.data.edges, self.edge_columns)
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
             self.engine.places = self._places(block) if case.readout == "max" else None
@@ -133,6 +141,18 @@ class Classifier:
         chosen = np.arange(block.n_own) < block.n_real
         chosen = data.train if data.counts["train"] and not all_heard else chosen
         return chosen if self._readout is None else nodes_of_graphs(self.group, self._readout, chosen)
+
+    def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
+        """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of
+        those of the training graphs of a set. None where no layer reads any. Ranks: all call."""
+        if not case_reads_edges(self.case):
+            return None
+        if self.data.edges is None:
+            raise CaseError(no_edge_features(block.name))
+        chosen = np.ones(block.n_own, dtype=bool)
+        if self._readout is not None and self.data.counts["train"]:
+            chosen = nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
+        return EdgeColumns.of(self.group, self.case.edge_feature_rows, self.data.edges, chosen)
 
     def _nodes(self, block: RowBlock) -> np.ndarray:
         """[n_own] bool, which rows are nodes, neither padding nor graphs."""
@@ -294,6 +314,7 @@ class Classifier:
         """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
         engine = self.engine
         elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
+        elsewhere = elsewhere or engine.edges is not None
         alone = self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
         return alone and self.block.stored <= REPLAYED
 

@@ -12,6 +12,7 @@ import numpy as np
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_roots, owned_spans
 from app.gnn.by_pieces import ByPieces
+from app.gnn.edges import EdgeInputs
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
@@ -20,7 +21,7 @@ from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, Narrow
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
-from app.numerics.products import PLAIN, Finish, Operand
+from app.numerics.products import PLAIN, Finish, Operand, merge_rows
 from app.partition.rows import RowPartition
 
 Array = Any
@@ -52,6 +53,7 @@ class Engine(ByPieces):
     narrow          what they leave out, by layer
     pooling         the products with the matrix R of a readout and with R^T; None: scores are of nodes
     places          [n_own] float32, how many nodes of its graph come before each node; -1 in other rows
+    edges           the features of edges, by the entries of A and of A^T; None: no layer reads any
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Engine(ByPieces):
         self.narrow: dict[int, Narrow] = {}
         self.pooling: tuple[Neighbours, Neighbours] | None = None
         self.places: Array | None = None
+        self.edges: EdgeInputs | None = None
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -362,6 +365,18 @@ class Engine(ByPieces):
             self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
 
         self._run("elementwise", name, [X, D], [], work, 2 * D.width, shape=(0, D.width))
+
+    def give_addends(self, names: tuple[str, ...], sums: Array) -> None:
+        """The gradients of parameters are the sums over all row blocks of `sums`, within an operation.
+
+        sums    [own blocks, at least the sizes of `names`] the parameters side by side, row-major each
+        """
+        roots, at = [merge_rows(self.device.xp, sums[lo:hi]) for lo, hi, _ in self.spans], 0
+        found = self.device.xp.concatenate(roots) if roots else sums[:0]
+        for name in names:
+            size = self.params[name].size
+            self._part(name)[...] = found[:, at : at + size]
+            at += size
 
     def _part(self, name: str) -> Array:
         """[own roots, size] the addends of a parameter's gradient."""

@@ -10,7 +10,7 @@ from app.gnn.block import Block
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
-from app.gnn.layers.table import LAYERS, leaves, readout_kind
+from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads_edges
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
@@ -27,11 +27,13 @@ class Model:
     gnn.input_dropout, of what a layer gives to the next with gnn.dropout.
     """
 
-    def __init__(self, case: GnnCase, f_in: int, classes: int) -> None:
+    def __init__(self, case: GnnCase, f_in: int, classes: int, edge_width: int = 1) -> None:
+        """edge_width   columns of the features of edges, where a layer reads them."""
         self.case, self.f_in, self.classes = case, f_in, classes
         settings = Settings(
-            case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0
-        )
+            case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0,
+            edge_width=edge_width,
+        )  # fmt: skip
         self.blocks: list[Block] = []
         width = f_in
         specs = layer_specs(case, classes)
@@ -145,13 +147,26 @@ class Draws:
         return Dropout(self._key(number), share, engine.first_row, cell)
 
 
-def check_layers(case: GnnCase) -> None:
-    """Refuse layers that are wrong whatever the data, and keys that none of them reads. Raises CaseError."""
+def case_reads_edges(case: GnnCase) -> bool:
+    """Whether a layer of a case reads the features of edges."""
+    kinds = [text.split()[0] for text in case.layers if text.split()] or [case.model]
+    return any(map(reads_edges, kinds))
+
+
+def check_layers(case: GnnCase, edges: bool = False) -> None:
+    """Refuse layers that are wrong whatever the data, and keys that none of them reads. Raises CaseError.
+
+    edges   whether graph.edge_features names some
+    """
+    if case.level == "link" and case_reads_edges(case):
+        said = "holds edges out, and these layers read features of edges"
+        raise CaseError(f'gnn.level: "link" {said}; gin would be right')
     last = parse_layer(case.layers[-1]).width if case.layers and case.level != "graph" else 0
     Model(case, 1, last or 1)
     if not case.weights:  # which bring their layers
         kinds = [spec.kind for spec in layer_specs(case, last)]
         _refuse_unread(case, kinds[:-1] if case.level == "graph" else kinds)
+        _refuse_unread_edges(case, edges)
 
 
 def check_only_model(case: GnnCase) -> None:
@@ -193,6 +208,16 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     if case.level != "graph" and case.layers and parse_layer(case.layers[-1]).layer_norm:
         text = case.layers[-1]
         raise CaseError(f"gnn.layers: {text!r}: layer_norm is not read by the last layer; leave it out")
+
+
+def _refuse_unread_edges(case: GnnCase, edges: bool) -> None:
+    """Refuse features of edges, and what they are to be read as, where no layer reads them."""
+    asked = ["graph.edge_features"] * edges
+    asked += ["gnn.edge_feature_rows"] * (case.edge_feature_rows != GnnCase().edge_feature_rows)
+    if asked and not case_reads_edges(case):
+        found = " and ".join(sorted({text.split()[0] for text in case.layers} or {case.model}))
+        others = ", ".join(kind for kind in sorted(LAYERS) if reads_edges(kind))
+        raise CaseError(f"{asked[0]}: is not read by {found}; leave it out, or {others} would be right")
 
 
 def _refuse_size(shapes: Shapes) -> None:

@@ -39,15 +39,16 @@ class DenseWidth(DenseFeatures):
 
 def rehearse(
     device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1,
-    cut: Cut | None = None,
+    cut: Cut | None = None, edge_width: int = 1,
 ) -> Engine:  # fmt: skip
     """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
 
     Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
     stored   entries of a row of sparse features, about
     cut      the pieces of dense features, which are tensors of the programs where they lie in the slow tier
+    edge_width   columns of the features of edges, where layers read them
     """
-    model = Model(case, features, classes)
+    model = Model(case, features, classes, edge_width)
     blocks = np.zeros(2, dtype=np.int64)
     block = SimpleNamespace(n_own=n_own, lo=0, block_starts=blocks)
     group = SimpleNamespace(device=device, rank=0)

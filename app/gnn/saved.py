@@ -11,19 +11,22 @@ from app.case.gnn import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.categories import Categories
+from app.gnn.edges import EdgeColumns
 from app.gnn.goals import Goal, goal_of
-from app.gnn.model import Model
+from app.gnn.model import Model, case_reads_edges
 from app.gnn.scale import Scale
+from app.graphs.edge_data import EdgeData
 from app.graphs.formats.source import shown
 from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
-    "own_loops", "edge_weights", "feature_rows", "goal", "level", "readout",
+    "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal", "level", "readout",
     "readout_of",
 )  # fmt: skip
 LATER = {
     "own_loops",
+    "edge_feature_rows",
     "goal",
     "level",
     "readout",
@@ -43,6 +46,7 @@ class SavedModel:
     scale       of the numbers that it predicts; None: it predicts classes
     inputs      of the features that it reads, or their categories; None: they are read as they are
     class_names [classes] what the data call the classes, ascending; empty: by their numbers
+    edges       columns of the features of edges; None: no layer reads any
     """
 
     case: GnnCase
@@ -54,6 +58,7 @@ class SavedModel:
     scale: Scale | None = None
     inputs: Scale | Categories | None = None
     class_names: tuple[str, ...] = ()
+    edges: EdgeColumns | None = None
 
     @property
     def goal(self) -> Goal:
@@ -118,6 +123,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         about["class_names"] = list(saved.class_names)
     if saved.inputs is not None:
         about["inputs"] = saved.inputs.told()
+    if saved.edges is not None:
+        about["edges"] = saved.edges.told()
     return save_archive(path, saved.arrays, "gnn", about)
 
 
@@ -141,8 +148,9 @@ def load_model(path: str) -> SavedModel:
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
-        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names)
-        wanted = Model(case, features, found.classes).shapes()
+        edges = _edges(manifest, case)
+        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names, edges)
+        wanted = Model(case, features, found.classes, edges.width if edges else 1).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
     return found
@@ -160,6 +168,11 @@ def _inputs(path: str, manifest: dict[str, Any], kind: str, features: int) -> Sc
     return found
 
 
+def _edges(manifest: dict[str, Any], case: GnnCase) -> EdgeColumns | None:
+    """The columns of edge features, where layers read them, as a manifest holds them."""
+    return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if case_reads_edges(case) else None
+
+
 def _scale(path: str, saved: object, columns: int) -> Scale:
     """The scale of so many columns that a manifest holds."""
     scale = Scale.read(saved)
@@ -172,3 +185,9 @@ def check_fits(path: str, saved: SavedModel, features: int) -> None:
     """Refuse weights for features of another width, as given. Raises GraphError."""
     if saved.columns != features:
         raise GraphError(f"{path}: for nodes with {saved.columns} features; these have {features}")
+
+
+def check_edges(path: str, saved: SavedModel, edges: EdgeData | None) -> None:
+    """Refuse weights for edge features of another width, or for none that are there. Raises GraphError."""
+    if saved.edges is not None and edges is not None and saved.edges.given != edges.width:
+        raise GraphError(f"{path}: for edges with {saved.edges.given} features; these have {edges.width}")

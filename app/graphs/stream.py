@@ -39,6 +39,7 @@ class EdgeStream:
     sizes         of a set of graphs [graphs] int64, the nodes of each, in the order of the nodes; else None
     graph_names, first_graph   what they are called: names, or numbers from first_graph on
     members       which rows are nodes and which graphs (graphs/members.py), where these have rows; or None
+    edge_features   opens a row of numbers for each edge in the order of the chunks (DenseFeatures), or None
     """
 
     name: str
@@ -63,6 +64,7 @@ class EdgeStream:
     graph_names: tuple[str, ...] = ()
     first_graph: int = 0
     members: Any = None
+    edge_features: Callable[[], Any] | None = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

@@ -40,13 +40,30 @@ def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -
             for text in stream.warnings:
                 opened.warn(text)
 
+    told = any(stream.edge_features for stream in streams) or None
     alone = all(stream.sizes is None for stream in streams)
     sizes = [np.array([stream.nodes]) if stream.sizes is None else stream.sizes for stream in streams]
     return EdgeStream(
         name or f"{streams[0].name}+{len(streams) - 1}", streams[0].path, "union", int(first[-1]), 0,
         weighted, chunks, undirected=undirected, sizes=np.concatenate(sizes),
+        edge_features=told and (lambda: _edge_features(streams, directions and not undirected)),
         graph_names=tuple(map(_called, streams)) if alone else (),
     )  # fmt: skip
+
+
+def _edge_features(streams: list[EdgeStream], directions: bool) -> DenseFeatures:
+    """The features of all edges, one graph's after another's. Raises GraphError.
+
+    directions   edges of undirected graphs are given in both, which rows of features are not
+    """
+    told = [stream.edge_features() for stream in streams if stream.edge_features]
+    if len(told) < len(streams):
+        lacking = next(stream.name for stream in streams if not stream.edge_features)
+        raise told[0].refuse(f"found edge features that {lacking} has not; the same in all would be right")
+    if directions and any(stream.undirected for stream in streams):
+        right = 'graphs of one kind, or graph.neighbours = "both", would be right'
+        raise told[0].refuse(f"found edge features of directed and of undirected graphs; {right}")
+    return _dense(told)
 
 
 def _called(stream: EdgeStream) -> str:

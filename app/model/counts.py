@@ -6,6 +6,9 @@ from statistics import fmean
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Limits
+from app.graphs.nodes.data import DenseFeatures
+from app.graphs.nodes.files import open_edge_features
 from app.graphs.stream import EdgeStream
 from app.partition.families import turns_of
 from app.partition.stands_for import is_set
@@ -80,6 +83,16 @@ def graphs_of(case: Case) -> int:
 def count_of_set(stream: EdgeStream) -> int:
     """How many graphs a file has."""
     return 1 if stream.sizes is None else len(stream.sizes)
+
+
+def edge_features_of(case: Case) -> DenseFeatures | None:
+    """The features of the edges of a case's graph, their headers read; None without."""
+    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+    if case.graph.edge_features:
+        return open_edge_features(case.graph.edge_features, limits)
+    streams = [] if case.graph.generator else _streams(case)
+    told = next((each.edge_features for each in streams if each.edge_features), None)
+    return told and told()
 
 
 def _streams(case: Case) -> list[EdgeStream]:

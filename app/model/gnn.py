@@ -54,6 +54,8 @@ class Inputs:
     train      share of the nodes that are in the loss
     several    a node may have several of the classes
     graphs     rows that labels are of, those of the graphs of a set; 0: of all nodes
+    edges      columns of the features of edges, where layers read them; of categories edge_width those that
+               they become
     """
 
     features: int
@@ -63,6 +65,8 @@ class Inputs:
     train: float = 1.0
     several: bool = False
     graphs: int = 0
+    edges: int = 0
+    edge_width: int = 1
 
     @property
     def dense(self) -> bool:
@@ -101,11 +105,11 @@ class Training:
         layout, inputs = self.layout, self.inputs
         stored = inputs.stored // max(layout.total_rows, 1)
         sizes = int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes, stored
-        self.engine = rehearse(self.device, self.case, *sizes)
+        self.engine = rehearse(self.device, self.case, *sizes, edge_width=inputs.edge_width)
         if 0 < self.budget.limit < int(layout.rows.max()) * self._bytes_of_row():
             blocks = block_count(sizes[0])
             cut = cut_rows(block_starts(sizes[0], blocks), 0, blocks)  # as if they were a whole graph
-            self.limited = rehearse(self.device, self.case, *sizes, cut)
+            self.limited = rehearse(self.device, self.case, *sizes, cut, inputs.edge_width)
         cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:
@@ -257,6 +261,12 @@ class Share(Terms):
             entries = self._share(each) * int(self.layout.stored[self.rank]) + self.own
             back = ATTEND_BACK if each.name == "attend_back" else 1
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
+        if each.name.startswith("messages"):
+            entries = round(self._share(each) * int(self.layout.stored[self.rank]))
+            k, m = max(self.training.inputs.edges, 1), each.exchanges[0]
+            self.add(f"{each.name}: edges", "wide dense", entries, k, m, 4 * k * m)
+            if each.name == "messages_back":
+                self.add(f"{each.name}: gradient", "wide gram", entries, k, m, 4 * k * m)
 
     def _pairs(self, each: Operation) -> None:
         """Pairs of nodes, as many that are not joined as edges: rows travel for either; a score and a loss of

@@ -7,6 +7,8 @@ before training
                      where rows are scaled, and 8 for both where entries are dropped, or 40 without kernels
                      of the host, which find an entry's node and column as they go. Of dense ones in the
                      slow tier: none where it is a file or memory beside a GPU
+    edge features    4 k for each stored entry of k columns as given, of directed graphs for those of both
+                     directions; 4 k more where they are scaled, or are categories
     labels           4 n_p: in which splits a node is; and of each node, or of a set of each graph, its weight
                      in the loss (4), its row (of a set, 8), and its class (4), or of several c classes the
                      labels (c) and what scores are compared with (4 c), of c values 8 c and 4 c
@@ -25,6 +27,8 @@ in training
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
     pairs            of links: APART for each stored entry, about, of pairs that are not joined
+    edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
+                     columns
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
@@ -57,6 +61,9 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
         "features": features,
         "labels": _labels(training, own),
     }
+    if inputs.edges:
+        made = 1 + (training.case.edge_feature_rows != "as_given")
+        found["edge features"] = 4 * made * inputs.edges * int(layout.stored[rank])
     if training.directed:
         found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])
     return found
@@ -95,6 +102,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
         "pairs": APART * int(training.layout.stored[rank]) if training.case.level == "link" else 0,
+        "edge sums": edge_sums(training, rank),
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}
@@ -158,6 +166,13 @@ def exchange(training: Training, rank: int) -> int:
         held = layout.extended(rank)
     stages = len({turn % 2 for turn in range(layout.ranks) if turn != rank})
     return 4 * (widest * (held + sent) + stages * int(layout.rows.max()) * max(staged, default=0))
+
+
+def edge_sums(training: Training, rank: int) -> int:
+    """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e."""
+    widths = [each.exchanges[0] for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
+    size = (training.inputs.edge_width + 1) * max(widths, default=0)
+    return 4 * int(training.layout.blocks[rank]) * size
 
 
 def gradients(training: Training, rank: int) -> int:

@@ -10,9 +10,11 @@ from app.case.config import Case
 from app.case.graph import WORDS
 from app.errors import CaseError
 from app.gnn.categories import count_categories
+from app.gnn.edges import no_edge_features
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
+from app.gnn.model import case_reads_edges
 from app.gnn.rehearsal import memory_lines
-from app.gnn.saved import load_model
+from app.gnn.saved import SavedModel, load_model
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
 from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, NodeTable, Splits, no_labels
@@ -21,7 +23,7 @@ from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory, memory
-from app.model.counts import graphs_of
+from app.model.counts import edge_features_of, graphs_of
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
 from app.model.rates import Rates
@@ -75,7 +77,11 @@ def training_of(
     if gnn.feature_rows == "one_hot":
         width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
         inputs = replace(inputs, features=width, stored=nodes * inputs.features)
-    layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
+    if reads := case_reads_edges(gnn):
+        given, width = _edge_columns(case, saved, count_classes)
+        inputs = replace(inputs, edges=given, edge_width=width)
+    width = 0 if reads else gnn.hidden  # without stages
+    layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, width)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
 
@@ -143,6 +149,18 @@ def _table_of(case: Case, nodes: int) -> NodeTable:
 def _categories(case: Case, nodes: int, columns: int, count: bool) -> int:
     """How many categories the columns of features have, of all nodes."""
     return count_categories(_table_of(case, nodes).features.parts()) if count else SOME * columns
+
+
+def _edge_columns(case: Case, saved: SavedModel | None, count: bool) -> tuple[int, int]:
+    """Columns of the features of edges as given, and as layers read them. Raises CaseError without any."""
+    told = edge_features_of(case)
+    if told is None:
+        raise CaseError(no_edge_features(case.run.name))
+    if saved is not None and saved.edges is not None:
+        return told.width, saved.edges.width
+    if case.gnn.edge_feature_rows != "one_hot":
+        return told.width, told.width
+    return told.width, count_categories(told.parts()) if count else SOME * told.width
 
 
 def _share_of_training(splits: Splits | None) -> float:

@@ -10,7 +10,7 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError
+from app.errors import CaseError, GraphError
 from app.graphs.covering import count_candidates
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
@@ -42,6 +42,7 @@ from app.partition.stands_for import (
     stands_for,
 )
 
+LISTED = ("edges", "matrix_market", "dimacs", "npz", "graphsage", "ogb", "tu")  # a row of features an edge
 BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
@@ -60,6 +61,7 @@ class Loaded:
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
+    stream   on rank 0 the edges once more, where there are features of theirs (partition/edge_data.py)
     """
 
     graph: Graph
@@ -80,6 +82,7 @@ class Loaded:
     labels: list[Any] | None = None
     demands: list[Any] | None = None
     members: Members | None = None
+    stream: EdgeStream | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -215,7 +218,16 @@ def read_paths(
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
     members = share_members(group, source)
-    return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin, members=members)
+    held = _with_edge_features(table, source)
+    return Loaded(
+        graph, built.rows, built.counts, warnings, table.complement, origin, members=members, stream=held
+    )
+
+
+def _with_edge_features(table: GraphCase, source: EdgeStream | None) -> EdgeStream | None:
+    """The stream where there are features of its edges, else None."""
+    told = source is not None and (table.edge_features or source.edge_features)
+    return source if told else None
 
 
 def _undirected(table: GraphCase, graph: Graph) -> list[str]:
@@ -243,6 +255,7 @@ def _open(
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
             found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
+            _refuse_unlisted(table, found)
             if case is not None and is_set(case):
                 found = [graph_of_set(each) for each in found]
             else:
@@ -258,6 +271,14 @@ def _open(
     if (seen == seen[0]).all():
         return source, True
     return source if group.rank == 0 else None, False
+
+
+def _refuse_unlisted(table: GraphCase, streams: list[EdgeStream]) -> None:
+    """Refuse a file of edge features beside a format that lists no edges one by one. Raises GraphError."""
+    for each in streams:
+        if table.edge_features and each.format not in LISTED:
+            right = f"{', '.join(LISTED[:-1])} or {LISTED[-1]} would be right"
+            raise GraphError(f"graph.edge_features: {each.format} lists no edges one by one; {right}")
 
 
 def _open_same(path: str, table: GraphCase, limit: int) -> EdgeStream | None:
@@ -277,7 +298,10 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
     members = share_members(group, source)
-    return Loaded(graph, rows, counts, warnings, table.complement, metric=metric, members=members)
+    held = _with_edge_features(table, source)
+    return Loaded(
+        graph, rows, counts, warnings, table.complement, metric=metric, members=members, stream=held
+    )
 
 
 def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, issparse
 
 from app.comm.group import Group
 from app.errors import NumericsError
+from app.graphs.edge_data import EdgeData, EdgeRows
 from app.graphs.graph import Graph
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.partition.rows import RowPartition
@@ -80,6 +81,8 @@ def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartitio
         moved["features"] = move_entries(group, data.features, old, new)
     if data.rows is not None:
         moved |= _move_some(group, data.labels, data.rows, old, new)
+    if data.edges is not None:
+        moved["edges"] = move_edges(group, data.edges, old, new)
     return replace(data, **moved)
 
 
@@ -94,6 +97,20 @@ def _move_some(
     into = group.exchange_counts(out)
     found, numbers = (group.exchange_host(each, out, into) for each in (labels, rows + held[0]))
     return {"labels": found, "rows": numbers - ranges[group.rank][0]}
+
+
+def move_edges(group: Group, edges: EdgeData, old: RowPartition, new: RowPartition) -> EdgeData:
+    """What is known of the edges, with this rank's padded rows of another partition. Ranks: all call."""
+    heard = _move_edge_rows(group, edges.heard, old, new)
+    return EdgeData(heard, _move_edge_rows(group, edges.hearing, old, new) if edges.directed else heard)
+
+
+def _move_edge_rows(group: Group, own: EdgeRows, old: RowPartition, new: RowPartition) -> EdgeRows:
+    counts = move_arrays(group, {"counts": own.counts}, old, new)["counts"]
+    held, ranges = _padded_range(old, group.rank), [_padded_range(new, r) for r in range(group.size)]
+    starts, first = np.concatenate([[0], np.cumsum(own.counts)]), held[0]
+    out = [int(starts[end - first] - starts[start - first]) for start, end in _overlap(held, ranges)]
+    return EdgeRows(counts, group.exchange_host(own.values, out, group.exchange_counts(out)))
 
 
 def move_entries(group: Group, X_own: csr_array, old: RowPartition, new: RowPartition) -> csr_array:

@@ -1,6 +1,6 @@
 """Task classify: train a graph network on the nodes of a graph, or on graphs, full batch, or apply one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -15,12 +15,15 @@ from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
+from app.gnn.edges import no_edge_features
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
-from app.gnn.saved import SavedModel, check_fits, load_model, save_model
+from app.gnn.model import case_reads_edges
+from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.gnn.watch import WORDS
+from app.graphs.formats.source import Limits
 from app.graphs.graph import IN_A
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import SPLITS, NodeData, no_labels
@@ -30,6 +33,7 @@ from app.memory.tiers import TierBudget
 from app.model.counts import classified_counts
 from app.model.fits import Need, need_of_layers, refuse_needs
 from app.partition.cost import CostModel, from_arrays
+from app.partition.edge_data import load_edge_data
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import all_in_test, load_node_data
@@ -74,9 +78,37 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
             context.log.info("warning: %s", warning)
         make_room = feature_room(TierBudget.of(case.memory), group.device)
         data = load_node_data(group, case.graph, loaded, case, make_room)
+        data = with_edges(context, loaded, data)
     for warning in data.warnings:
         context.log.info("warning: %s", warning)
     return loaded, data
+
+
+def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedModel | None = None) -> NodeData:
+    """The data with features of edges, where layers read them; else a warning says that there are some.
+
+    model   the weights, where they are in memory
+    Ranks   all call. Raises CaseError where none are there that layers read
+    """
+    case, group = context.case, context.group
+    with raise_together(group, "reading the edge features"):
+        gnn = (model or load_model(case.gnn.weights)).case if case.gnn.weights else case.gnn
+        reads, named = case_reads_edges(gnn), case.graph.edge_features
+        if named and not reads:
+            layers = f"the layers of {printable(case.gnn.weights)}"
+            raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
+    told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
+    if not reads:
+        if told:
+            context.warn(f"{loaded.graph.name}: its edge features are not read; layers of gine would")
+        return data
+    if loaded.complemented and (told or named):
+        raise CaseError("graph.complement: the edges of a complement have no features; false would be right")
+    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+    edges = load_edge_data(group, loaded, named, limits, case.graph.neighbours)
+    if edges is None:
+        raise CaseError(no_edge_features(loaded.graph.name))
+    return replace(data, edges=edges)
 
 
 def refuse_read(context: Context, loaded: Loaded) -> None:
@@ -119,7 +151,7 @@ def classify_nodes(
         data = all_in_test(group, data)  # nothing is trained on, so all of them can tell how good weights are
     heard = case.graph.neighbours if loaded.graph.arcs is not None else "both"
     _warn(context, gnn, saved, data, heard)
-    block = context.rows(loaded, gnn.hidden)
+    block = context.rows(loaded, gnn.hidden if data.edges is None else 0)
     if gnn.edge_weights and not block.adjacency.weighted:
         log.info(
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
@@ -127,6 +159,7 @@ def classify_nodes(
     with log.phase("set up"):
         known = (saved.classes, saved.goal, saved.inputs) if saved else ()
         more = {"budget": TierBudget.of(case.memory), "members": loaded.members}
+        more["edge_columns"] = saved.edges if saved else None
         classifier = Classifier(group, gnn, block, data, case.seed, *known, **more)
         if saved is not None:
             classifier.params.set(saved.arrays)
@@ -179,6 +212,7 @@ def saved_of(done: Classified) -> SavedModel:
         getattr(classifier.goal, "scale", None),
         classifier.inputs,
         classifier.data.class_names,
+        classifier.edge_columns,
     )
 
 
@@ -193,6 +227,7 @@ def _architecture(
         right = f'gnn.level = "{saved.case.level}" would be right'
         raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
     check_fits(gnn.weights, saved, data.width or loaded.graph.n)
+    check_edges(gnn.weights, saved, data.edges)
     return saved.architecture_of(gnn), saved
 
 
@@ -269,6 +304,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         ends = {"in": "tails of those into it", "out": "heads of those out of it"}
         log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
     _say_categories(context, classifier)
+    _say_edges(context, classifier)
     counts, what = (data.counts[name] for name in SPLITS), classifier.case.level
     log.info("%d training, %d validation, %d test %ss", *counts, what)
     alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
@@ -304,6 +340,20 @@ def _say_categories(context: Context, classifier: Classifier) -> None:
         first = int(np.flatnonzero(unknown)[0])
         where = f"column {first}" + (", ..." if np.count_nonzero(unknown) > 1 else "")
         found = f"{unknown.sum()} numbers of the features ({where}) are categories that no weights are for"
+        context.warn(f"{found}: they count as none")
+
+
+def _say_edges(context: Context, classifier: Classifier) -> None:
+    """The columns of edge features, and how many numbers are no known category. Ranks: all call."""
+    columns = classifier.edge_columns
+    if columns is None:
+        return
+    made = "" if columns.width == columns.given else f", {columns.width} columns for their categories"
+    context.log.info("%d features of each edge%s", columns.given, made)
+    unknown = classifier.group.sum_integers(classifier.engine.edges.unknown)
+    if unknown.any():
+        count = int(unknown.sum()) // (1 if classifier.block.directed else 2)  # an edge has two entries
+        found = f"{count} numbers of the edge features are categories that no weights are for"
         context.warn(f"{found}: they count as none")
 
 

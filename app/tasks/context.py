@@ -47,6 +47,7 @@ APP = Path(__file__).parent.parent
 LEARNED = "training"  # the purpose of graphs to learn on
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
+    ("graph", "edge_features", "leaving it out"),
     ("graph", "labels", "rgcn.train_labels and rgcn.test_labels"),
     ("graph", "splits", "rgcn.train_labels and rgcn.test_labels"),
     ("graph", "order", '"natural"'), ("graph", "complement", "false"), ("graph", "self_loops", '"drop"'),
@@ -105,7 +106,7 @@ def check_names(case: Case) -> None:
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
-        check_layers(case.gnn)
+        check_layers(case.gnn, bool(case.graph.edge_features))
     elif case.run.task == "classify":
         check_only_model(case.gnn)
         _refuse_unread_by_relations(case)

@@ -68,6 +68,8 @@ class Settings:
     input_dropout   whether the features change from epoch to epoch
     hidden          columns within a layer that is a perceptron; 0: as many as it gives
     read_out        columns of the layers that a readout is of; empty: the last one alone
+    edge_width      columns of the features of edges
+    first           the layer's input are features
     """
 
     normalisation: str = "symmetric"
@@ -77,6 +79,8 @@ class Settings:
     input_dropout: bool = False
     hidden: int = 0
     read_out: tuple[int, ...] = ()
+    edge_width: int = 0
+    first: bool = False
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
@@ -112,6 +116,7 @@ class Convolution(Protocol):
     order         what `product_order` says for an input, of which a cost model takes note; where it is
                   missing, weights come first
     makes         columns of what weights that come first make; where it is missing, those of Z
+    reads_edges   the layer reads the features of edges (gnn/edges.py); False where it is missing
     Where the input is `Features`, no gradient by it is made.
     """
 

@@ -6,6 +6,7 @@ from app.gnn.layers.gat import GAT
 from app.gnn.layers.gcn import GCN
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import NormedGIN
+from app.gnn.layers.gine import GINE
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
 from app.gnn.layers.readout import MeanReadout, Readout
@@ -17,6 +18,7 @@ LAYERS: dict[str, type] = {
     "gcn": GCN,
     "gin": GIN,
     "gin_norm": NormedGIN,
+    "gine": GINE,
     "sage": Sage,
 }
 READOUTS: dict[str, type] = {
@@ -34,6 +36,11 @@ def readout_kind(name: str) -> str:
 def leaves(kind: str, key: str) -> bool:
     """Whether layers of a kind do not read a key of [gnn]."""
     return key in getattr(LAYERS[kind], "leaves", ())
+
+
+def reads_edges(kind: str) -> bool:
+    """Whether layers of a kind read the features of edges."""
+    return getattr(LAYERS.get(kind), "reads_edges", False)
 
 
 def make_convolution(name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> Convolution:

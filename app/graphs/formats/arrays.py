@@ -9,10 +9,12 @@ from app.graphs.formats.counted import MOST_NODES
 from app.graphs.formats.npz import Column, Npz
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.graph import Graph, build_rows, from_edges
+from app.graphs.nodes.arrays import dense_features
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
 LAYOUTS = "indptr and indices, adj_indptr and adj_indices, edges, edge_index, or row and col"
+FEATURES = ("edge_feat", "edge_attr")  # of edges
 SET_ARRAYS = ("nodes", "nnz", "indptr", "indices")
 
 
@@ -28,15 +30,22 @@ def read_npz(path: str, limits: Limits) -> EdgeStream:
             return _read_csr(npz, prefix, _stated_nodes(npz))
     if "edges" in npz:
         pairs = npz.integers("edges", (None, 2))
-        return _read_pairs(npz, pairs, pairs.shape[0], _stated_nodes(npz), interleaved=not pairs.fortran)
+        stream = _read_pairs(npz, pairs, pairs.shape[0], _stated_nodes(npz), interleaved=not pairs.fortran)
+        return _with_features(npz, stream)
     if "edge_index" in npz:
         pairs, nodes = npz.integers("edge_index", (2, None)), _stated_nodes(npz)
         stream = _read_pairs(npz, pairs, pairs.shape[1], nodes, interleaved=pairs.fortran)
-        return replace(stream, entries=pairs.shape[1])
+        return _with_features(npz, replace(stream, entries=pairs.shape[1]))
     if "row" in npz:
         return _read_coordinates(npz)
     names = ", ".join(list(npz.columns)[:8])
     raise npz.error(f"found arrays {shown(names)}; {LAYOUTS} would be right")
+
+
+def _with_features(npz: Npz, stream: EdgeStream) -> EdgeStream:
+    """The stream with the features of edges that an archive has."""
+    name = next((each for each in FEATURES if each in npz), None)
+    return replace(stream, edge_features=(lambda: dense_features(npz, name)) if name else None)
 
 
 def _stated_nodes(npz: Npz) -> int | None:

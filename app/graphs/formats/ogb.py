@@ -2,6 +2,7 @@
 
 raw/edge.csv.gz            two node numbers a line        raw/num-node-list.csv.gz    the number of nodes
 raw/node-feat.csv.gz       a line for each node           raw/node-label.csv.gz       a line for each node
+raw/edge-feat.csv.gz       a line for each edge
 split/NAME/{train,valid,test}.csv.gz                      node numbers
 Of a set of graphs num-node-list and num-edge-list have a line for each graph, whose nodes are numbered from
 0, raw/graph-label.csv.gz is there instead of node-label, and splits are numbers of graphs.
@@ -10,7 +11,7 @@ first node to the second, which count in both directions unless a case says othe
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from app.graphs.formats.ogb_arrays import (
 )
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, read_rows
-from app.graphs.nodes.data import SPLITS, NodeTable, Splits
+from app.graphs.nodes.data import SPLITS, DenseFeatures, NodeTable, Splits
 from app.graphs.nodes.text import text_features, text_integers, text_labels, text_values
 from app.graphs.stream import Chunk, EdgeStream
 
@@ -46,7 +47,8 @@ def read_ogb(path: str, limits: Limits) -> EdgeStream:
         for text, line in source.pieces():
             yield read_rows(source, text, line, Layout(2, 0, nodes - 1, comma=True))
 
-    return EdgeStream(graph_name(path), path, "ogb", nodes, 0, False, chunks)
+    told = _edge_features(path, limits)
+    return EdgeStream(graph_name(path), path, "ogb", nodes, 0, False, chunks, edge_features=told)
 
 
 def _read_set(path: str, limits: Limits, source: Source, sizes: np.ndarray) -> EdgeStream:
@@ -73,12 +75,16 @@ def _read_set(path: str, limits: Limits, source: Source, sizes: np.ndarray) -> E
         if at < ends[-1]:
             raise source.error(f"found {at} edges; {ends[-1]}, as num-edge-list states, would be right")
 
-    said = f"{source.where}: the set's edge features are not read: layers sum over nodes"
-    warnings = [said] if _find(path, "raw/edge-feat", limits) else []
     return EdgeStream(
-        graph_name(path), path, "ogb", int(sizes.sum()), 0, False, chunks, warnings,
-        entries=2 * int(ends[-1]), sizes=sizes,
+        graph_name(path), path, "ogb", int(sizes.sum()), 0, False, chunks,
+        entries=2 * int(ends[-1]), sizes=sizes, edge_features=_edge_features(path, limits),
     )  # fmt: skip
+
+
+def _edge_features(path: str, limits: Limits) -> Callable[[], DenseFeatures] | None:
+    """What opens the rows of raw/edge-feat, one for each edge; None without."""
+    source = _find(path, "raw/edge-feat", limits)
+    return source and (lambda: text_features(source))
 
 
 def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:

@@ -1,11 +1,13 @@
 """Folders of the Open Graph Benchmark whose arrays are stored as such, as ogbn-papers100M has them.
 
-raw/data.npz          edge_index [2, m], num_nodes_list [1], perhaps num_edges_list [1], node_feat [n, F]
+raw/data.npz          edge_index [2, m], num_nodes_list [1], perhaps num_edges_list [1], node_feat [n, F],
+                      edge_feat [m, K]
 raw/node-label.npz    node_label [n], [n, 1] or [n, C], NaN for no label
 Arrays are read some megabytes at a time. One may be as large as packed text: papers100M's features are 57 GB.
 """
 
 import os
+from dataclasses import replace
 
 from app.graphs.formats.arrays import pairs_stream
 from app.graphs.formats.counted import MOST_NODES
@@ -16,8 +18,8 @@ from app.graphs.nodes.data import DenseFeatures, Labels
 from app.graphs.stream import EdgeStream
 
 DATA, LABELS = "raw/data.npz", "raw/node-label.npz"
-EDGES, NODES, EDGE_COUNT, FEATURES, LABEL = (
-    "edge_index", "num_nodes_list", "num_edges_list", "node_feat", "node_label"
+EDGES, NODES, EDGE_COUNT, FEATURES, LABEL, EDGE_FEATURES = (
+    "edge_index", "num_nodes_list", "num_edges_list", "node_feat", "node_label", "edge_feat"
 )  # fmt: skip
 MOST_BARE = 1 << 20  # nodes that a folder may state whatever its files hold
 
@@ -36,7 +38,9 @@ def read_arrays(path: str, limits: Limits, name: str) -> EdgeStream:
         raise npz.error(
             f"found {pairs.shape[1]} edges; {stated}, as {EDGE_COUNT} states, would be right", EDGES
         )
-    return pairs_stream(npz, EDGES, node_count(path, limits), name, path, "ogb")
+    stream = pairs_stream(npz, EDGES, node_count(path, limits), name, path, "ogb")
+    told = (lambda: dense_features(npz, EDGE_FEATURES)) if EDGE_FEATURES in npz else None
+    return replace(stream, edge_features=told)
 
 
 def node_count(path: str, limits: Limits) -> int:

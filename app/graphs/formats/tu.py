@@ -4,6 +4,7 @@ DS_A.txt                 an edge a line, "i, j", nodes from 1; in both direction
 DS_graph_indicator.txt   the graph of each node, from 1, ascending
 DS_graph_labels.txt      a class of each graph, a number      DS_graph_attributes.txt  numbers of each graph
 DS_node_labels.txt       a kind of each node, or several      DS_node_attributes.txt   numbers of each node
+DS_edge_labels.txt       a kind of each edge                  DS_edge_attributes.txt   numbers of each edge
 Files may be packed. Kinds become features, a column for each of 0 up to the largest, after the attributes.
 """
 
@@ -15,12 +16,19 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.source import PACKED_SUFFIXES, Limits, Source, shown
 from app.graphs.formats.text import Layout, read_rows
-from app.graphs.nodes.data import MOST_CLASSES, DenseFeatures, Labels, NodeTable, Refuse, SparseFeatures
+from app.graphs.nodes.data import (
+    MOST_CLASSES,
+    DenseFeatures,
+    Labels,
+    NodeTable,
+    Refuse,
+    SparseFeatures,
+    rows_per_piece,
+)
 from app.graphs.nodes.text import text_features, text_integers, text_values
 from app.graphs.stream import Chunk, EdgeStream
 
 EDGES, INDICATOR = "_A", "_graph_indicator"
-UNREAD = ("_edge_labels", "_edge_attributes")
 MOST_KINDS = 1 << 16
 
 
@@ -29,18 +37,17 @@ def read_tu(path: str, limits: Limits) -> EdgeStream:
     files = _files(path, limits)
     edges, indicator = files[EDGES], files[INDICATOR]
     sizes = _sizes(indicator, files)
-    nodes, warnings = int(sizes.sum()), []
-    if unread := [name.removeprefix("_").replace("_", " ") for name in UNREAD if name in files]:
-        warnings.append(
-            f"{edges.where}: the set's {' and '.join(unread)} are not read: layers sum over nodes"
-        )
+    nodes, told = int(sizes.sum()), any(f"_edge_{each}" in files for each in ("labels", "attributes"))
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         for text, line in edges.pieces():
             yield read_rows(edges, text, line, Layout(2, 1, nodes, comma=True))
 
     name = shown(os.path.basename(_prefix(edges.path)), 200)
-    return EdgeStream(name, path, "tu", nodes, 1, False, chunks, warnings, sizes=sizes, first_graph=1)
+    return EdgeStream(
+        name, path, "tu", nodes, 1, False, chunks, sizes=sizes, first_graph=1,
+        edge_features=(lambda: _features(files, "edge", sparse=False)) if told else None,
+    )  # fmt: skip
 
 
 def read_table(path: str, limits: Limits, wanted: bool = True, values: bool = False) -> NodeTable:
@@ -121,16 +128,18 @@ def _whole(rows: np.ndarray, refuse: Refuse) -> np.ndarray:
     return rows.astype(np.int64)
 
 
-def _features(files: dict[str, Source]) -> DenseFeatures | SparseFeatures | None:
-    """Attributes, kinds, or both side by side."""
-    attributes = files.get("_node_attributes")
-    kinds = files.get("_node_labels")
+def _features(
+    files: dict[str, Source], what: str = "node", sparse: bool = True
+) -> DenseFeatures | SparseFeatures | None:
+    """Attributes, kinds, or both side by side, of nodes or edges; sparse: kinds alone are sparse rows."""
+    attributes = files.get(f"_{what}_attributes")
+    kinds = files.get(f"_{what}_labels")
     if kinds is None:
         return None if attributes is None else text_features(attributes)
     columns, width = _columns_of_kinds(kinds)
-    if attributes is None:
+    if attributes is None and sparse:
         return _one_hot(columns, width, kinds.error)
-    numbers = text_features(attributes)
+    numbers = _no_columns(len(columns), kinds.error) if attributes is None else text_features(attributes)
     if numbers.n != len(columns):
         raise kinds.error(f"found {len(columns)} lines; {numbers.n}, as of attributes, would be right")
 
@@ -143,6 +152,17 @@ def _features(files: dict[str, Source]) -> DenseFeatures | SparseFeatures | None
             at += len(rows)
 
     return DenseFeatures(numbers.n, numbers.width + width, parts, numbers.refuse)
+
+
+def _no_columns(n: int, refuse: Refuse) -> DenseFeatures:
+    """Rows without numbers."""
+    step = rows_per_piece(1)
+
+    def parts() -> Iterator[np.ndarray]:
+        for at in range(0, n, step):
+            yield np.empty((min(step, n - at), 0), dtype=np.float32)
+
+    return DenseFeatures(n, 0, parts, refuse)
 
 
 def _columns_of_kinds(source: Source) -> tuple[np.ndarray, int]:

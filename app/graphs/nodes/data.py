@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.edge_data import EdgeData
 from app.graphs.formats.source import shown
 
 TRAIN, VAL, TEST = 1, 2, 4  # bits of a node's splits
@@ -147,6 +148,7 @@ class NodeData:
     counts        nodes of all ranks in train, val and test
     numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
                   were
+    edges         what is known of the edges, where layers read it; or None
     """
 
     features: Any
@@ -166,6 +168,7 @@ class NodeData:
     class_names: tuple[str, ...] = ()
     numbers: np.ndarray | None = None
     rows: np.ndarray | None = None
+    edges: EdgeData | None = None
 
     def among(self, own: np.ndarray) -> np.ndarray:
         """What is said of own rows [n_own, ...], of those alone that labels are of."""

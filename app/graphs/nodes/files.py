@@ -19,7 +19,7 @@ from app.graphs.nodes.arrays import (
     label_name,
     table_of_archive,
 )
-from app.graphs.nodes.data import NodeTable
+from app.graphs.nodes.data import DenseFeatures, NodeTable
 from app.graphs.nodes.keyed import Nodes, keyed
 from app.graphs.nodes.text import (
     has_number,
@@ -109,6 +109,14 @@ def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
     found = archive_features(arrays, "feat_") or archive_features(arrays, "")
     if found is None:
         raise arrays.error("holds no features; indptr, indices, data and shape, or features, would be right")
+    return found
+
+
+def open_edge_features(path: str, limits: Limits) -> DenseFeatures:
+    """Features of edges, a row for each: dense ones. Raises GraphError."""
+    found = read_features(path, limits)
+    if not isinstance(found, DenseFeatures) or not found.width:
+        raise found.refuse("found no dense rows of features; a row of numbers for each edge would be right")
     return found
 
 

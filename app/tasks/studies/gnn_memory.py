@@ -113,7 +113,8 @@ def limits_of(subject: Subject) -> tuple[list[int], int]:
     free, group = subject.classifier(subject.gnn, subject.seeds[0]), subject.context.group
     X, dense = free.features, isinstance(free.features, DenseFeatures)
     sizes = free.engine.n_own, X.width, dense, free.classes, X.stored
-    engine = rehearse(group.device, free.case, *sizes, free.cut())
+    edge_width = free.edge_columns.width if free.edge_columns else 1
+    engine = rehearse(group.device, free.case, *sizes, free.cut(), edge_width)
     least, most = group.max_integers(np.array(engine.bounds(), dtype=np.int64)).tolist()
     asked = [int(share * most) // LINE * LINE for share in subject.context.case.study.limits]
     return sorted({max(each, least) for each in asked}), most

@@ -179,7 +179,7 @@ def make_subject(context: Context, seeds: list[int], recipe: str = "", splits: b
         raise CaseError(f"{loaded.graph.name}: the study needs labels (docs/formats.md)")
     if splits and not (data.classes and data.counts["train"]):
         raise CaseError(f"{loaded.graph.name}: the study needs labels and splits (docs/formats.md)")
-    block = context.rows(loaded, context.case.gnn.hidden)
+    block = context.rows(loaded, context.case.gnn.hidden if data.edges is None else 0)
     return Subject(loaded.graph.name, context, loaded, data, block, context.case.gnn, seeds, recipe)
 
 

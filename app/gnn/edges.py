@@ -1,0 +1,111 @@
+"""What a graph network reads of the edges: features as they are given, scaled, or categories."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import CaseError
+from app.gnn.categories import Categories, refuse_fractions
+from app.gnn.scale import Scale
+from app.graphs.edge_data import EdgeData
+from app.numerics.edges import EdgeEntries
+from app.sparse.rowblock import RowBlock
+
+WHAT = "edge features"
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeColumns:
+    """The columns of the features of edges that a network has learned on; the same on all ranks.
+
+    given    how many    inputs   what they are scaled by, or their categories; None: they are read as given
+    """
+
+    given: int
+    inputs: Scale | Categories | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns that layers multiply by weights."""
+        return self.inputs.width if isinstance(self.inputs, Categories) else self.given
+
+    @classmethod
+    def of(cls, group: Group, kind: str, edges: EdgeData, chosen: np.ndarray) -> "EdgeColumns":
+        """Those of the edges that chosen nodes hear.
+
+        kind     gnn.edge_feature_rows     chosen   [n_own] bool
+        Ranks    all call. Raises GraphError where numbers are no categories
+        """
+        values = edges.heard.values
+        if kind == "as_given":
+            return cls(edges.width)
+        heard = np.repeat(chosen, edges.heard.counts)
+        if kind == "standard":
+            return cls(edges.width, Scale.of(group, values, heard))
+        refuse_fractions(group, values, None, WHAT)
+        return cls(edges.width, Categories.of(group, values, heard, WHAT))
+
+    @classmethod
+    def read(cls, saved: object, kind: str) -> "EdgeColumns":
+        """Those that `told` has made. Raises ValueError where they are none."""
+        found = msgspec.convert(saved, dict[str, Any])
+        given = msgspec.convert(found["columns"], int)
+        if given < 1 or (kind != "as_given") != ("inputs" in found):
+            raise ValueError("no columns of edge features")
+        if kind == "as_given":
+            return cls(given)
+        inputs = Scale.read(found["inputs"]) if kind == "standard" else Categories.read(found["inputs"])
+        if given != len(inputs.mean if isinstance(inputs, Scale) else inputs.values):
+            raise ValueError("other columns of edge features")
+        return cls(given, inputs)
+
+    def told(self) -> dict[str, Any]:
+        """What a manifest holds of them."""
+        inputs = {} if self.inputs is None else {"inputs": self.inputs.told()}
+        return {"columns": self.given, **inputs}
+
+    def rows(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows [nnz, given] as layers read them (numerics/edges.py), and by column how many numbers are no
+        known category."""
+        if isinstance(self.inputs, Categories):
+            return self.inputs.numbered(values)
+        none = np.zeros(self.given, dtype=np.int64)
+        return (values if self.inputs is None else self.inputs.small(values)), none
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeInputs:
+    """The features of edges on the device, by the entries of A and of A^T; of an undirected graph the same.
+
+    unknown   [given] int64, numbers of this rank that are no known category
+    """
+
+    heard: EdgeEntries
+    hearing: EdgeEntries
+    unknown: np.ndarray
+
+    @classmethod
+    def of(cls, device: Any, block: RowBlock, edges: EdgeData, columns: EdgeColumns) -> "EdgeInputs":
+        """Those of the rows of a block."""
+        values, unknown = columns.rows(edges.heard.values)
+        heard = hearing = device.edge_entries(block.adjacency.A, values, columns.width)
+        if edges.directed:
+            back = columns.rows(edges.hearing.values)[0]
+            hearing = device.edge_entries(block.transpose.A, back, columns.width)
+        return cls(heard, hearing, unknown)
+
+
+def no_edge_features(name: str) -> str:
+    """Why layers that read edge features have nothing to read in a graph."""
+    right = "graph.edge_features, or layers of gin, would be right"
+    return f"gine reads edge features, and {name} has none; {right}"
+
+
+def refuse_stages(block: RowBlock) -> None:
+    """Refuse rows that come stage after stage. Raises CaseError."""
+    if block.plan.mode == "staged":
+        right = '"auto", "halo" or "gather" would be right for layers that read edge features'
+        raise CaseError(f'parallel.exchange: found "staged"; {right}')

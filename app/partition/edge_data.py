@@ -1,0 +1,206 @@
+"""Features of edges from the file or the caller that tells them to the owners of the rows.
+
+Rank 0 goes through the edges again, as the graph's file or the caller lists them, with a row of features for
+each one, and sends both to the owners of the matrix entries that the edge became. So the rows that a rank
+gets do not depend on the number of ranks, and a rank holds those of its own entries alone.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.errors import GraphError
+from app.graphs.edge_data import EdgeData, EdgeRows
+from app.graphs.formats.source import Limits, shown
+from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph
+from app.graphs.ids import name_numbers
+from app.graphs.nodes.data import DenseFeatures, rows_per_piece
+from app.graphs.nodes.files import open_edge_features
+from app.graphs.stream import EdgeStream
+from app.partition.ids import ids_on_first
+from app.partition.load import Loaded
+from app.partition.scatter import rounds
+
+READING = "reading the edge features"
+Piece = tuple[np.ndarray, np.ndarray, int, np.ndarray]  # tails, heads, number of the first edge, their rows
+
+
+def load_edge_data(
+    group: Group, loaded: Loaded, path: str, limits: Limits, neighbours: str
+) -> EdgeData | None:
+    """This rank's rows of what is told of the edges of a graph; None where nothing is.
+
+    path         a file with a row for each edge, in the place of what the graph's own files say; "": none
+    neighbours   graph.neighbours, by which nodes hear arcs
+    Ranks        all call; the rows of all ranks together are the same on any number of ranks
+    Raises       GraphError where rows are not one for each edge, or differ for one
+    """
+    told, width = None, np.zeros(1, dtype=np.int64)
+    with raise_together(group, READING):
+        if group.rank == 0 and loaded.stream is not None:
+            told = open_edge_features(path, limits) if path else loaded.stream.edge_features()
+            width[0] = told.width
+    width = int(group.broadcast(width)[0])
+    if not width:
+        return None
+    ids = ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all)
+    dealer = _Dealer(group, loaded, width, neighbours)
+    pieces = _pieces(loaded, told, ids) if told is not None else iter(())
+    for piece in rounds(group, pieces, READING):
+        dealer.deal(piece)
+    return dealer.finish()
+
+
+# ---- reading, on rank 0 -----------------------------------------------------------------------------------
+
+
+def _pieces(loaded: Loaded, told: DenseFeatures, ids: np.ndarray) -> Iterator[Piece]:
+    """The edges by the numbers of their ends' rows, with their features, some at a time.
+
+    ids   [n] of the nodes, in the order that they had before they were ordered
+    """
+    stream, new_of, at = loaded.stream, None, 0
+    if loaded.order_all is not None:
+        new_of = np.empty(loaded.graph.n, dtype=np.int64)
+        new_of[loaded.order_all] = np.arange(loaded.graph.n)
+    step, rows = rows_per_piece(8 * told.width + 48), _Taken(told)
+    for u, v in _numbered(stream, ids):
+        for lo in range(0, len(u), step):
+            ends = [each[lo : lo + step] for each in (u, v)]
+            tails, heads = ends if new_of is None else (new_of[each] for each in ends)
+            X = rows.take(len(tails))
+            if len(X) < len(tails):
+                raise _refusal(told, stream, sum(len(each[0]) for each in stream.chunks()))
+            yield tails, heads, at, X
+            at += len(tails)
+    if at != told.n:
+        raise _refusal(told, stream, at)
+
+
+def _refusal(told: DenseFeatures, stream: EdgeStream, edges: int) -> GraphError:
+    right = f"{edges}, one for each edge of {shown(stream.name, 200)}, would be right"
+    return told.refuse(f"found {told.n} rows of edge features; {right}")
+
+
+def _numbered(stream: EdgeStream, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The ends of the edges by the numbers of the nodes."""
+    if stream.nodes is not None:
+        yield from ((u, v) for u, v, _ in stream.chunks())
+    elif stream.named:  # by the order in which names occur, which is known at the end
+        chunks = [(u, v) for u, v, _ in stream.chunks()]
+        numbers = name_numbers(stream.ids)[1]
+        yield from ((numbers[u], numbers[v]) for u, v in chunks)
+    else:
+        yield from ((np.searchsorted(ids, u), np.searchsorted(ids, v)) for u, v, _ in stream.chunks())
+
+
+class _Taken:
+    """Rows of features as many at a time as are asked for."""
+
+    def __init__(self, told: DenseFeatures) -> None:
+        self._parts, self._left = told.parts(), np.empty((0, told.width), dtype=np.float32)
+
+    def take(self, count: int) -> np.ndarray:
+        """The next rows [count, k] float32, fewer where there are no more."""
+        held = [self._left]
+        while sum(map(len, held)) < count and (part := next(self._parts, None)) is not None:
+            held.append(part)
+        rows = np.concatenate(held) if len(held) > 1 else held[0]
+        self._left = rows[count:]
+        return rows[:count]
+
+
+# ---- dealing ----------------------------------------------------------------------------------------------
+
+
+class _Dealer:
+    """Sends edges to the owners of their entries, which put the rows in their places. Ranks: all call."""
+
+    def __init__(self, group: Group, loaded: Loaded, width: int, neighbours: str) -> None:
+        self.group, self.rows, self.width = group, loaded.rows, width
+        offsets, graph = loaded.rows.offsets, loaded.graph
+        n_own = int(offsets[group.rank + 1] - offsets[group.rank])
+        self.outward = neighbours == "out"
+        bits = (None,) if graph.arcs is None else (IN_A, IN_TRANSPOSE)
+        self.sides = [_Side(graph, n_own, bit, width) for bit in bits]
+
+    def deal(self, piece: Piece | None) -> None:
+        """The edges of rank 0's piece (None: no more, or another rank) to their owners' places."""
+        none = np.empty(0, dtype=np.int64)
+        tails, heads, at, X = piece or (none, none, 0, np.empty((0, self.width), dtype=np.float32))
+        kept = tails != heads
+        numbers, X = (at + np.arange(len(tails)))[kept], X[kept]
+        hear, heard = (tails, heads) if self.outward else (heads, tails)
+        ways = [(hear[kept], heard[kept]), (heard[kept], hear[kept])]
+        for i, (row, column) in enumerate(ways):
+            found = self._send(row, column, numbers, X)
+            with raise_together(self.group, READING):
+                self.sides[i % len(self.sides)].put(*found)
+
+    def _send(self, rows: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Rows' numbers [k], and arrays that have a row for each, to the owners."""
+        group = self.group
+        if group.size == 1:
+            return [rows, *arrays]
+        owner = self.rows.owner(rows)
+        order = np.argsort(owner, kind="stable")
+        out = np.bincount(owner, minlength=group.size).tolist()
+        into = group.exchange_counts(out)
+        return [group.exchange_host(np.ascontiguousarray(each[order]), out, into) for each in (rows, *arrays)]
+
+    def finish(self) -> EdgeData:
+        """What was put."""
+        with raise_together(self.group, READING):
+            held = [side.finish() for side in self.sides]
+        return EdgeData(held[0], held[-1])
+
+
+class _Side:
+    """The rows of the entries of A or of A^T, which are put in any order.
+
+    bit   of Graph.arcs that those entries have; None: they are all entries
+    """
+
+    def __init__(self, graph: Graph, n_own: int, bit: Any, width: int) -> None:
+        row, columns = graph.row_of() - graph.lo, graph.indices
+        if bit is not None:
+            chosen = graph.arcs & bit > 0
+            row, columns = row[chosen], columns[chosen]
+        self.graph = graph
+        self.counts = np.bincount(row, minlength=n_own)
+        self.keys = row * graph.n + columns  # ascending
+        self.values = np.zeros((len(row), width), dtype=np.float32)
+        self.edge = np.full(len(row), -1, dtype=np.int64)  # that each row is of
+
+    def put(self, rows: np.ndarray, columns: np.ndarray, edges: np.ndarray, X: np.ndarray) -> None:
+        """Features X [k, width] of the entries (rows, columns), which are of the edges with some numbers."""
+        keys = (rows - self.graph.lo) * self.graph.n + columns
+        at = np.searchsorted(self.keys, keys)
+        order = np.argsort(at, kind="stable")
+        at, edges, X = at[order], edges[order], X[order]
+        if len(at) and (at[-1] >= len(self.keys) or (self.keys[at] != keys[order]).any()):
+            raise GraphError(f"{self.graph.name}: its edges are others than when the graph was read")
+        first = np.flatnonzero(np.diff(at, prepend=-1))
+        new = first[self.edge[at[first]] < 0]
+        self.values[at[new]], self.edge[at[new]] = X[new], edges[new]
+        differ = np.flatnonzero((self.values[at] != X).any(axis=1))
+        if len(differ):
+            self._refuse(int(at[differ[0]]), int(edges[differ[0]]))
+
+    def _refuse(self, at: int, edge: int) -> None:
+        """Refuse an edge whose features are others than those of an earlier one. Raises GraphError."""
+        row, column = divmod(int(self.keys[at]), self.graph.n)
+        one, other = sorted((int(self.edge[at]), edge))
+        nodes = self.graph.called(row + self.graph.lo, column)
+        found = f"edges {one} and {other}, counted from 0, are both {nodes} and have unlike features"
+        right = 'equal rows, or graph.neighbours = "in" where they are arcs of their own, would be right'
+        raise GraphError(f"{self.graph.name}: {found}; {right}")
+
+    def finish(self) -> EdgeRows:
+        """All rows. Raises GraphError where an entry has none."""
+        if (self.edge < 0).any():
+            raise GraphError(f"{self.graph.name}: its edges are others than when the graph was read")
+        return EdgeRows(self.counts, self.values)
