@@ -666,6 +666,7 @@ def cases(draw):
         graphs |= {"path": [], "generator": "ba", "nodes": draw(st.sampled_from([9, [9, 20]])), "d": 3}
         graphs |= {
             "features": "",
+            "edge_features": "",
             "labels": "",
             "node_weights": "",
             "neighbours": "both",

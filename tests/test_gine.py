@@ -293,7 +293,10 @@ def test_rows_in_another_order_have_their_edges():
 @pytest.mark.parametrize(
     ("edge_features", "message"),
     [
-        (None, "gine reads edge features, and graph has none"),
+        (
+            None,
+            "gine reads edge features, and graph has none; edge_features=, or layers of gin, would be right",
+        ),
         ("zz", "edge 0-[0-9]+ has no attribute 'zz'"),
         (["a", "t"], "the t of edge 0-[0-9]+ is 'x'; a number, or equally many numbers, would be right"),
         (np.ones((7, 2)), "found 7 rows; [0-9]+, one for each edge, would be right"),
@@ -319,6 +322,7 @@ def test_features_that_are_wrong_are_refused(edge_features, message):
             {"gnn.model": "gin", "gnn.edge_feature_rows": "standard"},
             "is not read by gin; leave it out, or gine",
         ),
+        ({"gnn.model": "gin"}, "edge_features: no layer reads them; leave them out, or gine would be right"),
         ({"gnn.model": "gine", "gnn.heads": 2}, "gnn.heads: is not read by gine"),
         ({"graph.edge_features": __file__}, "of a graph in memory edge_features= would be right"),
         ({"graph.complement": True}, "the edges of a complement have no features"),

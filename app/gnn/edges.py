@@ -98,9 +98,9 @@ class EdgeInputs:
         return cls(heard, hearing, unknown)
 
 
-def no_edge_features(name: str) -> str:
-    """Why layers that read edge features have nothing to read in a graph."""
-    right = "graph.edge_features, or layers of gin, would be right"
+def no_edge_features(name: str, key: str = "graph.edge_features") -> str:
+    """Why layers that read edge features have nothing to read in a graph; key: what would name them."""
+    right = f"{key}, or layers of gin, would be right"
     return f"gine reads edge features, and {name} has none; {right}"
 
 

@@ -99,6 +99,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
             raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
     if not reads:
+        if told and loaded.source == "memory":
+            raise CaseError("edge_features: no layer reads them; leave them out, or gine would be right")
         if told:
             context.warn(f"{loaded.graph.name}: its edge features are not read; layers of gine would")
         return data
@@ -107,7 +109,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     edges = load_edge_data(group, loaded, named, limits, case.graph.neighbours)
     if edges is None:
-        raise CaseError(no_edge_features(loaded.graph.name))
+        key = "edge_features=" if loaded.source == "memory" else "graph.edge_features"
+        raise CaseError(no_edge_features(loaded.graph.name, key))
     return replace(data, edges=edges)
 
 
