@@ -1,6 +1,7 @@
 """app/gnn/layers/gine.py: layers that read the features of edges, from files and Python; what is refused."""
 
 import sys
+import warnings
 from dataclasses import replace
 
 import networkx as nx
@@ -416,6 +417,17 @@ def test_names_of_nodes_in_a_file(tmp_path):
 
 
 @alone
+def test_archives_bring_features_of_edges(tmp_path):
+    pairs, rows = np.array([[0, 1], [1, 2], [2, 1], [2, 2]]), np.array([[1, 2], [3, 4], [3, 4], [9, 9]])
+    np.savez(tmp_path / "a.npz", edges=pairs, num_nodes=[3], edge_feat=rows, labels=[0, 1, 1])
+    np.savez(tmp_path / "b.npz", edge_index=pairs.T.copy(), num_nodes=[3], edge_attr=rows, labels=[0, 1, 1])
+    for name in "ab":
+        heard, _ = edges_read({"graph.path": str(tmp_path / f"{name}.npz")})
+        assert heard[0, 1] == heard[1, 0] == [1.0, 2.0] and heard[1, 2] == heard[2, 1] == [3.0, 4.0]
+        assert len(heard) == 4
+
+
+@alone
 def test_folders_of_ogb_and_tu_bring_features_of_edges(tmp_path):
     for name, text in {
         "raw/edge": "0,1\n1,0\n1,2\n2,1\n0,1\n", "raw/num-node-list": "3\n2\n", "raw/num-edge-list": "4\n1\n",
@@ -458,7 +470,8 @@ def write_rings(folder, features=None):
 def test_weights_know_the_columns_of_edges(tmp_path):
     path, settings = write_rings(tmp_path / "ogbg"), {"gnn.level": "graph", "graph.format": "ogb"}
     learning = {**GINE, **settings, "gnn.edge_feature_rows": "one_hot", "graph.splits": "random"}
-    found = classify(path, None, rings(12)[1], settings=learning)
+    with warnings.catch_warnings(action="ignore"):  # of what so few epochs predict
+        found = classify(path, None, rings(12)[1], settings=learning)
     found.save(str(tmp_path / "weights.npz"))
     saved = load_model(str(tmp_path / "weights.npz"))
     assert saved.edges.width == 2 and saved.edges.inputs.values[0].tolist() == [0, 1]

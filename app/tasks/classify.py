@@ -351,8 +351,10 @@ def _say_edges(context: Context, classifier: Classifier) -> None:
     columns = classifier.edge_columns
     if columns is None:
         return
-    made = "" if columns.width == columns.given else f", {columns.width} columns for their categories"
-    context.log.info("%d features of each edge%s", columns.given, made)
+    several = columns.given > 1
+    made = f", {columns.width} columns for {'their' if several else 'its'} categories"
+    made = made if isinstance(columns.inputs, Categories) else ""
+    context.log.info("%d feature%s of each edge%s", columns.given, "s" * several, made)
     unknown = classifier.group.sum_integers(classifier.engine.edges.unknown)
     if unknown.any():
         count = int(unknown.sum()) // (1 if classifier.block.directed else 2)  # an edge has two entries
