@@ -21,7 +21,7 @@ from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import FoundLinks
 from app.tasks.context import Context, context_of_settings
-from app.tasks.edges import GivenPairs, gather_rows, learn_edges, saved_of
+from app.tasks.find_links import GivenPairs, gather_rows, learn_edges, saved_of
 from app.text import is_whole
 from app.threads import with_few_threads
 

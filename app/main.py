@@ -37,7 +37,7 @@ from app.summary import advice, places, remarks, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
-from app.tasks.edges import run_edges
+from app.tasks.find_links import run_edges
 from app.tasks.relational_plan import relational_plan
 from app.tasks.rgcn import run_rgcn
 from app.tasks.rgcn_inputs import check_triples, is_relational

@@ -30,7 +30,7 @@ from app.numerics.pairs import lane_dots
 from app.partition.load import load_stream, ordered
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.edges import data_of_links
+from app.tasks.find_links import data_of_links
 
 alone = pytest.mark.mpi_skip
 PLAIN = {
