@@ -109,6 +109,13 @@ def test_permutations_pair_nodes_from_both_ends(n, rounds):
 
 
 @alone
+def test_rounds_are_at_most_those_of_all_pairs():
+    assert rounds_of(10, 20, 1.0) == 2
+    assert rounds_of(10, 20, 1e308) == 4
+    assert rounds_of(2, 1, 1e-9) == 1
+
+
+@alone
 def test_partners_are_uniform():
     n, counts = 50, np.zeros(50)
     for epoch in range(400):
@@ -434,6 +441,7 @@ def test_from_python():
     for pairs, said in (
         (["ab"], "pairs of nodes would be right"), ([("Javert", "nobody")], "a node of the graph would be"),
         ("all", "pairs of nodes would be right"), ([("Javert", "Javert")], "two nodes would be right"),
+        (np.array(3), "pairs of nodes would be right"),
     ):  # fmt: skip
         with pytest.raises(GraphError, match=said):
             find_links(graph, pairs=pairs, weights=found)
