@@ -422,6 +422,15 @@ def test_what_does_not_fit_is_refused(settings, said):
 
 
 @alone
+def test_a_complete_graph_is_watched_by_its_loss():
+    settings = {"links.validation": 0.3, "gnn.epochs": 6, "gnn.evaluate_every": 1, "gnn.patience": 6}
+    found = find_links(nx.complete_graph(6), settings=settings)
+    assert [row["watched"] == row["loss"] for row in found.records] == [True] * 6
+    with pytest.raises(CaseError, match="ap is of validation links; there are none"):
+        find_links(nx.complete_graph(6), settings=settings | {"gnn.watch": "ap"})
+
+
+@alone
 def test_from_python():
     graph = nx.les_miserables_graph()
     found = find_links(graph, settings={"links.propose": 4, "gnn.epochs": 60, "seed": 3})
