@@ -29,6 +29,7 @@ from app.partition.edge_data import load_edge_data
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.partition.rows import RowPartition
+from app.sparse import rowblock
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
 from app.tasks.context import context_of_settings
@@ -353,6 +354,16 @@ def test_what_has_no_edges_in_an_order_is_refused():
 def test_stages_are_refused():
     with pytest.raises(CaseError, match='found "staged"; "auto", "halo" or "gather" would be right'):
         digest_of(attributed(), "a", settings={"parallel.exchange": "staged"})
+
+
+@pytest.mark.parametrize("more", [{"folds": 3}, {"train": range(30)}])
+def test_rows_are_never_staged_unasked(monkeypatch, more):
+    monkeypatch.setattr(rowblock, "GATHERED_BYTES", 0)
+    monkeypatch.setattr(rowblock, "STAGE_BYTES", 0)
+    graph = nx.complete_graph(60)
+    rows, kinds = np.ones((graph.number_of_edges(), 1)), [i % 2 for i in range(60)]
+    found = classify(graph, None, kinds, edge_features=rows, settings={**GINE, "gnn.epochs": 1}, **more)
+    assert len(found.predicted) == 60
 
 
 # ---- from files -------------------------------------------------------------------------------------------
