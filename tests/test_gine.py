@@ -422,6 +422,34 @@ def test_names_of_nodes_in_a_file(tmp_path):
     }  # fmt: skip
 
 
+def test_names_that_are_not_in_order_on_ranks(group, shared_path):
+    n = 60
+    if group.rank == 0:
+        (shared_path / "g.txt").write_text("".join(f"n{n - i} n{n - i - 1}\n" for i in range(n)))
+        np.save(shared_path / "e.npy", np.arange(n)[:, None])
+        (shared_path / "y.txt").write_text("0\n" * (n + 1))
+    group.comm.barrier()
+    keys = {
+        "graph.path": str(shared_path / "g.txt"), "graph.ids": "names",
+        "graph.edge_features": str(shared_path / "e.npy"), "graph.labels": str(shared_path / "y.txt"),
+    }  # fmt: skip
+    context = context_of_settings({"run.task": "classify", **GINE, **keys}, group.comm, False)
+    values = group.comm.allgather(load(context)[1].edges.heard.values[:, 0])
+    assert (np.sort(np.concatenate(values)) == np.arange(2 * n) // 2).all()
+
+
+@alone
+def test_more_names_than_have_products_of_32_bits(tmp_path):
+    n = 66_000
+    (tmp_path / "g.txt").write_text("".join(f"{i} {i + 1}\n" for i in range(n)))
+    np.save(tmp_path / "e.npy", np.arange(n)[:, None])
+    (tmp_path / "y.txt").write_text("0\n" * (n + 1))
+    keys = {"graph.path": str(tmp_path / "g.txt"), "graph.labels": str(tmp_path / "y.txt")}
+    keys |= {"graph.edge_features": str(tmp_path / "e.npy"), "graph.ids": "names"}
+    data = load(context_of_settings({"run.task": "classify", **GINE, **keys}, MPI.COMM_SELF, False))[1]
+    assert (np.sort(data.edges.heard.values[:, 0]) == np.arange(2 * n) // 2).all()
+
+
 @alone
 def test_folders_of_ogb_and_tu_bring_features_of_edges(tmp_path):
     for name, text in {
