@@ -65,7 +65,7 @@ def cross_validate(
     for text in lacking(group, data, study.folds):
         context.warn(text)
     fold_own = draw_folds(group, data, loaded, case.seed, study.folds)
-    block = context.rows(loaded, gnn.hidden)
+    block = context.rows(loaded, gnn.hidden if data.edges is None else 0)
 
     def make(gnn: GnnCase, data: NodeData, seed: int) -> Classifier:
         return Classifier(group, gnn, block, data, seed, budget=TierBudget.of(case.memory), members=members)

@@ -113,9 +113,10 @@ def _rows(
 def _ids(given: Any, labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
     """[k, 2] the ids of pairs of nodes."""
     right = "pairs of nodes would be right"
+    given = given.tolist() if isinstance(given, np.ndarray) else given
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise GraphError(f"{name}: found {shown(repr(given))}; {right}")
-    given = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    given = list(given)
     for each in given:
         if isinstance(each, str) or not isinstance(each, Sized) or len(each) != 2:
             raise GraphError(f"{name}: found {shown(repr(each))}; {right}")

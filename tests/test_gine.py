@@ -30,6 +30,7 @@ from app.partition.edge_data import load_edge_data
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.partition.rows import RowPartition
+from app.sparse import rowblock
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
 from app.tasks.context import context_of_settings
@@ -360,6 +361,16 @@ def test_stages_are_refused():
         digest_of(attributed(), "a", settings={"parallel.exchange": "staged"})
 
 
+@pytest.mark.parametrize("more", [{"folds": 3}, {"train": range(30)}])
+def test_rows_are_never_staged_unasked(monkeypatch, more):
+    monkeypatch.setattr(rowblock, "GATHERED_BYTES", 0)
+    monkeypatch.setattr(rowblock, "STAGE_BYTES", 0)
+    graph = nx.complete_graph(60)
+    rows, kinds = np.ones((graph.number_of_edges(), 1)), [i % 2 for i in range(60)]
+    found = classify(graph, None, kinds, edge_features=rows, settings={**GINE, "gnn.epochs": 1}, **more)
+    assert len(found.predicted) == 60
+
+
 # ---- from files -------------------------------------------------------------------------------------------
 
 
@@ -414,6 +425,34 @@ def test_names_of_nodes_in_a_file(tmp_path):
     assert {(u.decode(), v.decode()): x for (u, v), x in heard.items() if u < v} == {
         ("mdm2", "tp53"): [1.0], ("brca1", "tp53"): [2.0]
     }  # fmt: skip
+
+
+def test_names_that_are_not_in_order_on_ranks(group, shared_path):
+    n = 60
+    if group.rank == 0:
+        (shared_path / "g.txt").write_text("".join(f"n{n - i} n{n - i - 1}\n" for i in range(n)))
+        np.save(shared_path / "e.npy", np.arange(n)[:, None])
+        (shared_path / "y.txt").write_text("0\n" * (n + 1))
+    group.comm.barrier()
+    keys = {
+        "graph.path": str(shared_path / "g.txt"), "graph.ids": "names",
+        "graph.edge_features": str(shared_path / "e.npy"), "graph.labels": str(shared_path / "y.txt"),
+    }  # fmt: skip
+    context = context_of_settings({"run.task": "classify", **GINE, **keys}, group.comm, False)
+    values = group.comm.allgather(load(context)[1].edges.heard.values[:, 0])
+    assert (np.sort(np.concatenate(values)) == np.arange(2 * n) // 2).all()
+
+
+@alone
+def test_more_names_than_have_products_of_32_bits(tmp_path):
+    n = 66_000
+    (tmp_path / "g.txt").write_text("".join(f"{i} {i + 1}\n" for i in range(n)))
+    np.save(tmp_path / "e.npy", np.arange(n)[:, None])
+    (tmp_path / "y.txt").write_text("0\n" * (n + 1))
+    keys = {"graph.path": str(tmp_path / "g.txt"), "graph.labels": str(tmp_path / "y.txt")}
+    keys |= {"graph.edge_features": str(tmp_path / "e.npy"), "graph.ids": "names"}
+    data = load(context_of_settings({"run.task": "classify", **GINE, **keys}, MPI.COMM_SELF, False))[1]
+    assert (np.sort(data.edges.heard.values[:, 0]) == np.arange(2 * n) // 2).all()
 
 
 @alone

@@ -109,6 +109,13 @@ def test_permutations_pair_nodes_from_both_ends(n, rounds):
 
 
 @alone
+def test_rounds_are_at_most_those_of_all_pairs():
+    assert rounds_of(10, 20, 1.0) == 2
+    assert rounds_of(10, 20, 1e308) == 4
+    assert rounds_of(2, 1, 1e-9) == 1
+
+
+@alone
 def test_partners_are_uniform():
     n, counts = 50, np.zeros(50)
     for epoch in range(400):
@@ -415,6 +422,15 @@ def test_what_does_not_fit_is_refused(settings, said):
 
 
 @alone
+def test_a_complete_graph_is_watched_by_its_loss():
+    settings = {"links.validation": 0.3, "gnn.epochs": 6, "gnn.evaluate_every": 1, "gnn.patience": 6}
+    found = find_links(nx.complete_graph(6), settings=settings)
+    assert [row["watched"] == row["loss"] for row in found.records] == [True] * 6
+    with pytest.raises(CaseError, match="ap is of validation links; there are none"):
+        find_links(nx.complete_graph(6), settings=settings | {"gnn.watch": "ap"})
+
+
+@alone
 def test_from_python():
     graph = nx.les_miserables_graph()
     found = find_links(graph, settings={"links.propose": 4, "gnn.epochs": 60, "seed": 3})
@@ -434,6 +450,7 @@ def test_from_python():
     for pairs, said in (
         (["ab"], "pairs of nodes would be right"), ([("Javert", "nobody")], "a node of the graph would be"),
         ("all", "pairs of nodes would be right"), ([("Javert", "Javert")], "two nodes would be right"),
+        (np.array(3), "pairs of nodes would be right"),
     ):  # fmt: skip
         with pytest.raises(GraphError, match=said):
             find_links(graph, pairs=pairs, weights=found)

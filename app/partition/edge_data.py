@@ -25,7 +25,7 @@ from app.partition.load import Loaded
 from app.partition.scatter import rounds
 
 READING = "reading the edge features"
-Piece = tuple[np.ndarray, np.ndarray, int, np.ndarray]  # tails, heads, number of the first edge, their rows
+Piece = tuple[np.ndarray, np.ndarray, int, np.ndarray]  # tails, heads (int64), the first edge's number, rows
 
 
 def load_edge_data(
@@ -69,7 +69,7 @@ def _pieces(loaded: Loaded, told: DenseFeatures, ids: np.ndarray) -> Iterator[Pi
     step, rows = rows_per_piece(8 * told.width + 48), _Taken(told)
     for u, v in _numbered(stream, ids):
         for lo in range(0, len(u), step):
-            ends = [each[lo : lo + step] for each in (u, v)]
+            ends = [each[lo : lo + step].astype(np.int64, copy=False) for each in (u, v)]
             tails, heads = ends if new_of is None else (new_of[each] for each in ends)
             X = rows.take(len(tails))
             if len(X) < len(tails):

@@ -150,7 +150,7 @@ def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData
     """Features of nodes, all of which are learned from, without labels."""
     none, counts = (
         np.zeros(block.n_own, dtype=bool),
-        {name: len(each.joined) for name, each in split.sets.items()},
+        {name: each.told for name, each in split.sets.items()},
     )
     return NodeData(
         data.features, None, none, np.arange(block.n_own) < block.n_real, none, none, 0, False,
@@ -218,8 +218,11 @@ def _say_split(context: Context, split: LinkSplit) -> None:
                 "warning: only %d pairs that no edge joins were found beside %d of %s", found, wanted, name
             )
     case = context.case.gnn
-    if case.epochs and not len(sets["val"].joined) and (case.patience or case.keep == "best"):
-        context.log.info("warning: no validation edges: gnn.patience and gnn.keep go by the training loss")
+    if case.epochs and not sets["val"].told and (case.patience or case.keep == "best"):
+        context.log.info(
+            "warning: no validation %s: gnn.patience and gnn.keep go by the training loss",
+            "pairs without an edge" if len(sets["val"].joined) else "edges",
+        )
 
 
 def _say_model(context: Context, predictor: LinkPredictor) -> None:

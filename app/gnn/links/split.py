@@ -34,6 +34,11 @@ class PairSet:
         """[k + m, 2], the joined ones first."""
         return np.concatenate([self.joined, self.apart])
 
+    @property
+    def told(self) -> int:
+        """Edges that scores can tell from pairs without one: none where there are no such pairs."""
+        return len(self.joined) if len(self.apart) else 0
+
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

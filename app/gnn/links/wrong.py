@@ -13,7 +13,7 @@ LARGEST = 3_000_000_000  # nodes: beyond it products of two numbers are no 64-bi
 
 def rounds_of(n: int, edges: int, ratio: float) -> int:
     """Permutations whose n pairs each are about `ratio` times as many as the edges."""
-    return max(min(round(ratio * edges / max(n, 1)), (n - 1) // 2), 1)
+    return max(round(min(ratio * edges / max(n, 1), (n - 1) // 2)), 1)
 
 
 class Permutations:
