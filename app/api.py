@@ -357,6 +357,8 @@ def classify(
         refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
         chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
+    if folds is not None:
+        refuse_beside({"gnn.weights": context.case.gnn.weights or None})
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()

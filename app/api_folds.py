@@ -60,7 +60,6 @@ def cross_validate(
     """
     case, group = context.case, context.group
     study, gnn, members = case.study, case.gnn, loaded.members
-    refuse_beside({"gnn.weights": gnn.weights or None})
     if not data.classes:
         raise CaseError(no_labels(gnn.level))
     for text in lacking(group, data, study.folds):
