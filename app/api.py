@@ -358,6 +358,8 @@ def classify(
         refuse_beside(beside | {"gnn.weights": setting(settings, "gnn", "weights") or None})
         chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
+    if folds is not None:
+        refuse_beside({"gnn.weights": context.case.gnn.weights or None})
     refuse_data_keys(context.case, "classify")
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()

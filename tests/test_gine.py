@@ -525,6 +525,15 @@ def test_weights_know_the_columns_of_edges(tmp_path):
 
 
 @alone
+def test_weights_of_another_level_are_refused_as_such():
+    graph, sets = nx.path_graph(6), [nx.path_graph(3), nx.cycle_graph(4)]
+    rows = [np.ones((each.number_of_edges(), 1)) for each in sets]
+    found = classify(sets, None, [0, 1], train=[0, 1], edge_features=rows, settings=GINE)
+    with pytest.raises(CaseError, match="weights: says what graphs are"):
+        classify(graph, weights=found, settings={"gnn.level": "node"})
+
+
+@alone
 def test_a_run_with_edge_features_is_planned(tmp_path):
     keys = ["graph.format=ogb", 'graph.generator=""', "graph.splits=random", "gnn.model=gine"]
     path = write_rings(tmp_path / "ogbg")

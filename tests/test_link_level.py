@@ -26,6 +26,8 @@ from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
+from app.model import gnn_memory
+from app.model.node_plan import training_of
 from app.numerics.pairs import lane_dots
 from app.partition.load import load_stream, ordered
 from app.partition.nodes import deal_node_table
@@ -419,6 +421,15 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
 def test_what_does_not_fit_is_refused(settings, said):
     with pytest.raises(CaseError, match=said):
         find_links(nx.path_graph(40), settings=settings)
+
+
+@alone
+@pytest.mark.parametrize(("negatives", "times"), [(1.0, 1.0), (6.0, 6.0), (1e308, 99 / 8)])
+def test_pairs_apart_are_in_the_estimate_of_memory(negatives, times):
+    case = build({"run.task": "classify", "gnn.level": "link", "links.negatives": negatives})
+    training = training_of(case, 100, 800, 1, HostDevice())
+    wanted = gnn_memory.APART * times * int(training.layout.stored[0])
+    assert gnn_memory.pairs_apart(training, 0) == round(wanted)
 
 
 @alone

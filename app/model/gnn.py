@@ -56,6 +56,7 @@ class Inputs:
     graphs     rows that labels are of, those of the graphs of a set; 0: of all nodes
     edges      columns of the features of edges, where layers read them; of categories edge_width those that
                they become
+    apart      of links: pairs that are not joined for each edge
     """
 
     features: int
@@ -67,6 +68,7 @@ class Inputs:
     graphs: int = 0
     edges: int = 0
     edge_width: int = 1
+    apart: float = 1.0
 
     @property
     def dense(self) -> bool:
@@ -269,14 +271,15 @@ class Share(Terms):
                 self.add(f"{each.name}: gradient", "wide gram", entries, k, m, 4 * k * m)
 
     def _pairs(self, each: Operation) -> None:
-        """Pairs of nodes, as many that are not joined as edges: rows travel for either; a score and a loss of
-        each, and sums of rows."""
-        width, entries = each.exchanges[0], int(self.layout.stored[self.rank])
+        """Pairs of nodes, joined and not: rows travel for either; a score and a loss of each, and sums of
+        rows."""
+        width = each.exchanges[0]
+        entries = round((1 + self.training.inputs.apart) * int(self.layout.stored[self.rank]))
         self.exchange(each.name, width)
         self.stage("apart", width)
         nbytes = 4 * self.layout.extended(self.rank) * width
-        self.add(each.name, "product", 4 * entries, 2 * self.own, width, nbytes, width, 0.0)
-        self.passes(each.name, 2 * entries, "loss")
+        self.add(each.name, "product", 2 * entries, 2 * self.own, width, nbytes, width, 0.0)
+        self.passes(each.name, entries, "loss")
 
     def _pool(self, each: Operation) -> None:
         """A readout: every row is read once, or written once; few travel, as graphs lie whole."""

@@ -26,7 +26,7 @@ in training
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
-    pairs            of links: APART for each stored entry, about, of pairs that are not joined
+    pairs            of links: APART for each stored entry, `apart` times, of pairs that are not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -101,7 +101,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
-        "pairs": APART * int(training.layout.stored[rank]) if training.case.level == "link" else 0,
+        "pairs": pairs_apart(training, rank) if training.case.level == "link" else 0,
         "edge sums": edge_sums(training, rank),
         "gradients": gradients(training, rank),
     }
@@ -166,6 +166,11 @@ def exchange(training: Training, rank: int) -> int:
         held = layout.extended(rank)
     stages = len({turn % 2 for turn in range(layout.ranks) if turn != rank})
     return 4 * (widest * (held + sent) + stages * int(layout.rows.max()) * max(staged, default=0))
+
+
+def pairs_apart(training: Training, rank: int) -> int:
+    """Of links the pairs of an epoch that no edge joins."""
+    return round(APART * training.inputs.apart * int(training.layout.stored[rank]))
 
 
 def edge_sums(training: Training, rank: int) -> int:

@@ -66,7 +66,8 @@ def training_of(
     """
     inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
     if gnn.level == "link":  # each row has all pairs of its node
-        inputs = replace(inputs, classes=case.links.dimension, train=1.0)
+        apart = min(case.links.negatives, nodes * (nodes - 1) / max(entries, 1))  # there are no more
+        inputs = replace(inputs, classes=case.links.dimension, train=1.0, apart=apart)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)

@@ -97,6 +97,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
         if named and not reads:
             layers = f"the layers of {printable(case.gnn.weights)}"
             raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
+    if gnn.level != case.gnn.level:
+        return data  # weights of another level, which are refused where they are taken over
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
     if not reads:
         if told and loaded.source == "memory":
