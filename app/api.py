@@ -354,8 +354,7 @@ def classify(
     recipe = {} if given is None else recipe_for(settings, weights)
     chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
     if folds is not None:
-        beside = {"train": train, "val": val, "test": test, "weights": weights}
-        refuse_beside(beside | {"gnn.weights": setting(settings, "gnn", "weights") or None})
+        refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
         chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     if folds is not None:
