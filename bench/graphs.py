@@ -6,8 +6,9 @@ thread of a process of its own. What is compared is processor time, pairs of epo
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.gnn import SAME_LOSS, Missing, Program, by_turns
 from bench.gnn import about as about
@@ -21,13 +22,24 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
     """Both forms of both programs, then memory."""
     sizes = (300, 9_000, 9_800) if quick else (4_110, 122_747, 132_753)
     case = like_molecules("NCI1's shape", *sizes, features=37, hidden=64)
+    shape = f"{len(case.labels):,} graphs, {len(case.X):,} nodes, {len(case.u):,} edges, 3 x 64"
+    yield from beside_pyg(case, "graphs", pairs, effort, shape)
+
+
+def beside_pyg(
+    case: Any, family: str, pairs: Callable[..., Record], effort: Effort, shape: str
+) -> Iterator[Record | Table]:
+    """All forms of this program beside all of PyG's, then the memory of both.
+
+    family   of the programs (gnn_worker.py)     pairs   measures one form of either     shape   of the case
+    """
     found: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "case.npz")
         case.save(path)
-        with Program("graphs:lockstep", path) as ours:
+        with Program(f"{family}:lockstep", path) as ours:
             try:
-                with Program("graphs:pyg", path) as theirs:
+                with Program(f"{family}:pyg", path) as theirs:
                     for mine in ours.forms:
                         for form in theirs.forms:
                             yield pairs(case, ours, theirs, mine, form, effort)
@@ -35,7 +47,6 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
             except Missing as why:
                 found.append([f"PyTorch Geometric: {why}", "", ""])
             found.insert(0, ["Lockstep", f"{ours.grown / 1e6:,.0f}", ours.version])
-    shape = f"{len(case.labels):,} graphs, {len(case.X):,} nodes, {len(case.u):,} edges, 3 x 64"
     yield Table(
         f"Most memory above that of libraries and data ({shape})", ["program", "MB", "version"], found
     )

@@ -5,14 +5,13 @@ are edges in each epoch (not the same ones, so that losses differ a little); an 
 backward and a step, on one thread of a process of its own. What is compared is processor time, by turns.
 """
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
-from bench.gnn import Missing, Program, by_turns
+from bench.gnn import Program, by_turns
 from bench.gnn import about as about
 from bench.gnn_case import GcnCase
 from bench.gnn_subjects import ARXIV, generated, real
+from bench.graphs import beside_pyg
 from bench.harness import Effort, Record, Table, record
 
 GOAL, NEAR = ">= 2", 0.02  # share of the first loss
@@ -23,22 +22,7 @@ SMALLER = 16  # times: products of rows that are far from 0 have no gradient
 def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
     """Both forms of both programs, then memory."""
     for case in subjects(quick):
-        found: list[list[str]] = []
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "case.npz")
-            case.save(path)
-            with Program("links:lockstep", path) as ours:
-                try:
-                    with Program("links:pyg", path) as theirs:
-                        for mine in ours.forms:
-                            for form in theirs.forms:
-                                yield pairs(case, ours, theirs, mine, form, effort)
-                        found.append(["PyTorch Geometric", f"{theirs.grown / 1e6:,.0f}", theirs.version])
-                except Missing as why:
-                    found.append([f"PyTorch Geometric: {why}", "", ""])
-                found.insert(0, ["Lockstep", f"{ours.grown / 1e6:,.0f}", ours.version])
-        title = f"Most memory above that of libraries and data, links of {case.name}"
-        yield Table(title, ["program", "MB", "version"], found)
+        yield from beside_pyg(case, "links", pairs, effort, f"links of {case.name}")
 
 
 def subjects(quick: bool) -> Iterator[GcnCase]:
