@@ -123,10 +123,6 @@ class LinkPredictor(Classifier):
         parts = zip(sets.items(), np.split(scores, cuts))
         return {name: LinkScores.of(part, len(each.joined)) for (name, each), part in parts}
 
-    def evaluate_ranking(self) -> dict[str, LinkScores]:
-        """`evaluate`: areas are all there is. Ranks: all call."""
-        return self.evaluate()
-
     def score_pairs(self, pairs: np.ndarray) -> np.ndarray:
         """[k] float32 host, s of pairs of rows [k, 2], the same on all ranks. Ranks: all call."""
         return self.with_rows(lambda Z: self._scored(Z, pairs))

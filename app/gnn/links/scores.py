@@ -41,11 +41,6 @@ class LinkScores:
         """What is shown over epochs."""
         return self.auc
 
-    @property
-    def watched(self) -> float:
-        """What decides whether weights are better."""
-        return self.auc
-
     def named(self) -> dict[str, float]:
         """What is told in result.json."""
         return {"auc": self.auc, "ap": self.ap} | {f"hits_{k}": share for k, share in self.hits.items()}
