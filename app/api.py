@@ -34,7 +34,7 @@ from app.graphs.nodes.memory import (
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
-from app.problems.table import UNTRAINED, WEIGHED, make_problem, without_policy
+from app.problems.table import CLASSES, UNTRAINED, WEIGHED, make_problem, without_policy
 from app.results import Checked, Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -202,8 +202,8 @@ def solve(
                For set_cover and hitting_set a family of sets: a mapping {set: its elements}, a list of sets,
                a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
                with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
-    problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising, set_cover, hitting_set, coloring or
-               tsp; the same as problem.name of the settings
+    problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising, set_cover, hitting_set, coloring,
+               communities or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
@@ -212,10 +212,11 @@ def solve(
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
-               that are 1, and -1; not of coloring and tsp
+               that are 1, and -1; not of coloring, communities and tsp
     start      a Solution of an earlier call, nodes as its `nodes` are, or a mapping of all nodes to 0 or 1
-               (of spins -1 or 1, of coloring to whole numbers from 0 on): where searches begin, as with the
-               file search.start. What is infeasible is repaired; of a feasible one the answer is never worse
+               (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
+               begin, as with the file search.start. What is infeasible is repaired; of a feasible one the
+               answer is never worse
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -239,7 +240,7 @@ def solve(
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
-    nodes = solved.named(ids, labels, classes=problem.solution == "coloring")
+    nodes = solved.named(ids, labels, classes=problem.solution in CLASSES)
     names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate", "problem"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
@@ -270,8 +271,8 @@ def check(
     graph, problem, node_weights, inside, outside, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, or the classes of
-                 a colouring; a mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring to whole numbers
-                 from 0 on); or the path of a file of solutions
+                 a colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring
+                 and communities to whole numbers from 0 on); or the path of a file of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """

@@ -34,7 +34,7 @@ from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
-from app.problems.table import WEIGHED, counted_by, make_problem
+from app.problems.table import CLASSES, WEIGHED, counted_by, make_problem
 from app.results import Solution
 from app.tasks.context import Context
 from app.text import is_whole
@@ -152,8 +152,8 @@ def with_start(
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
         if start is not None:
             nodes = _nodes_of(context.case, count, start, called)
-            if solution == "coloring":
-                nodes, colors = _colored(nodes, called)
+            if solution in CLASSES:
+                nodes, colors = _numbered(nodes, called, CLASSES[solution])
             found = _ids_of(nodes, labels, called, named(loaded.graph.ids))
     same = found
     if colors is not None:  # in any order: sets have another one on each rank
@@ -186,13 +186,14 @@ def _nodes_of(case: Case, count: int, given: Any, called: str) -> Any:
     if problem.dynamics == "tour" and isinstance(given, set | frozenset | Mapping):
         kind = "a mapping" if isinstance(given, Mapping) else "a set"
         raise GraphError(f"{called}: found {kind}, which has no order; a list of cities would be right")
-    if isinstance(given, Mapping) and problem.solution != "coloring":
+    if isinstance(given, Mapping) and problem.solution not in CLASSES:
         return _nodes_of_values(given, count, problem.name == SPINS, called)
     return given
 
 
-def _colored(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
-    """Nodes, and the colour of each [k] int64: of a mapping of nodes to colours, or of a list of classes.
+def _numbered(given: Any, called: str, what: str) -> tuple[list[Any], np.ndarray]:
+    """Nodes, and the number of each [k] int64: of a mapping of nodes to colours (communities), or of a list
+    of classes.
 
     Raises GraphError
     """
@@ -200,7 +201,7 @@ def _colored(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
     if isinstance(given, Mapping):
         for node, color in given.items():
             if not (is_whole(color) and 0 <= color < 1 << 63):
-                found = f"the color {shown(repr(color))} of {shown(repr(node))}"
+                found = f"the {what} {shown(repr(color))} of {shown(repr(node))}"
                 raise GraphError(f"{called}: found {found}; {right}")
         return list(given), np.array([int(color) for color in given.values()], dtype=np.int64)
     plain = isinstance(given, str) or not hasattr(given, "__iter__")

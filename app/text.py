@@ -20,6 +20,11 @@ def gap_words(gap: float) -> str:
     return f"gap {100 * gap:.2f} %" if math.isfinite(gap) else "no relative gap: the bound is 0"
 
 
+def figures(value: float | int | None) -> str:
+    """A number for the log: whole ones as they are, others with twelve figures."""
+    return "-" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
 def wrapped(text: str, columns: int = COLUMNS) -> Iterator[str]:
     """Lines of at most so many columns, indented from the second on; a longer word (a path) stays whole.
 

@@ -41,6 +41,7 @@ class Instance:
     compiled   whether kernels may be used; the answers are equal
     whole_weights   [n] int64 node weights in units of a caller, in the place of the graph's; or None
     most_bytes      what a graph that tools make of this one may take on a rank
+    null, resolution   of communities (app/graphs/quality.py)
     """
 
     graph: Graph
@@ -50,6 +51,8 @@ class Instance:
     compiled: bool = True
     whole_weights: np.ndarray | None = None
     most_bytes: float = math.inf
+    null: str = "degrees"
+    resolution: float = 1.0
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

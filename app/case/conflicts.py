@@ -33,7 +33,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links)
-    for rules in (_policy_alone, _agent, _name_of_run, *of_networks, _studies, _empty):
+    for rules in (_policy_alone, _communities, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
 
@@ -208,6 +208,19 @@ def _agent(case: Case) -> Iterator[Mistake]:
     if agent.warmup > agent.replay_capacity:
         right = f"must be at most agent.replay_capacity = {agent.replay_capacity}"
         yield ("agent", "warmup"), f"{right}, got {agent.warmup}"
+
+
+def _communities(case: Case) -> Iterator[Mistake]:
+    """Keys of communities, of other problems or of a null model that has none."""
+    problem, read = case.problem, case.problem.name == "communities"
+    if problem.null != "degrees" and not read:
+        yield (
+            ("problem", "null"),
+            f'only communities have one: "degrees" would be right, got {show(problem.null)}',
+        )
+    if problem.resolution != 1 and (not read or problem.null == "none"):
+        whose = f"nothing reads it with null {show(problem.null)}" if read else "only communities have one"
+        yield ("problem", "resolution"), f"{whose}: 1.0 would be right, got {problem.resolution}"
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------

@@ -19,10 +19,23 @@ class ProblemCase(Table, frozen=True):
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
             "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
-            "coloring: the fewest colours such that adjacent nodes have different ones; tsp: travelling "
+            "coloring: the fewest colours such that adjacent nodes have different ones; communities: a "
+            "partition whose communities hold more weight than problem.null lets expect; tsp: travelling "
             "salesman"
         ),
     ] = "mvc"
+    null: Annotated[
+        Literal["degrees", "sizes", "none"],
+        about(
+            "communities: what the weight within them is compared with; degrees: what nodes of these degrees "
+            "would have by chance (modularity); sizes: problem.resolution for each pair (constant Potts "
+            "model); none: nothing, some weights are negative (correlation clustering)"
+        ),
+    ] = "degrees"
+    resolution: Annotated[
+        Amount,
+        about("communities: times what is compared with; more: smaller communities; null none: not read"),
+    ] = 1.0
 
 
 class PolicyCase(Table, frozen=True):

@@ -17,15 +17,16 @@ def integer_weights(graph: Graph) -> tuple[np.ndarray, float]:
     return whole_numbers(graph.weights, f"{graph.name}: an edge weight")
 
 
-def whole_numbers(weights: np.ndarray, what: str) -> tuple[np.ndarray, float]:
+def whole_numbers(weights: np.ndarray, what: str, largest: int = LARGEST) -> tuple[np.ndarray, float]:
     """Weights [k] float32 as whole numbers and their unit: weight = integer * unit.
 
     Whole weights have unit 1. Otherwise the unit is the largest power of two of
     which every weight is a multiple: every float32 is a whole multiple of some power of two, so nothing is
-    rounded. Only where the sum of |weights| would pass 2^52 units is the unit the smallest power of two that
-    keeps it below, and each weight is then rounded to the nearest unit (ties to even).
+    rounded. Only where the sum of |weights| would pass `largest` units is the unit the smallest power of two
+    that keeps it below, and each weight is then rounded to the nearest unit (ties to even).
 
     what     what a weight is called in an error
+    largest  more than there are weights, at most LARGEST
     returns  [k] int64, and the unit (a power of two)
     """
     weights = np.asarray(weights).astype(np.float64)
@@ -34,8 +35,8 @@ def whole_numbers(weights: np.ndarray, what: str) -> tuple[np.ndarray, float]:
     total = float(np.abs(weights).sum())
     if not total:
         return np.zeros(len(weights), dtype=np.int64), 1.0
-    # Sum <= LARGEST units also after every weight was rounded up by half a unit.
-    coarsest = math.ceil(math.log2(total / (LARGEST - len(weights))))
+    # Sum <= largest units also after every weight was rounded up by half a unit.
+    coarsest = math.ceil(math.log2(total / (largest - len(weights))))
     whole = np.array_equal(np.rint(weights), weights)
     unit = 2.0 ** max(0 if whole else min(_exact_exponent(weights), 0), coarsest)
     return np.rint(weights / unit).astype(np.int64), unit

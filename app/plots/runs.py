@@ -66,7 +66,12 @@ def plot_learning(
     save_figure(figure, plt, folder, name)
 
 
-MEASURES = {"cut": "weight", "tour": "length", "coloring": "colors"}  # of solutions; of others the size
+MEASURES = {
+    "cut": "weight",
+    "tour": "length",
+    "coloring": "colors",
+    "partition": "quality",
+}  # of solutions; of others the size
 
 
 @drawn

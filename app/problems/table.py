@@ -5,6 +5,7 @@ from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.problems.clique import MaximumClique
 from app.problems.coloring import GraphColoring
+from app.problems.communities import Communities
 from app.problems.ising import Ising
 from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
@@ -21,6 +22,7 @@ PROBLEMS = {
     "mds": MinimumDominatingSet,
     "clique": MaximumClique,
     "coloring": GraphColoring,
+    "communities": Communities,
     "maxcut": MaxCut,
     "maxcut_once": MaxCutOnce,
     "qubo": Qubo,
@@ -29,11 +31,12 @@ PROBLEMS = {
     "hitting_set": HittingSet,
     "tsp": TravellingSalesman,
 }
-UNTRAINED = (*COVERING, "coloring")  # problems for which no policy is trained
+UNTRAINED = (*COVERING, "coloring", "communities")  # problems for which no policy is trained
+CLASSES = {"coloring": "color", "partition": "community"}  # solutions that number nodes, and what they number
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
-    **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
+    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "tsp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }

@@ -18,6 +18,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate, Certificate
 from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.coloring.witness import ColoringProof
+from app.bounds.communities.witness import CommunityProof, PartBound
 from app.bounds.cover import packing as cover_packing
 from app.bounds.cover.theta_verify import ThetaCertificate
 from app.bounds.cover.witness import CoverBound, ThetaPart
@@ -75,6 +76,10 @@ KINDS = {
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
     "coloring": Kind(ColoringProof, {"clique": "int64", "walk": "int64"}),
+    "communities": Kind(CommunityProof, {"ptr": "int64", "joined": "int64"}, tables=("joined",)),
+    "community part": Kind(
+        PartBound, dict.fromkeys(("nodes", "ptr", "members", "g", "matrix"), "int64"), tables=("matrix",)
+    ),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(

@@ -20,12 +20,13 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
+from app.problems.table import CLASSES
 from app.search.solution_text import read_nodes
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
-from app.text import is_whole
+from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
 POLICY_ALONE = "policy alone"  # beside the plain heuristics
@@ -105,9 +106,11 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         compiled = context.case.run.kernels == "auto"
         try:
             limit = 1e6 * context.case.memory.whole_graph_mb
-            toolbox = problem.toolbox(
-                Instance(whole, loaded.metric, inside, outside, compiled, most_bytes=limit)
+            asked = context.case.problem
+            instance = Instance(
+                whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution
             )
+            toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None
@@ -179,8 +182,8 @@ def given_solution(
         raise GraphError(
             f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph"
         )
-    if problem.solution == "coloring":
-        return _colors_of_rows(rows, loaded.start_colors, ids, called)
+    if problem.solution in CLASSES:
+        return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
     if problem.dynamics != "tour":
         return np.isin(np.arange(len(ids)), rows)
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
@@ -188,13 +191,15 @@ def given_solution(
     return rows
 
 
-def _colors_of_rows(rows: np.ndarray, colors: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
-    """[n] int64, of the colours [k] of rows [k]. Raises GraphError where they are not those of all nodes."""
+def _classes_of_rows(
+    rows: np.ndarray, numbers: np.ndarray, ids: np.ndarray, called: str, what: str
+) -> np.ndarray:
+    """[n] int64, of the colours (communities) [k] of rows [k]. Raises GraphError where a node has none."""
     found = np.full(len(ids), -1, dtype=np.int64)
-    found[rows] = colors
+    found[rows] = numbers
     if (found < 0).any():
         missing = one_id(ids, int((found < 0).argmax()))
-        raise GraphError(f"{called}: node {missing} has no color; one for each node would be right")
+        raise GraphError(f"{called}: node {missing} has no {what}; one for each node would be right")
     return found
 
 
@@ -269,7 +274,7 @@ def _compared(
         spent = time.perf_counter() - begun
         context.log.info(
             "%s: the answer is that of %s, %s; the search found %s in %d steps", name, rival.source,
-            in_unit(toolbox, rival.value), in_unit(toolbox, answer.value), answer.steps,
+            figures(in_unit(toolbox, rival.value)), figures(in_unit(toolbox, answer.value)), answer.steps,
         )  # fmt: skip
         answer = _replaced(toolbox, name, answer, rival, spent)
     return answer, {label: in_unit(toolbox, each) for label, each in values.items()}

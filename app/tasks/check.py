@@ -19,7 +19,7 @@ from app.tasks.answer import bound_and_gap, given_solution, in_unit, make_toolbo
 from app.tasks.check_run import check_run, proved_by
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
-from app.text import gap_words
+from app.text import figures, gap_words
 from app.toolbox import Toolbox
 
 BY_CERTIFICATE = "certificate"  # how a bound was found
@@ -83,8 +83,9 @@ def _valued(
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)
     context.log.info(
-        "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value)
-    )
+        "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name,
+        figures(in_unit(toolbox, value)),
+    )  # fmt: skip
     bound, method, verified = _bound(context, toolbox, value, certificate)
     shown, gap = bound_and_gap(toolbox, value, bound)
     if bound is not None:
@@ -127,4 +128,4 @@ def _say_bound(context: Context, toolbox: Toolbox, shown: float, gap: float, met
     away = f"at most {100 * gap:.2f} % from optimal" if math.isfinite(gap) else gap_words(gap)
     word = "optimal: " if not gap else f"{away}: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
-    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, shown, method)
+    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, figures(shown), method)

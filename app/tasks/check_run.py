@@ -24,7 +24,7 @@ from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.solve import file_name, names_apart
-from app.text import gap_words, printable, shorten
+from app.text import figures, gap_words, printable, shorten
 from app.toolbox import Toolbox
 
 FARTHEST = (1 << 63) - 1  # from 0, of a bound: those of cuts may be as weak as the file says
@@ -102,7 +102,7 @@ def _whole(entry: dict[str, Any]) -> dict[str, Any]:
 def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
     """One answer. Raises GraphError where it does not hold."""
     value = _value(folder / "solution" / f"{file_name(entry['name'])}.txt", problem, whole, toolbox, entry)
-    line = f"{entry['name']}: a feasible {toolbox.words}, objective {in_unit(toolbox, value)}"
+    line = f"{entry['name']}: a feasible {toolbox.words}, objective {figures(in_unit(toolbox, value))}"
     if entry["bound"] is None:
         return _Checked(f"{line}; no bound", False)
     certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
@@ -111,7 +111,7 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     if not certificate.is_file():
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     shown, gap = bound_and_gap(toolbox, value, proved_by(str(certificate), toolbox))
-    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else gap_words(gap))
+    line += f"; {side} {figures(shown)} is proved, " + ("optimal" if not gap else gap_words(gap))
     if shown >= entry["bound"] if least else shown <= entry["bound"]:
         return _Checked(line, True)
     return _Checked(f"{line}; {side} {entry['bound']} rests on a search ({entry['bound_method']})", False)

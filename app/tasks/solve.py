@@ -26,7 +26,7 @@ from app.tasks.compare import refuse_unfit, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
-from app.text import WIDEST, gap_words
+from app.text import WIDEST, figures, gap_words
 
 DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
@@ -314,24 +314,26 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
     bound = "no bound"
     if instance["bound"] is not None:
         side = "at least" if instance["sense"] == "minimise" else "at most"
-        bound = f"{side} {instance['bound']} ({instance['bound_method']}), {gap_words(instance['gap'])}"
+        bound = (
+            f"{side} {figures(instance['bound'])} ({instance['bound_method']}), {gap_words(instance['gap'])}"
+        )
         bound += ", optimal" if instance["optimal"] else ", a weak bound" if instance["bound_is_weak"] else ""
     if "primal_dual_integral" in instance:
         bound += f", primal-dual integral {instance['primal_dual_integral']:.3g} s"
-    others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
-    context.log.info(
-        "%s: objective %s; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
-    )
+    others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
+    others, objective = others or "no baselines", figures(instance["objective"])
+    context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:
     """The table of a run: one line per instance; in several parts where it is wide."""
     labels = list(dict.fromkeys(label for i in instances for label in i["baselines"]))
-    head = ["graph", "nodes", "edges", "answer", "learned", "bound", "gap %", *labels]
-    rows = [head]
+    learned = ["learned"] if any(i["learned"] is not None for i in instances) else []
+    rows = [["graph", "nodes", "edges", "answer", *learned, "bound", "gap %", *labels]]
     for i in instances:
         gap = "-" if i["gap"] is None else f"{100 * i['gap']:.2f}"
-        shown = [i["objective"], i["learned"], i["bound"], *(i["baselines"].get(label) for label in labels)]
-        cells = ["-" if value is None else f"{value:.10g}" for value in shown]
-        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *cells[:3], gap, *cells[3:]])
+        before = ["-" if i[key] is None else f"{i[key]:.10g}" for key in ("objective", *learned, "bound")]
+        beside = [i["baselines"].get(label) for label in labels]
+        after = ["-" if value is None else f"{value:.10g}" for value in beside]
+        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *before, gap, *after])
     context.log.table(rows, WIDEST)

@@ -1,0 +1,237 @@
+"""What partitions of a graph's nodes into communities are worth, in whole numbers: a sum over pairs of nodes.
+
+    value = sum over pairs {u, v} in one community of (near w_uv - far s_u s_v) + constant
+
+With node sizes s and whole numbers near, far and constant this is, times a unit,
+
+- null "degrees": the modularity Q = 1/(2m) sum over ordered pairs (u, v), u = v too, in one community of
+  (w_uv - gamma k_u k_v / 2m), with the weighted degrees k and 2m their sum (Newman and Girvan 2004;
+  resolution gamma: Reichardt and Bornholdt 2006): s = k;
+- null "sizes": the constant Potts model, sum over pairs of (w_uv - gamma) (Traag, Van Dooren, Nesterov 2011);
+- null "none": the weight inside communities, of which some is negative: correlation clustering (Bansal, Blum,
+  Chawla 2004), the clique partitioning problem of Grötschel and Wakabayashi 1989.
+"""
+
+import ctypes
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.errors import GraphError
+from app.graphs.fixed_point import LARGEST, whole_numbers
+from app.graphs.graph import Graph
+from app.native.library import address, function
+
+NULLS = ("degrees", "sizes", "none")
+FULL = 1 << 56  # of all sums: in int64 there is room for proofs, whose numbers are finer
+FINEST = {"degrees": 1000, "sizes": 10**6, "none": 1}  # denominator of a resolution
+MARGIN = 4  # times as many units as weights, where these are rounded
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+CONTRACT = function("lk_communities_contract", Long, *[Pointer] * 9, returns=Long)
+
+
+def numbered(label: np.ndarray) -> np.ndarray:
+    """[n] int32, the same communities, numbered from 0 on as nodes come to them; label [n] not far beyond
+    n.
+    """
+    first = np.full(int(label.max(initial=-1)) + 1, -1, dtype=np.int64)
+    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)  # of equal places the last one counts
+    used = np.flatnonzero(first >= 0)
+    number = np.empty(len(first), dtype=np.int32)
+    number[used[np.argsort(first[used])]] = np.arange(len(used))
+    return number[label]
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """What pairs of the nodes of a whole graph are worth in one community.
+
+    indptr [n+1] int64, indices [nnz] int32, weights [nnz] int64   rows, both directions, without loops
+    size        [n] int64, not negative
+    near, far   see above
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    size: np.ndarray
+    near: int
+    far: int
+
+    @property
+    def n(self) -> int:
+        """Nodes."""
+        return len(self.size)
+
+    def row_of(self) -> np.ndarray:
+        """[nnz] int64, the row of each entry."""
+        return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr))
+
+    def worths(self) -> np.ndarray:
+        """[nnz] int64, what the pair of each entry is worth."""
+        return self.near * self.weights - self.far * self.size[self.row_of()] * self.size[self.indices]
+
+    def parts(self) -> np.ndarray:
+        """[n] int32, which nodes pairs of positive worth connect: no best community holds nodes of two
+        parts.
+        """
+        positive = np.flatnonzero(self.worths() > 0)
+        rows, ones = self.row_of()[positive], np.ones(len(positive), dtype=np.int8)
+        matrix = sp.csr_array((ones, (rows, self.indices[positive])), shape=(self.n, self.n))
+        return connected_components(matrix, directed=False)[1]
+
+    def value(self, label: np.ndarray) -> int:
+        """Of communities, [n] integers, without a constant."""
+        same = label[self.row_of()] == label[self.indices]
+        _, place = np.unique(label, return_inverse=True)
+        total = np.zeros(self.n, dtype=np.int64)
+        np.add.at(total, place.reshape(-1), self.size)
+        far = int((total * total).sum()) - int((self.size * self.size).sum())
+        return self.near * (int(self.weights[same].sum()) // 2) - self.far * (far // 2)
+
+    def contracted(self, group: np.ndarray, compiled: bool = True) -> "Quality":
+        """That of groups of nodes; group [n] numbers 0..k-1, each of which occurs."""
+        k = int(group.max(initial=-1)) + 1
+        size = np.zeros(k, dtype=np.int64)
+        np.add.at(size, group, self.size)
+        rows = self._contracted(group, k) if compiled and CONTRACT else self._summed(group, k)
+        return Quality(*rows, size, self.near, self.far)
+
+    def _contracted(self, group: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its rows, by the kernel."""
+        group = np.ascontiguousarray(group, dtype=np.int32)
+        nodes = np.argsort(group, kind="stable").astype(np.int32)
+        begin = np.zeros(k + 1, dtype=np.int64)
+        np.cumsum(np.bincount(group, minlength=k), out=begin[1:])
+        indptr = np.zeros(k + 1, dtype=np.int64)
+        indices, weights = np.empty_like(self.indices), np.empty_like(self.weights)
+        arrays = (self.indptr, self.indices, self.weights, group, nodes, begin, indptr, indices, weights)
+        made = CONTRACT(k, *map(address, arrays))
+        if made < 0:
+            raise MemoryError("communities")
+        return indptr, indices[:made].copy(), weights[:made].copy()
+
+    def _summed(self, group: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its rows, by sorting."""
+        row, column = group[self.row_of()].astype(np.int64), group[self.indices].astype(np.int64)
+        apart = row != column
+        key, weights = row[apart] * k + column[apart], self.weights[apart]
+        order = np.argsort(key, kind="stable")
+        key, weights = key[order], weights[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        key = key[first]
+        indptr = np.zeros(k + 1, dtype=np.int64)
+        np.cumsum(np.bincount(key // max(k, 1), minlength=k), out=indptr[1:])
+        sums = np.add.reduceat(weights, first) if len(first) else weights
+        return indptr, (key % max(k, 1)).astype(np.int32), sums
+
+    def entries(self, nodes: np.ndarray) -> np.ndarray:
+        """[m] int64, the places of the entries of some rows [k], in their order."""
+        degrees = self.indptr[nodes + 1] - self.indptr[nodes]
+        ends = np.cumsum(degrees)
+        return np.arange(int(degrees.sum())) + np.repeat(self.indptr[nodes] - (ends - degrees), degrees)
+
+    def induced(self, nodes: np.ndarray, place: np.ndarray) -> "Quality":
+        """That of some nodes [k], in their order.
+
+        place   [n] int32 of -1, and so again afterwards
+        """
+        place[nodes] = np.arange(len(nodes), dtype=np.int32)
+        entry = self.entries(nodes)
+        columns = place[self.indices[entry]]
+        kept = columns >= 0
+        row = np.repeat(np.arange(len(nodes)), self.indptr[nodes + 1] - self.indptr[nodes])[kept]
+        place[nodes] = -1
+        indptr = np.zeros(len(nodes) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(row, minlength=len(nodes)), out=indptr[1:])
+        size = self.size[nodes]
+        return Quality(indptr, columns[kept], self.weights[entry[kept]], size, self.near, self.far)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a caller asks of the communities of a graph.
+
+    quality, constant   values in whole numbers; unit: objective = (value + constant) * unit
+    exact               whether these are the weights and the resolution as given, nothing rounded
+    """
+
+    quality: Quality
+    constant: int
+    unit: float
+    exact: bool
+
+
+def quality_of(graph: Graph, null: str, resolution: float) -> Asked:
+    """What communities of a whole graph are worth with one of NULLS. Raises GraphError.
+
+    Sums stay below FULL. Where the weights are so many, or so fine, that they would not, they are rounded to
+    multiples of a power of two; where they are all one, the resolution is rounded instead.
+    """
+    raw = np.ones(len(graph.indices), np.float32) if graph.weights is None else graph.weights
+    asked = Fraction(0) if null == "none" else Fraction(str(float(resolution)))
+    make = _beside_degrees if null == "degrees" else _beside_sizes
+    quality, constant, step, unit, given = make(graph, raw, asked.limit_denominator(FINEST[null]))
+    exact = given == asked and bool((quality.weights * unit == raw).all())
+    return Asked(quality, constant, step, exact)
+
+
+Made = tuple[Quality, int, float, float, Fraction]  # constant, unit of values, unit of weights, resolution
+
+
+def _beside_degrees(graph: Graph, raw: np.ndarray, gamma: Fraction) -> Made:
+    """The modularity, of weights [nnz]."""
+    if (raw < 0).any():
+        where = int((raw < 0).argmax())
+        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        right = 'problem.null = "sizes" or "none" would be right'
+        raise GraphError(f"{graph.name}: edge {pair} has the weight {raw[where]:g} < 0; {right}")
+    needed = len(raw) if graph.weights is None else MARGIN * len(raw)
+    if _room(gamma) < needed:
+        gamma = gamma.limit_denominator(max(FULL // needed**2, 1))
+    if _room(gamma) < needed:
+        right = "a lower problem.resolution would be right"
+        raise GraphError(f"{graph.name}: {graph.edges} edges are too many for whole numbers; {right}")
+    weights, unit = whole_numbers(raw, f"{graph.name}: an edge weight", min(_room(gamma), LARGEST))
+    size = _degrees(graph, weights)
+    total = int(size.sum())
+    quality = _quality(graph, weights, size, gamma.denominator * total, gamma.numerator)
+    constant = -gamma.numerator * int((size * size).sum()) // 2
+    step = 2.0 / (float(gamma.denominator) * float(total) ** 2) if total else 1.0
+    return quality, constant, step, unit, gamma
+
+
+def _room(gamma: Fraction) -> int:
+    """What the weights at all nodes may be together, in units."""
+    return math.isqrt(FULL // max(gamma.numerator, gamma.denominator))
+
+
+def _beside_sizes(graph: Graph, raw: np.ndarray, gamma: Fraction) -> Made:
+    """The weight in communities, less gamma for each pair of nodes."""
+    what, most = f"{graph.name}: an edge weight", LARGEST // gamma.denominator
+    weights, unit = whole_numbers(raw, what, most)
+    while gamma.numerator * graph.n**2 / unit > FULL:
+        most //= 2
+        if most <= MARGIN * len(raw):
+            right = "a problem.resolution of fewer decimals would be right"
+            raise GraphError(f"{graph.name}: {graph.n} nodes are too many for whole numbers; {right}")
+        weights, unit = whole_numbers(raw, what, most)
+    far = round(gamma.numerator / Fraction(unit))
+    quality = _quality(graph, weights, np.ones(graph.n, dtype=np.int64), gamma.denominator, far)
+    return quality, 0, unit / gamma.denominator, unit, far * Fraction(unit) / gamma.denominator
+
+
+def _quality(graph: Graph, weights: np.ndarray, size: np.ndarray, near: int, far: int) -> Quality:
+    indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
+    return Quality(np.ascontiguousarray(indptr), np.ascontiguousarray(indices), weights, size, near, far)
+
+
+def _degrees(graph: Graph, weights: np.ndarray) -> np.ndarray:
+    """[n] int64, the weight [nnz] at each node."""
+    ends = np.append(0, np.cumsum(weights))
+    return ends[graph.indptr[1:]] - ends[graph.indptr[:-1]]

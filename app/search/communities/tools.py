@@ -1,0 +1,176 @@
+"""The toolbox of communities: joins, a quick start, a local search, bounds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.communities.bounds import CommunityBounds
+from app.bounds.communities.witness import CommunityProof
+from app.errors import CaseError
+from app.graphs.graph import Graph
+from app.graphs.quality import numbered, quality_of
+from app.search.communities.baselines import COMMUNITY_BASELINES, MOST_MERGED, by_moves
+from app.search.communities.kernel import CommunityKernel
+from app.search.communities.search import CommunitySearch
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+STEPS = 100_000  # of a search, or this many for each node:
+STEPS_PER_NODE = 20
+
+
+class CommunityTools(Toolbox):
+    """Partitions of one graph into communities, worth as much as may be.
+
+    A solution is [n] int64, the community of each node, from 0 on; of the core as well.
+    """
+
+    words, sense = "partition", "maximise"
+    bounds_follow = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: all nodes are in communities, none inside or outside; {right}")
+        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        self.asked = quality_of(self.graph, instance.null, instance.resolution)
+        self.unit = self.asked.unit
+        self.weights = self.asked.quality.weights if instance.null == "none" else None
+        self.kernel = CommunityKernel(self.asked.quality, instance.compiled)
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return max(STEPS, STEPS_PER_NODE * self.kernel.core.n)
+
+    @property
+    def core(self) -> Graph:
+        """What is left to decide, without weights: see `kernel.core`."""
+        core = self.kernel.core
+        edges = len(core.indices) // 2
+        return Graph(self.graph.name, core.n, 0, core.n, core.indptr, core.indices, edges)
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Join what is together in all best communities."""
+        kernel = self.kernel
+        kernel.reduce(look)
+        return (
+            f"reduced to {kernel.core.n} of {self.graph.n} nodes, {len(kernel.core.indices) // 2} of"
+            f" {self.graph.edges} edges (joined {self.graph.n - kernel.joined_core.n},"
+            f" decided {kernel.joined_core.n - kernel.core.n})"
+        )
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, the communities that those of the core stand for, in the order of nodes."""
+        return numbered(self.kernel.lift(core_solution)).astype(np.int64)
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """Communities of the core that follow those of the graph."""
+        return _in_order(self.kernel.restrict(solution))
+
+    def value_of_core(self, value: int) -> int:
+        """What communities of the graph are worth, for those (a bound on those) of the core."""
+        return value + self.kernel.own + self.asked.constant
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value - self.kernel.own - self.asked.constant
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """Communities as they are."""
+        return numbers
+
+    def value(self, solution: np.ndarray) -> int:
+        """In whole numbers, see app/graphs/quality.py."""
+        return self.asked.quality.value(solution) + self.asked.constant
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """Not a community for each node."""
+        wrong = self.problem.violation(self.graph, solution)
+        return None if wrong is None else f"the {self.words} {wrong}"
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """Louvain's method."""
+        return by_moves(self.kernel.core, self.instance.compiled)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Regions clustered anew; none where nothing is left."""
+        core = self.kernel.core
+        return CommunitySearch(core, start, seed, self.instance.compiled) if core.n else None
+
+    def bounds(self) -> Bounds | None:
+        """Star inequalities and semidefinite matrices."""
+        return KernelBounds(self)
+
+    def prove(self, proof: CommunityProof) -> int:
+        """Check the joins round by round, and the witness of each part."""
+        return proof.proved(self.asked.quality) + self.asked.constant
+
+    @property
+    def left_out(self) -> str:
+        """Merges, on large graphs."""
+        return "" if len(self.graph.indices) <= MOST_MERGED else "greedy"
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name."""
+        given = self.instance
+        asked = {"compiled": given.compiled, "null": given.null, "resolution": given.resolution}
+        named = {name: rule for name, rule in COMMUNITY_BASELINES.items() if name != self.left_out}
+        return {name: partial(rule, self.graph, **asked) for name, rule in named.items()}
+
+
+class KernelBounds(Bounds):
+    """Upper bounds on the core, and how its nodes are called in proofs."""
+
+    def __init__(self, tools: CommunityTools) -> None:
+        self.kernel = tools.kernel
+        self.inner = CommunityBounds(self.kernel.core, tools.instance.most_bytes)
+        self.near = self.inner.near
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long."""
+        return self.inner.improve(seconds, best, solution)
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return self.inner.value
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return "reductions" if not self.kernel.core.n else self.inner.method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`."""
+        return self.inner.least_seconds
+
+    @property
+    def closing(self) -> bool:
+        """Whether the work under way may prove the best communities optimal."""
+        return self.inner.closing
+
+    @property
+    def gaining(self) -> bool:
+        """Whether it may make the bound much better."""
+        return self.inner.gaining
+
+    def proof(self) -> CommunityProof:
+        """The joins, and the witness of each part that was worked on."""
+        kernel = self.kernel
+        ptr = np.cumsum([0, *map(len, kernel.rounds)]).astype(np.int64)
+        joined = np.concatenate([np.zeros((0, 2), dtype=np.int64), *kernel.rounds])
+        parts = tuple(replace(part, nodes=kernel.nodes[part.nodes]) for part in self.inner.parts)
+        return CommunityProof(ptr, joined, parts, True)
+
+
+def _in_order(label: np.ndarray) -> np.ndarray:
+    """[n] int64, the same communities of any numbers, numbered as nodes come to them."""
+    return numbered(np.unique(label, return_inverse=True)[1].reshape(-1)).astype(np.int64)
