@@ -218,8 +218,8 @@ def _beside_sizes(graph: Graph, raw: np.ndarray, gamma: Fraction) -> Made:
     while gamma.numerator * graph.n**2 / unit > FULL:
         most //= 2
         if most <= MARGIN * len(raw):
-            right = "a problem.resolution of fewer decimals would be right"
-            raise GraphError(f"{graph.name}: {graph.n} nodes are too many for whole numbers; {right}")
+            right = "a smaller problem.resolution, or one of fewer decimals, would be right"
+            raise GraphError(f"{graph.name}: weights are too small beside those of all pairs; {right}")
         weights, unit = whole_numbers(raw, what, most)
     far = round(gamma.numerator / Fraction(unit))
     quality = _quality(graph, weights, np.ones(graph.n, dtype=np.int64), gamma.denominator, far)

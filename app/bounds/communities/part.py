@@ -16,6 +16,7 @@ STARS, MATRIX = "star inequalities", "semidefinite relaxation"
 MOST_MATRIX = 1200  # nodes of a part for which eigenvalues are computed
 CHUNK = 1 << 22  # entries that are read between two looks at the clock
 PERIOD, SLOW = 8, 0.05  # rounds of stars, and the share of the gap that they close where they are worth it
+STILL = 1e-3  # a share below which nothing more is to be had
 MATRIX_STEPS, MATRIX_SLOW = 200, 0.01  # of one matrix; the share of the gap that LOOKED steps close
 LOOKED = 20
 CLOSED = 0.01  # of the gap, by which a bound has to be better in order to be proved in whole numbers
@@ -79,7 +80,7 @@ class PartWork:
             worth = self._scaled - program.taken() if self._shapes else self._scaled
             self._shaping = PairMatrix(worth, self._same)
             self._shaped = math.inf
-        elif slow and program.settled:
+        elif program.settled and self._total > self._tried - STILL * self._gap(known):
             self.done = True
         self._tried = self._total
 
@@ -103,7 +104,7 @@ class PartWork:
 
     def _prove(self) -> None:
         """The bound in whole numbers."""
-        ptr, members = self._program.stars()
+        ptr, members = self._program.stars.ptr, self._program.stars.members
         g, matrix = self._program.multipliers * self._scale, self._matrix * self._scale
         places = min(
             self._places,

@@ -12,7 +12,7 @@ Source   Chambolle and Pock 2011, Algorithm 1; step sizes from each row and colu
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.communities.stars import larger, triangles
+from app.bounds.communities.stars import Stars, larger, triangles
 
 ROUND = 60  # steps between two restarts
 PER_CENTRE = 60  # triangles that a round adds
@@ -23,8 +23,8 @@ IDLE, SLACK = 12, 0.1  # rounds without a multiplier and with slack, after which
 class StarProgram:
     """The program of one part, [k, k] pairs as k(k - 1)/2 columns.
 
-    value     float64, the least bound so far, without constants; multipliers: g [r] that prove it
-    stars     r lists of nodes, the centre first, as ptr [r+1], members [m] int64
+    value     float64, the least bound so far, without constants
+    stars, multipliers   r of them, and g [r] that prove it
     settled   the last round added no star
     """
 
@@ -38,8 +38,7 @@ class StarProgram:
         self._x = x[self._upper].astype(np.float64)
         self._rows = sp.csr_array((0, len(self._x)))
         self._g, self._age = np.zeros(0), np.zeros(0, dtype=np.int64)
-        self._names: list[bytes] = []  # of the stars, members as they are
-        self._known: set[bytes] = set()
+        self._stars = Stars.of([])
         self._columns, self._worth = sp.csr_array((len(self._x), 0)), worth[self._upper]
         self.rounds, self.settled, self.value = 0, False, np.inf
         self._try(self._g)
@@ -50,8 +49,8 @@ class StarProgram:
         """Other worths of pairs [k, k]; the stars of the best bound stay, and their multipliers too where it
         is no fresh start."""
         self._worth, self.value = worth[self._upper], np.inf
-        self._names, self._columns = self._best_names, self._best_columns
-        self._rows, self._known = sp.csr_array(self._columns.T), set(self._names)
+        self._stars, self._columns = self.stars, self._best_columns
+        self._rows = sp.csr_array(self._columns.T)
         self._g = np.zeros_like(self.multipliers) if fresh else self.multipliers.copy()
         self._age = np.zeros(len(self._g), dtype=np.int64)
         self._try(self._g)
@@ -84,45 +83,26 @@ class StarProgram:
         """[k, k] float64, what the multipliers of the best bound take off the worth of pairs."""
         return self.dense(self._best_columns @ self.multipliers)
 
-    def stars(self) -> tuple[np.ndarray, np.ndarray]:
-        """ptr, members of the stars of `multipliers`."""
-        lists = [np.frombuffer(name, dtype=np.int64) for name in self._best_names]
-        ptr = np.cumsum([0, *map(len, lists)])
-        return ptr.astype(np.int64), np.concatenate([np.zeros(0, dtype=np.int64), *lists])
-
     # ---- rounds --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """Look for stars, and begin a round with them."""
         seen = self.dense(self._seen)
-        found = [row.tobytes() for row in triangles(seen, PER_CENTRE)]
         everything = self.rounds >= FIRST_LARGER and self.rounds % EVERY_LARGER == 0
-        if everything:
-            found += [star.tobytes() for star in larger(seen)]
-        new = [name for name in dict.fromkeys(found) if name not in self._known]
-        self.settled = not new and (everything or self.settled)
-        self._known.update(new)
-        self._names = self._names + new
-        if new:
-            self._rows = sp.csr_array(sp.vstack([self._rows, self._rows_of(new)]))
+        found = Stars.of([triangles(seen, PER_CENTRE), *(larger(seen) if everything else [])])
+        first = np.zeros(len(found), dtype=bool)
+        first[np.unique(found.keys, return_index=True)[1]] = True
+        new = found.kept(first & ~np.isin(found.keys, self._stars.keys))
+        self.settled = not len(new) and (everything or self.settled)
+        if len(new):
+            self._rows = sp.csr_array(sp.vstack([self._rows, new.rows(self._column, len(self._x))]))
+            self._stars = self._stars.joined(new)
         self._g = np.append(self._g, np.zeros(len(new)))
         self._age = np.append(self._age, np.zeros(len(new), dtype=np.int64))
         self._columns = sp.csr_array(self._rows.T)
         self._step_x = 1.0 / np.maximum(np.diff(self._columns.indptr), 1)
         self._step_g = 1.0 / np.maximum(np.diff(self._rows.indptr), 1)
         self._sum_x, self._sum_g, self._left = np.zeros_like(self._x), np.zeros_like(self._g), ROUND
-
-    def _rows_of(self, names: list[bytes]) -> sp.csr_array:
-        """The rows of stars."""
-        indices, data, ptr = [], [], [0]
-        for name in names:
-            star = np.frombuffer(name, dtype=np.int64)
-            between = self._column[np.ix_(star[1:], star[1:])][np.triu_indices(len(star) - 1, 1)]
-            indices += [self._column[star[0], star[1:]], between]
-            data += [np.ones(len(star) - 1), -np.ones(len(between))]
-            ptr.append(ptr[-1] + len(star) - 1 + len(between))
-        shape = (len(names), len(self._x))
-        return sp.csr_array((np.concatenate(data), np.concatenate(indices), ptr), shape=shape)
 
     def _end(self) -> None:
         """A round is over: its average is where the next one begins."""
@@ -137,16 +117,13 @@ class StarProgram:
         self._begin()
 
     def _drop(self, kept: np.ndarray) -> None:
-        if kept.all():
-            return
-        self._known.difference_update(name for name, stays in zip(self._names, kept.tolist()) if not stays)
-        self._names = [name for name, stays in zip(self._names, kept.tolist()) if stays]
-        self._rows = sp.csr_array(self._rows[np.flatnonzero(kept)])
-        self._g, self._age = self._g[kept], self._age[kept]
+        if not kept.all():
+            self._stars, self._rows = self._stars.kept(kept), sp.csr_array(self._rows[np.flatnonzero(kept)])
+            self._g, self._age = self._g[kept], self._age[kept]
 
     def _try(self, g: np.ndarray) -> None:
         """Multipliers that may prove a better bound."""
         value = float(g.sum() + np.maximum(self._worth - self._columns @ g, 0.0).sum())
         if value < self.value:
             self.value, self.multipliers = value, g.copy()
-            self._best_names, self._best_columns = self._names, self._columns
+            self.stars, self._best_columns = self._stars, self._columns

@@ -21,6 +21,8 @@ from app.search.communities.moves import Mover, overlay
 from app.toolbox import Search
 
 Course = Iterator[None]  # stops where the steps it was given are used up
+ALL = 1 << 62
+EARLIEST = 4  # halvings of the nodes that are looked at before groups of them move
 SMALLEST = 16  # nodes of a region
 WHOLE = 4  # regions of all sizes together cost so many times what the whole graph costs, between two of these
 PATIENCE = 20  # such rounds without a better partition end a lineage, for each of its ages
@@ -95,7 +97,7 @@ class CommunitySearch(Search):
                 age += 1
                 continue
             waiting.append((age, self._label))
-            age, made = 0, (yield from self._clustered(self.quality, self._every))
+            age, made = 0, (yield from self._fresh(self.quality))
             self._take(made, self.quality.value(made))
 
     def _lineage(self, age: int) -> Course:
@@ -121,7 +123,7 @@ class CommunitySearch(Search):
         quality = self.quality if whole else self.quality.induced(nodes, self._place)
         label = numbered(self._label[nodes])
         if other is None:
-            other = yield from self._clustered(quality, np.arange(quality.n))
+            other = yield from self._fresh(quality)
         made = yield from self._combined(quality, label, other)
         gained = quality.value(made) - quality.value(label)
         if gained > 0:
@@ -142,33 +144,50 @@ class CommunitySearch(Search):
         start = np.zeros(coarse.n, dtype=np.int32)
         start[group] = label
         best, worth = label, quality.value(label)
-        for begin in (start, np.arange(coarse.n)):
+        for begin in (start, None):
             found = yield from self._clustered(coarse, begin)
             found = yield from self._settled(quality, found[group])
             if quality.value(found) > worth:
                 best, worth = found, quality.value(found)
         return best
 
-    def _clustered(self, quality: Quality, label: np.ndarray) -> Iterator[None]:
+    def _clustered(self, quality: Quality, label: np.ndarray | None) -> Iterator[None]:
         """Returns [n], communities that no move of a node, or of a community, makes better, from `label`
         on.
         """
+        label = np.arange(quality.n) if label is None else label
         label = yield from self._settled(quality, label)
         group = numbered(label)
         if int(group.max(initial=-1)) + 1 < quality.n:
             coarse = quality.contracted(group, self.compiled)
-            found = yield from self._clustered(coarse, np.arange(coarse.n))
+            found = yield from self._clustered(coarse, None)
             if int(found.max(initial=-1)) + 1 < coarse.n:
                 label = yield from self._settled(quality, found[group])
         return numbered(label)
 
-    def _settled(self, quality: Quality, label: np.ndarray) -> Iterator[None]:
-        """Returns [n], communities that no move of a node makes better, from `label` on."""
+    def _fresh(self, quality: Quality) -> Iterator[None]:
+        """Returns [n], communities from single nodes on.
+
+        Every second time groups move before all nodes have: what they come to lies elsewhere.
+        """
+        halvings = self._random.below(2 * EARLIEST)
+        if halvings < EARLIEST:
+            return (yield from self._clustered(quality, None))
+        looks = max(quality.n >> halvings - EARLIEST + 1, 1)
+        group = numbered((yield from self._settled(quality, np.arange(quality.n), looks)))
+        found = yield from self._clustered(quality.contracted(group, self.compiled), None)
+        return numbered((yield from self._settled(quality, found[group])))
+
+    def _settled(self, quality: Quality, label: np.ndarray, looks: int = ALL) -> Iterator[None]:
+        """Returns [n], communities that no move of a node makes better, from `label` on; or what so many
+        looks come to.
+        """
         mover = Mover(quality, label, self._shuffled(quality.n), self.compiled)
-        while mover.waiting:
+        while mover.waiting and looks:
             while not self._left:
                 yield
-            made = mover.run(self._left)
+            made = mover.run(min(self._left, looks))
+            looks -= made
             self._left -= made
             self.steps += made
         return mover.label
