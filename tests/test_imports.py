@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ APP = ROOT / "app"
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
     ("errors", "faults", "rng", "text", "watchdog"),
-    ("files", "threads"),
+    ("files", "tables", "threads"),
     ("numerics",),
     ("case", "cuda", "native"),
     ("cli", "device", "graphs", "log", "memory", "page"),
@@ -70,7 +71,17 @@ ONLY = {
     "toolbox": {"errors", "graphs"},
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
     "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "proofs", "rng", "toolbox"},
-    "problems": {"graphs", "errors", "numerics", "reductions", "bounds", "search", "rng", "toolbox"},
+    "problems": {
+        "graphs",
+        "errors",
+        "numerics",
+        "reductions",
+        "bounds",
+        "search",
+        "rng",
+        "tables",
+        "toolbox",
+    },
     "proofs": {"bounds", "files", "reductions", "toolbox"},
 }
 OWNERS = {
@@ -92,6 +103,8 @@ PICKLING = {
     "allgather", "alltoall", "allreduce", "scan", "exscan", "ibcast",
 }  # fmt: skip
 
+PLACE = re.compile(r"app(\.\w+)+:\w+")  # of a thing, as app/tables.py has it
+
 
 @functools.cache
 def sources():
@@ -102,7 +115,10 @@ def sources():
 
 
 def imported(tree):
-    """(module, names) of every import statement, wherever it stands; no names for `import module`."""
+    """(module, names) of every import statement, wherever it stands; no names for `import module`.
+
+    A place of a table, "app.rl.agent:Agent", is an import, too.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -110,6 +126,9 @@ def imported(tree):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
             yield node.module, tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value):
+            module, name = node.value.split(":")
+            yield module, (name,)
 
 
 def parts_of_app(tree):
@@ -222,6 +241,7 @@ def test_packages_are_empty():
         (upward_imports, "bounds/cover/lp.py", "import app.rl.env"),
         (upward_imports, "graphs/graph.py", "from app.comm.group import Group"),
         (upward_imports, "case/config.py", "from app import cli"),
+        (upward_imports, "problems/table.py", "PROBLEMS = Table({'mvc': 'app.rl.env:GraphEnv'})"),
         (upward_imports, "case/text.py", "from app.graphs.graph import Graph"),
         (upward_imports, "cli.py", "from app import device"),
         (upward_imports, "cuda/device.py", "from app.device import HostDevice"),

@@ -20,7 +20,7 @@ from app.partition.load import Loaded, generate_set
 from app.plots.charts import plot_lines
 from app.problems.table import make_problem
 from app.rl.rollout import Rollout, roll_out
-from app.rl.select import find_rule
+from app.rl.rules import find_rule
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
