@@ -37,7 +37,7 @@ LAYERS = (
     ("results", "summary"),
     ("api_given", "api_loop", "api_folds"),
     ("api_graph", "api_graphs"),
-    ("commands", "main", "api", "api_triples"),
+    ("commands", "main", "api", "api_classify", "api_triples"),
     ("api_links",),
     ("__main__",),
 )
@@ -87,7 +87,7 @@ ONLY = {
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),
     "cupyx": ("device.py", "sparse/kernels/"),
-    "mpi4py": ("comm/", "main.py", "api.py", "api_links.py", "api_triples.py"),
+    "mpi4py": ("comm/", "main.py", "api.py", "api_classify.py", "api_links.py", "api_triples.py"),
 }
 BANNED_MODULES = {
     "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.case.graph import GraphCase
-from app.comm.guard import raise_together
+from app.comm.guard import digest_text, raise_together
 from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set
@@ -25,7 +25,6 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.studies.cells import cell
-from app.tasks.studies.quality import digest_text
 
 COLUMNS = (
     "graph", "rule", "graphs", "edges", "cover", "cover_ratio", "evaluations", "evaluations_ratio", "full_s",
