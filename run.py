@@ -35,6 +35,9 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
         watch_start(command.case.run.watchdog_seconds, f"[rank {cli.launcher_rank()}]")
     gc.disable()  # imports make objects that stay: to look for others is a tenth of their time
     try:
+        from app.lean import import_sparse
+
+        import_sparse()
         from app.main import leave, run
     except KeyboardInterrupt:  # signals are not caught yet
         cli.say("lockstep: interrupted before anything began", error=True)

@@ -14,7 +14,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "faults", "rng", "text", "watchdog"),
+    ("errors", "faults", "lean", "rng", "text", "watchdog"),
     ("files", "tables", "threads"),
     ("numerics",),
     ("case", "cuda", "native"),
@@ -296,6 +296,59 @@ def test_what_an_import_loads(statement, unwanted):
         [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
     assert unwanted.isdisjoint(done.stdout.split())
+
+
+# Of what nearly every run is without: plots, other tasks' libraries, what SciPy's import would bring along.
+HEAVY = {
+    "matplotlib", "networkx", "highspy", "scipy.optimize", "scipy.spatial", "numpy.f2py", "app.tasks.study",
+}  # fmt: skip
+POLICIES = {"app.rl.qnet", "app.rl.env", "app.problems.problem", "app.bounds.certificate", "app.tasks.solve"}
+NETWORKS = {
+    "app.gnn.training", "app.gnn.classifier", "app.model.gnn", "app.tasks.classify", "app.gnn.rgcn.model",
+}  # fmt: skip
+NO_PLOTS = "output.plots=false"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "unwanted"),
+    [
+        (["--help"], 0, {"numpy", "mpi4py"}),
+        (["inputs/gcn.toml", "gnn.epoch=1"], 2, {"numpy", "mpi4py"}),
+        (
+            ["inputs/gcn.toml", "graph.nodes=60", "gnn.epochs=1", NO_PLOTS],
+            0,
+            {*HEAVY, *POLICIES, "app.gnn.rgcn.model", "scipy.linalg", "scipy.sparse.csgraph"},
+        ),
+        (
+            ["inputs/mvc.toml", "graph.generator=ba", "graph.nodes=40", "graph.d=3", NO_PLOTS],
+            0,
+            {*HEAVY, *NETWORKS, "app.problems.maxcut", "app.rl.ppo"},
+        ),
+    ],
+)
+def test_what_a_run_loads(arguments, code, unwanted, tmp_path):
+    """A run that is quick to start stays so: it loads what its task needs."""
+    text = "import sys, run\ncode = run.main(sys.argv[1:])\nprint(*sys.modules)\nsys.exit(code)"
+    command = [sys.executable, "-c", text, *arguments, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert (done.returncode, sorted(unwanted.intersection(loaded))) == (code, []), done.stderr
+
+
+def test_places_of_tables_exist():
+    """What app/tables.py imports by name is there."""
+    trees = dict(sources())
+    places = {
+        node.value
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value)
+    }
+    assert len(places) > 40
+    for place in places:
+        module, name = place.split(":")
+        tree = trees[module.removeprefix("app.").replace(".", "/") + ".py"]
+        assert name in {getattr(node, "name", "") for node in tree.body}, place
 
 
 def test_every_file_is_read():
