@@ -1,5 +1,6 @@
 """Lockstep: mpirun -np N python run.py CASE.toml [section.key=value ...]; --help says more."""
 
+import gc
 import sys
 
 from app import cli, threads
@@ -32,11 +33,17 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
         hear_early()
     if whole_process:
         watch_start(command.case.run.watchdog_seconds, f"[rank {cli.launcher_rank()}]")
+    gc.disable()  # imports make objects that stay: to look for others is a tenth of their time
     try:
+        from app.lean import import_sparse
+
+        import_sparse()
         from app.main import leave, run
     except KeyboardInterrupt:  # signals are not caught yet
         cli.say("lockstep: interrupted before anything began", error=True)
         return 1
+    finally:
+        gc.enable()
     return leave(run(command))
 
 

@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from app import api_links
 
         return api_links.find_links
+    if name == "classify":
+        from app import api_classify
+
+        return api_classify.classify
     if name in __all__:
         from app import api
 

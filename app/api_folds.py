@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.case.gnn import GnnCase
+from app.comm.guard import digest_text
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.graphs.nodes.data import NodeData, no_labels
@@ -13,7 +14,6 @@ from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.tasks.context import Context
 from app.tasks.folds import draw_folds, lacking, run_fold, split_by_fold, summary
-from app.tasks.studies.quality import digest_text
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api import by_node, names_of_file, node_data
+from app.api_classify import by_node, names_of_file, node_data
 from app.api_given import Begun, check_given, digest_of_arrays, refuse_data_keys, setting
 from app.api_graph import loaded_graph
 from app.case.file import merged

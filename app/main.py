@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from app import cli
 from app.bounds.paced import at_work
-from app.case.config import Case, graph_tables
+from app.case.config import Case, graph_tables, is_relational
 from app.case.file import named_files
 from app.case.graph import WORDS
 from app.case.text import to_toml
@@ -22,8 +22,6 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
-from app.gnn.rgcn.saved import load_rgcn
-from app.gnn.saved import load_model
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.files import check_node_file
@@ -32,25 +30,31 @@ from app.model.fits import ranks_here, refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines
 from app.native.countdown import countdown
 from app.output import RunFolder, phase_table
-from app.rl.weights import load_weights
 from app.summary import advice, places, remarks, say_end, say_start
-from app.tasks.check import run_check
-from app.tasks.classify import run_classify
+from app.tables import Table
 from app.tasks.context import Context, check_names, open_group
-from app.tasks.find_links import run_edges
-from app.tasks.relational_plan import relational_plan
-from app.tasks.rgcn import run_rgcn
-from app.tasks.rgcn_inputs import check_triples, is_relational
-from app.tasks.solve import run_solve
-from app.tasks.study import run_study
-from app.tasks.train import run_train
 from app.text import printable
 from app.watchdog import watch
 
 Task = Callable[[Context], dict[str, Any]]
-TASKS: dict[str, Task] = {
-    "train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study,
-}  # fmt: skip
+TASKS = Table(
+    {
+        "train": "app.tasks.train:run_train",
+        "solve": "app.tasks.solve:run_solve",
+        "classify": "app.tasks.classify:run_classify",
+        "study": "app.tasks.study:run_study",
+        "relations": "app.tasks.rgcn:run_rgcn",  # classify of gnn.model = "rgcn"
+        "links": "app.tasks.find_links:run_edges",  # classify of gnn.level = "link"
+    }
+)
+# What reads the weights that a table names.
+WEIGHTS = Table(
+    {
+        "gnn": "app.gnn.saved:load_model",
+        "rgcn": "app.gnn.rgcn.saved:load_rgcn",
+        "policy": "app.rl.weights:load_weights",
+    }
+)
 
 
 def run(command: cli.Command) -> int:
@@ -131,6 +135,8 @@ def _run(command: cli.Command, needs: list[str]) -> int:
         _print_room(group, case, *plan)
         return 0
     if command.check:
+        from app.tasks.check import run_check  # of no other command
+
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
     found, warned = refuse_too_large(group, case)
@@ -209,9 +215,9 @@ def _work(context: Context, said: list[str]) -> None:
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     where = places(group)
     say_start(log, group, case, where)
+    task = _task_of(case)
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
-    task = _task_of(case)
     try:
         result = _until_halted(task, context)
     except Stopped as stopped:
@@ -238,9 +244,9 @@ def _work(context: Context, said: list[str]) -> None:
 def _task_of(case: Case) -> Any:
     """What runs a case."""
     if case.run.task == "classify" and is_relational(case):
-        return run_rgcn
+        return TASKS["relations"]
     if case.run.task == "classify" and case.gnn.level == "link":
-        return run_edges
+        return TASKS["links"]
     return TASKS[case.run.task]
 
 
@@ -282,6 +288,8 @@ def _check_inputs(case: Case, out: str) -> None:
     tables = [table for table in graph_tables(case) if table is not None]
     limit = int(case.memory.max_decompressed_gb * 1e9)
     if is_relational(case):
+        from app.tasks.rgcn_inputs import check_triples  # of this task alone
+
         check_triples(case)
     else:
         for table in tables:
@@ -290,12 +298,10 @@ def _check_inputs(case: Case, out: str) -> None:
             for path in (table.features, table.edge_features, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))
-    if case.gnn.weights:
-        load_model(case.gnn.weights)
-    if case.rgcn.weights:
-        load_rgcn(case.rgcn.weights)
-    if case.policy.weights not in ("default", "train"):
-        load_weights(case.policy.weights)
+    for table in WEIGHTS:
+        path = getattr(case, table).weights
+        if path not in ("", "default", "train"):
+            WEIGHTS[table](path)
     folder = os.path.realpath(out)
     for path in named_files(case):
         if os.path.realpath(path).startswith(folder + os.sep):
@@ -334,6 +340,8 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
         cli.say(f"# {printable(source.name)}: {source.format}, {nodes}")
     lines, words, needed = [], "", 0
     if case.run.task == "classify" and is_relational(case):
+        from app.tasks.relational_plan import relational_plan  # of this task alone
+
         lines, words, needed = relational_plan(case, group.size)
     for line in lines or plan_lines(case, group.size, group.device):
         cli.say(f"# {printable(line)}")

@@ -17,7 +17,7 @@ from app.memory.room import memory_room
 from app.model import memory
 from app.model.plan import plan_lines
 from app.problems.table import make_problem
-from app.tasks.train import KEPT_FIRST
+from app.tasks.context import KEPT_FIRST
 
 NAMED = 3  # hosts and estimates that are listed
 LISTED = 0.005  # share of the run from which on a phase has a line

@@ -84,13 +84,13 @@ def arcs(keys: dict[str, Any], scale: int) -> str:
 
 
 def _classified(A: sp.csr_array, scale: int, keys: dict[str, Any]) -> str:
-    from app import api
+    from app import api_classify
 
     n, draws = A.shape[0], np.random.Generator(np.random.Philox(key=5))
     features = draws.standard_normal((n, 10)).astype(np.float32)
     labels, known = draws.integers(0, 3, n), np.arange(0, n, 2)
     more = {**keys, "gnn.epochs": 5 * scale, "gnn.hidden": 16}
-    return api.classify(A, features, labels, train=known, settings=more).digest
+    return api_classify.classify(A, features, labels, train=known, settings=more).digest
 
 
 def links(keys: dict[str, Any], scale: int) -> str:

@@ -27,7 +27,7 @@ from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
 from app.model.plan import plan_lines
 from app.model.rates import MessageRate, Rates
-from app.model.work import Term
+from app.model.terms import Term
 
 MODELS = {
     "gcn": {"gnn.hidden": 8, "gnn.depth": 3},

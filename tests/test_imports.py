@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 
@@ -13,8 +14,8 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "faults", "rng", "text", "watchdog"),
-    ("files", "threads"),
+    ("errors", "faults", "lean", "rng", "text", "watchdog"),
+    ("files", "tables", "threads"),
     ("numerics",),
     ("case", "cuda", "native"),
     ("cli", "device", "graphs", "log", "memory", "page"),
@@ -36,7 +37,7 @@ LAYERS = (
     ("results", "summary"),
     ("api_given", "api_loop", "api_folds"),
     ("api_graph", "api_graphs"),
-    ("commands", "main", "api", "api_triples"),
+    ("commands", "main", "api", "api_classify", "api_triples"),
     ("api_links",),
     ("__main__",),
 )
@@ -70,16 +71,27 @@ ONLY = {
     "toolbox": {"errors", "graphs"},
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
     "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "proofs", "rng", "toolbox"},
-    "problems": {"graphs", "errors", "numerics", "reductions", "bounds", "search", "rng", "toolbox"},
+    "problems": {
+        "graphs",
+        "errors",
+        "numerics",
+        "reductions",
+        "bounds",
+        "search",
+        "rng",
+        "tables",
+        "toolbox",
+    },
     "proofs": {"bounds", "files", "reductions", "toolbox"},
 }
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),
     "cupyx": ("device.py", "sparse/kernels/"),
-    "mpi4py": ("comm/", "main.py", "api.py", "api_links.py", "api_triples.py"),
+    "mpi4py": ("comm/", "main.py", "api.py", "api_classify.py", "api_links.py", "api_triples.py"),
+    "random": ("graphs/generators/random.py",),  # NetworkX draws by it; all else by app/rng.py
 }
 BANNED_MODULES = {
-    "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel",
+    "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "ruamel",
     "code", "runpy", "socketserver",
 }  # fmt: skip
 BANNED_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
@@ -92,6 +104,8 @@ PICKLING = {
     "allgather", "alltoall", "allreduce", "scan", "exscan", "ibcast",
 }  # fmt: skip
 
+PLACE = re.compile(r"app(\.\w+)+:\w+")  # of a thing, as app/tables.py has it
+
 
 @functools.cache
 def sources():
@@ -102,7 +116,10 @@ def sources():
 
 
 def imported(tree):
-    """(module, names) of every import statement, wherever it stands; no names for `import module`."""
+    """(module, names) of every import statement, wherever it stands; no names for `import module`.
+
+    A place of a table, "app.rl.agent:Agent", is an import, too.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -110,6 +127,9 @@ def imported(tree):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
             yield node.module, tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value):
+            module, name = node.value.split(":")
+            yield module, (name,)
 
 
 def parts_of_app(tree):
@@ -222,11 +242,13 @@ def test_packages_are_empty():
         (upward_imports, "bounds/cover/lp.py", "import app.rl.env"),
         (upward_imports, "graphs/graph.py", "from app.comm.group import Group"),
         (upward_imports, "case/config.py", "from app import cli"),
+        (upward_imports, "problems/table.py", "PROBLEMS = Table({'mvc': 'app.rl.env:GraphEnv'})"),
         (upward_imports, "case/text.py", "from app.graphs.graph import Graph"),
         (upward_imports, "cli.py", "from app import device"),
         (upward_imports, "cuda/device.py", "from app.device import HostDevice"),
         (foreign_imports, "cuda/device.py", "import cupy"),
         (foreign_imports, "rl/env.py", "import cupy as cp"),
+        (foreign_imports, "rl/env.py", "from random import Random"),
         (foreign_imports, "device.py", "from mpi4py import MPI"),
         (foreign_imports, "output.py", "def f():\n    from mpi4py import MPI"),
         (banned, "rl/env.py", "import pickle"),
@@ -274,6 +296,59 @@ def test_what_an_import_loads(statement, unwanted):
         [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
     assert unwanted.isdisjoint(done.stdout.split())
+
+
+# Of what nearly every run is without: plots, other tasks' libraries, what SciPy's import would bring along.
+HEAVY = {
+    "matplotlib", "networkx", "highspy", "scipy.optimize", "scipy.spatial", "numpy.f2py", "app.tasks.study",
+}  # fmt: skip
+POLICIES = {"app.rl.qnet", "app.rl.env", "app.problems.problem", "app.bounds.certificate", "app.tasks.solve"}
+NETWORKS = {
+    "app.gnn.training", "app.gnn.classifier", "app.model.gnn", "app.tasks.classify", "app.gnn.rgcn.model",
+}  # fmt: skip
+NO_PLOTS = "output.plots=false"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "unwanted"),
+    [
+        (["--help"], 0, {"numpy", "mpi4py"}),
+        (["inputs/gcn.toml", "gnn.epoch=1"], 2, {"numpy", "mpi4py"}),
+        (
+            ["inputs/gcn.toml", "graph.nodes=60", "gnn.epochs=1", NO_PLOTS],
+            0,
+            {*HEAVY, *POLICIES, "app.gnn.rgcn.model", "scipy.linalg", "scipy.sparse.csgraph"},
+        ),
+        (
+            ["inputs/mvc.toml", "graph.generator=ba", "graph.nodes=40", "graph.d=3", NO_PLOTS],
+            0,
+            {*HEAVY, *NETWORKS, "app.problems.maxcut", "app.rl.ppo"},
+        ),
+    ],
+)
+def test_what_a_run_loads(arguments, code, unwanted, tmp_path):
+    """A run that is quick to start stays so: it loads what its task needs."""
+    text = "import sys, run\ncode = run.main(sys.argv[1:])\nprint(*sys.modules)\nsys.exit(code)"
+    command = [sys.executable, "-c", text, *arguments, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert (done.returncode, sorted(unwanted.intersection(loaded))) == (code, []), done.stderr
+
+
+def test_places_of_tables_exist():
+    """What app/tables.py imports by name is there."""
+    trees = dict(sources())
+    places = {
+        node.value
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value)
+    }
+    assert len(places) > 40
+    for place in places:
+        module, name = place.split(":")
+        tree = trees[module.removeprefix("app.").replace(".", "/") + ".py"]
+        assert name in {getattr(node, "name", "") for node in tree.body}, place
 
 
 def test_every_file_is_read():

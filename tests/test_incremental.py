@@ -18,7 +18,8 @@ from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import roll_out, rolled_out_one_at_a_time
-from app.rl.select import RULES, Share, top_nodes
+from app.rl.rules import RULES
+from app.rl.select import Share, top_nodes
 
 PAPER = {"features": "paper", "shared_layers": True, "self_weight": False, "mean_degree": False}
 POLICIES = {

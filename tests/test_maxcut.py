@@ -25,7 +25,8 @@ from app.rl.env import step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import roll_out, rolled_out_one_at_a_time
-from app.rl.select import Share, find_rule
+from app.rl.rules import find_rule
+from app.rl.select import Share
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.search.cut.baselines import descent, greedy

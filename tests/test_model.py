@@ -22,7 +22,7 @@ from app.comm.group import Group
 from app.comm.turns import first_alone, seconds_together
 from app.device import HostDevice
 from app.errors import CaseError
-from app.model import memory
+from app.model import memory, policy_memory
 from app.model.counts import expected_entries
 from app.model.curve import PARTS
 from app.model.defaults import DEFAULTS
@@ -160,7 +160,7 @@ def test_memory_falls_with_ranks_and_keeps_the_rule_of_eight_bytes():
     net, base, held = network(), 80 << 20, []
     for ranks in (1, 2, 4, 8):
         layout = estimate("er", 20_000, 20_000_000, ranks)
-        held.append(memory.total(memory.peak(net, layout, States(), "evaluation", base)) - base)
+        held.append(memory.total(policy_memory.peak(net, layout, States(), "evaluation", base)) - base)
         rest = memory.total(memory.at_rest(layout, 0))
         assert rest <= 8 * layout.stored[0] + 40 * (layout.n + layout.rows[0])
     assert sorted(held, reverse=True) == held

@@ -33,7 +33,8 @@ from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
 from app.rl.rollout import drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
-from app.rl.select import RULES, Share, top_nodes
+from app.rl.rules import RULES
+from app.rl.select import Share, top_nodes
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.sparse.batch import StateBatch

@@ -12,7 +12,7 @@ from app.recipes import PAPER_POLICY
 from app.rl import compact, rollout
 from app.rl.qnet import QNetwork
 from app.rl.rollout import count_chosen, drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
-from app.rl.select import RULES
+from app.rl.rules import RULES
 
 POLICIES = {
     "default": PolicyCase(),

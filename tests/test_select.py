@@ -16,14 +16,13 @@ from app.problems.mvc import MinimumVertexCover
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.rollout import roll_out, rolled_out_one_at_a_time
+from app.rl.rules import RULES, find_rule
 from app.rl.select import (
-    RULES,
     Places,
     Share,
     _first_come,
     best_nodes,
     best_values,
-    find_rule,
     independent,
     make_keys,
     nodes_of,

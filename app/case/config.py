@@ -57,6 +57,13 @@ def graph_tables(case: Case) -> list[GraphCase | None]:
     return [case.graph, case.train.graphs, case.train.held_back]
 
 
+def is_relational(case: Case) -> bool:
+    """Whether a case is one of knowledge graphs: their files are triples, not edges."""
+    if case.run.task == "study":
+        return case.study.kind == "rgcn"
+    return case.run.task == "classify" and case.gnn.model == "rgcn"
+
+
 def all_tables() -> list[Keys]:
     """The tables a case may have, in their order."""
     tops = [(each.name,) for each in structs.fields(Case) if table_of(each.type)]

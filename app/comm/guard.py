@@ -1,6 +1,7 @@
 """What keeps ranks together when something fails: shared errors, equal replicas, an abort."""
 
 import hashlib
+import json
 import os
 import platform
 import sys
@@ -109,6 +110,11 @@ def digest(arrays: dict[str, np.ndarray]) -> str:
         sha.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
         sha.update(array.tobytes())
     return sha.hexdigest()
+
+
+def digest_text(digests: dict[str, str]) -> str:
+    """One digest of many."""
+    return digest({"all": np.frombuffer(json.dumps(digests, sort_keys=True).encode(), dtype=np.uint8)})
 
 
 def digest_pieces(arrays: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.model import memory
 from app.model.layout import Layout
+from app.model.memory import total
+from app.model.policy_memory import peak
 from app.model.rates import Calibration, Network, Rates
 from app.model.work import States, evaluation, learning, sent_bytes
 from app.rl.qnet import QNetwork
@@ -45,11 +46,11 @@ def curve(
         seconds, by_part = rates.total(terms), rates.by_part(terms)
         first = first or seconds
         kind = "learning" if batch else "evaluation"
-        held = memory.peak(net, layout, states, kind, machine.calibration.base_bytes)
+        held = peak(net, layout, states, kind, machine.calibration.base_bytes)
         yield {
             "graph": layout.name, "step": f"training B={batch}" if batch else "evaluation", "ranks": count,
             "seconds": seconds, "speedup": first / seconds, "sent_bytes": sum(sent_bytes(terms).values()),
-            "memory_mb": round(memory.total(held) / 1e6, 1), "exchange": layout.mode,
+            "memory_mb": round(total(held) / 1e6, 1), "exchange": layout.mode,
             "counts": "exact" if layout.exact else "expected",
             "efficiency": first * fewest / (seconds * count),
             **{f"{part}_s": by_part.get(part, 0.0) for part in PARTS},

@@ -3,7 +3,7 @@
 MG-GCN (sections 4 and 5.1) counts one exchange of n d numbers a product; here the operations of an epoch are
 those that the layers themselves recorded in a dry run (gnn/rehearsal.py), and a Layout tells what each rank
 holds and sends. With n_p rows, e_p stored entries and g_p ghost rows of rank p, and R_p subtrees of blocks
-that it owns whole (comm/tree.py), the terms (app/model/work.py states their amounts) are, for f columns:
+that it owns whole (comm/tree.py), the terms (app/model/terms.py states their amounts) are, for f columns:
 
     product A X        e_p f multiply-adds, or the share of them that the loss depends on (gnn/reach.py);
                        rows travel: halo 4 f (rows sent), 4 f g_p received; gather and
@@ -34,7 +34,7 @@ from app.graphs.nodes.data import SPLITS
 from app.memory.operations import Operation
 from app.memory.tiers import TierBudget
 from app.model.layout import Layout
-from app.model.work import MESSAGES, Term, Terms, by_slices
+from app.model.terms import MESSAGES, Term, Terms, by_slices
 from app.partition.rows import block_count, block_starts
 
 INTEGER = 8  # bytes of a number of hits

@@ -6,23 +6,16 @@ at rest     base             interpreter and libraries, as measured
             ghost index      4 for each entry in a ghost's column, 4 for each extended column; halo: 8 more
             row offsets      12 R; staged: 4 R more for each further tile
             rows sent        4 for each (halo)
-in a step   rows of ranks    4 K S for each extended (halo: and sent) row; staged: of the two largest stages
-            step             4 K S R for each array that is held at once: of L rounds the embeddings and sums
-                             of all but the first, in learning 3 more; and a few arrays of one number a row
-            scores           (L-1) 4 K for each extended row, 33 R (instead of a step, where scores follow)
 reading     raw edges        8 for each edge of the rank's share, which give way to
             entries          4 E
 
-The most that a rank holds is that of reading, or rest and a step.
+What is held beside that is the affair of policy_memory.py, gnn_memory.py and rgcn_memory.py.
 """
 
-from app.model.layout import Layout
-from app.model.work import States, parts_of
-from app.rl.qnet import QNetwork
+from dataclasses import dataclass
 
-# [R] arrays: masks, degrees, codes, scales, scores
-NARROW = {"evaluation": 2, "learning": 28}
-DENSE = {"evaluation": 0, "learning": 3}  # [R, K] arrays beside those of the rounds
+from app.model.layout import Layout
+
 PIECES = 12 << 20  # buffers of reading and routing, which the allocator keeps for what follows
 
 
@@ -48,30 +41,6 @@ def at_rest(layout: Layout, rank: int) -> dict[str, int]:
     return out
 
 
-def in_step(net: QNetwork, layout: Layout, rank: int, states: States, kind: str) -> dict[str, int]:
-    """Bytes of a step's arrays; kind: "evaluation" or "learning" (of one part of a minibatch)."""
-    S = states.count if kind == "evaluation" else max(count for count, _ in parts_of(layout.n, states.count))
-    arrays = max(2 * (net.policy.layers - 1), 1) + DENSE[kind]
-    # The second round reads rows of a table: only their numbers come from other ranks.
-    row = 4 * S * (net.K if kind == "learning" or net.policy.layers > 2 else 1)
-    out = {"step": 4 * int(layout.rows[rank]) * S * (arrays * net.K + NARROW[kind])}
-    if layout.mode == "staged":
-        out["rows of ranks"] = min(2, layout.ranks - 1) * int(layout.rows.max()) * row
-    elif layout.ranks > 1:
-        sent = int(layout.sent[rank]) if layout.mode == "halo" else 0
-        out["rows of ranks"] = (layout.extended(rank) + sent) * row
-    if kind == "learning":
-        out["gradient"] = 8 * int(layout.blocks.sum()) * net.K * net.embedding.later_rows
-    return out
-
-
-def following(net: QNetwork, layout: Layout, rank: int) -> dict[str, int]:
-    """Bytes of scores that follow the selections (rl/incremental.py), with those of the state before."""
-    above = 4 * net.K * (net.policy.layers - 1) * layout.extended(rank)
-    rows, moves = int(layout.rows[rank]), not net.paper or net.policy.mean_degree
-    return {"scores": above + 37 * rows + moves * (above + 9 * rows)}
-
-
 def reading(layout: Layout, rank: int, ordered: bool = True) -> dict[str, int]:
     """Bytes while the rows are made: raw edges of equal shares, and the entries that they become.
 
@@ -87,27 +56,6 @@ def reading(layout: Layout, rank: int, ordered: bool = True) -> dict[str, int]:
     return {"raw edges": raw, "entries": entries, "nodes": nodes, "pieces": PIECES}
 
 
-def peak(
-    net: QNetwork,
-    layout: Layout,
-    states: States,
-    kind: str,
-    base: int,
-    rank: int | None = None,
-    ordered: bool = True,
-) -> dict[str, int]:
-    """Bytes of a rank at its fullest, by term: reading, or a step.
-
-    rank   None: the one that holds most
-    """
-    if rank is None:
-        each = (peak(net, layout, states, kind, base, r, ordered) for r in range(layout.ranks))
-        return max(each, key=total)
-    step = max(in_step(net, layout, rank, states, kind), {"pieces": PIECES}, key=total)
-    running = at_rest(layout, rank) | step
-    return {"base": base} | max(running, reading(layout, rank, ordered), key=total)
-
-
 def total(terms: dict[str, int]) -> int:
     """The sum of a table of bytes."""
     return sum(terms.values())
@@ -121,3 +69,35 @@ def words(terms: dict[str, int]) -> str:
 def size(nbytes: float) -> str:
     """Bytes for people."""
     return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the rank that holds most takes of one graph.
+
+    held     bytes by term, at its fullest
+    beside   bytes that reductions, search and bounds, on the whole graph, take beside that at most
+    least    bytes that it takes in any case; None: all of `held`
+    """
+
+    name: str
+    held: dict[str, int]
+    beside: int = 0
+    least: int | None = None
+
+    @property
+    def certain(self) -> int:
+        """Bytes beyond which there is no use in trying."""
+        return total(self.held) if self.least is None else self.least
+
+    @property
+    def most(self) -> int:
+        """Bytes that may be taken."""
+        return total(self.held) + self.beside
+
+    @property
+    def words(self) -> str:
+        """What is certain, in words."""
+        if self.least is not None:
+            return f"{self.name}: {size(self.least)} a rank for the graph alone"
+        return f"{self.name}: about {size(self.certain)} a rank ({words(self.held)})"

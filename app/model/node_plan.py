@@ -22,12 +22,14 @@ from app.graphs.nodes.degrees import RANGES
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import TierBudget
-from app.model import gnn_memory, memory
-from app.model.counts import edge_features_of, graphs_of
+from app.model import gnn_memory
+from app.model.counts import classified_counts, edge_features_of, graphs_of
+from app.model.defaults import DEFAULTS
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
+from app.model.memory import Need, size, total, words
 from app.model.rates import Rates
-from app.model.work import Term
+from app.model.terms import Term
 from app.partition.stands_for import is_set
 
 SOME = 16  # categories of a column that is not read through
@@ -35,13 +37,12 @@ UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is kno
 
 
 def node_plan_lines(
-    case: Case, nodes: int | None, entries: int, ranks: int, device: Any, rates: Rates, base: int
+    case: Case, nodes: int | None, entries: int, ranks: int, device: Any, rates: Rates
 ) -> Iterator[str]:
     """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves; estimates.
 
     nodes     of the graph, None: not known before it is read
     entries   stored ones of its matrix, 0: not known
-    base      resident bytes of a rank before it holds any graph
     Every rank is taken to own an equal share of the rows, whose neighbours are anywhere.
     """
     if nodes is None or not case.gnn.epochs:
@@ -50,7 +51,7 @@ def node_plan_lines(
     training = training_of(case, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if entries:
-        yield from estimate_lines(training, rates, base)
+        yield from estimate_lines(training, rates)
     else:
         yield "its header has no counts of edges: time is known once the graph is read"
 
@@ -87,18 +88,29 @@ def training_of(
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
 
 
-def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]:
+def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
+    """What a rank holds of the graph of a case, where its counts are known before reading."""
+    nodes, entries = classified_counts(case)
+    if nodes and entries and case.gnn.epochs:
+        yield need_of_layers(case, nodes, entries, ranks, device)
+
+
+def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
+    """Of training a network on all nodes of a graph."""
+    training = training_of(case, nodes, entries, ranks, device, count_classes=False)
+    return Need(case.run.name, gnn_memory.peak(training, training.layout.heaviest, DEFAULTS.base_bytes))
+
+
+def estimate_lines(training: Training, rates: Rates) -> Iterator[str]:
     """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text."""
     layout, rank = training.layout, training.layout.heaviest
-    held = gnn_memory.peak(training, rank, base)
+    held = gnn_memory.peak(training, rank, rates.calibration.base_bytes)
     ranks = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"
-    yield (
-        f"{memory.size(memory.total(held))} a rank on {ranks} (exchange {layout.mode}): {memory.words(held)}"
-    )
+    yield f"{size(total(held))} a rank on {ranks} (exchange {layout.mode}): {words(held)}"
     terms = training.mean_epoch(rank)
     yield f"an epoch with its evaluations: {time_words(rates.total(terms))} ({parts_words(rates, terms)})"
     for phase, (sent, received) in traffic(terms).items():
-        yield f"an epoch, {phase}: {memory.size(sent)} sent, {memory.size(received)} received by a rank"
+        yield f"an epoch, {phase}: {size(sent)} sent, {size(received)} received by a rank"
 
 
 def parts_words(rates: Rates, terms: list[Term]) -> str:

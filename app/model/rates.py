@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from app.case.config import Case
 from app.errors import CaseError
-from app.model.work import MESSAGES, Term
+from app.model.terms import MESSAGES, Term
 
 TILE = 64  # columns that a compiled product takes at once (native/spmm_lanes.h)
 LANES = 16  # columns of a dense product are padded to a multiple of this
@@ -112,6 +113,11 @@ class Network(Struct, frozen=True):
 
     latency_s: float = 0.0
     bytes_s: float = 0.0
+
+
+def given_network(case: Case) -> Network:
+    """The network between ranks that study.latency_us and study.bandwidth_gbs state."""
+    return Network(1e-6 * case.study.latency_us, 1e9 * case.study.bandwidth_gbs)
 
 
 def load_calibration(path: str) -> Calibration:

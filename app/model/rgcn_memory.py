@@ -29,17 +29,25 @@ Setting up takes 96 for each edge of the first layer for a while (keys of 8 byte
 more than training, it is what counts. Weights and optimisers of the slow tier are counted like others.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
+from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.keys import sorted_set
+from app.graphs.triples.data import stated_triples
 from app.graphs.triples.relational import RelationalGraph
+from app.model.counts import mean_nodes
+from app.model.defaults import DEFAULTS
+from app.model.memory import Need
 from app.partition.relations import Placement
 
+READ, SORTED, SORTED_BOTH_WAYS = 12, 24, 100  # bytes for each triple: columns; keys, with inverse relations
 SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product
 KNOWN = 96  # bytes for each triple while the sorted ends of all are made (gnn/rgcn/ranks.py: Known)
 Counts = np.ndarray  # [ranks] int64
@@ -181,3 +189,24 @@ def _other(
         "kept": 4 * f * layer.pairs,
         "pairs": 4 * (f + m) * layer.pairs + 4 * f * layer.sources.sum(axis=0),
     }
+
+
+def needs_of_triples(case: Case) -> Iterator[Need]:
+    """Of reading triples and sorting them by keys: what a network on them takes is known after that."""
+    triples = _stated_triples_of(case)
+    if not triples:
+        return
+    sorting = SORTED_BOTH_WAYS if case.rgcn.inverse or case.rgcn.goal == "links" else SORTED
+    held = {"base": DEFAULTS.base_bytes, "triples": READ * triples, "sorting": SORTED * triples}
+    yield Need(case.run.name, held, beside=(sorting - SORTED) * triples)
+
+
+def _stated_triples_of(case: Case) -> int:
+    """Triples of a knowledge graph, as far as they are known before they are read or drawn; else 0."""
+    table = case.graph
+    if table.generator:
+        return table.edges or int(mean_nodes(table) * table.d)
+    path = table.path[0] if len(table.path) == 1 else ""
+    if graph_suffix(path) != ".npz":
+        return 0
+    return stated_triples(path, Limits(int(case.memory.max_decompressed_gb * 1e9)))

@@ -2,7 +2,7 @@
 
 Kibata et al. (2020, section 4) measure the time of parts; here it follows from what each rank holds
 (rgcn_layout.py), and bytes are exact. Of a layer, with e edges, p pairs and s source rows on a rank, h
-columns out and f in (the terms are those of app/model/work.py):
+columns out and f in (the terms are those of app/model/terms.py):
 
     one-hot inputs   source rows -> pairs, e h; pairs -> rows, p h; backward rows -> source rows, e h
     B bases          rows of W composed, their gradients by node and by share: 3 s B h, and both ways between
@@ -26,7 +26,7 @@ from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
 from app.model.rgcn_layout import Counts, LayerWork, Move, Product
-from app.model.work import Term, Terms
+from app.model.terms import Term, Terms
 from app.partition.relations import Placement
 from app.sparse.relational import octets
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from app.comm.group import Group
 from app.comm.guard import raise_together
@@ -66,6 +65,8 @@ def stream_permutation(seed: int, n: int) -> np.ndarray:
 
 def _cuthill_mckee(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     n = len(indptr) - 1
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # loads scipy.linalg, for few runs
+
     pattern = csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(n, n))
     return reverse_cuthill_mckee(pattern, symmetric_mode=True)
 

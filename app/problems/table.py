@@ -1,36 +1,31 @@
 """Names of problems: a new problem is one new file and one line here."""
 
-from app.errors import CaseError
+from typing import TYPE_CHECKING
+
 from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
-from app.problems.clique import MaximumClique
-from app.problems.coloring import GraphColoring
-from app.problems.communities import Communities
-from app.problems.ising import Ising
-from app.problems.maxcut import MaxCut, MaxCutOnce
-from app.problems.mds import MinimumDominatingSet
-from app.problems.mis import MaximumIndependentSet
-from app.problems.mvc import MinimumVertexCover
-from app.problems.problem import Problem
-from app.problems.qubo import Qubo
-from app.problems.set_cover import HittingSet, SetCover
-from app.problems.tsp import TravellingSalesman
+from app.tables import Table
 
-PROBLEMS = {
-    "mvc": MinimumVertexCover,
-    "mis": MaximumIndependentSet,
-    "mds": MinimumDominatingSet,
-    "clique": MaximumClique,
-    "coloring": GraphColoring,
-    "communities": Communities,
-    "maxcut": MaxCut,
-    "maxcut_once": MaxCutOnce,
-    "qubo": Qubo,
-    "ising": Ising,
-    "set_cover": SetCover,
-    "hitting_set": HittingSet,
-    "tsp": TravellingSalesman,
-}
+if TYPE_CHECKING:
+    from app.problems.problem import Problem
+
+PROBLEMS = Table(
+    {
+        "mvc": "app.problems.mvc:MinimumVertexCover",
+        "mis": "app.problems.mis:MaximumIndependentSet",
+        "mds": "app.problems.mds:MinimumDominatingSet",
+        "clique": "app.problems.clique:MaximumClique",
+        "coloring": "app.problems.coloring:GraphColoring",
+        "communities": "app.problems.communities:Communities",
+        "maxcut": "app.problems.maxcut:MaxCut",
+        "maxcut_once": "app.problems.maxcut:MaxCutOnce",
+        "qubo": "app.problems.qubo:Qubo",
+        "ising": "app.problems.ising:Ising",
+        "set_cover": "app.problems.set_cover:SetCover",
+        "hitting_set": "app.problems.set_cover:HittingSet",
+        "tsp": "app.problems.tsp:TravellingSalesman",
+    }
+)
 UNTRAINED = (*COVERING, "coloring", "communities")  # problems for which no policy is trained
 CLASSES = {"coloring": "color", "partition": "community"}  # solutions that number nodes, and what they number
 # The weights that objectives count; terms: of edges and of loops; "": none.
@@ -60,8 +55,12 @@ def without_policy(name: str) -> str:
     return f"no policy answers {name}: searches begin with plain heuristics; another problem would be right"
 
 
-def make_problem(name: str) -> Problem:
+def check_problem(name: str) -> None:
+    """Refuse a problem that no case can name. Raises CaseError."""
+    PROBLEMS.check("problem.name", "problem", name)
+
+
+def make_problem(name: str) -> "Problem":
     """The problem a case names. Raises CaseError for an unknown name."""
-    if name not in PROBLEMS:
-        raise CaseError(f"problem.name: unknown problem {name!r}; known: {', '.join(PROBLEMS)}")
+    check_problem(name)
     return PROBLEMS[name]()

@@ -16,7 +16,8 @@ from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.plain_rest import play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
-from app.rl.select import Rule, Share, best_nodes, find_rule, single
+from app.rl.rules import find_rule
+from app.rl.select import Rule, Share, best_nodes, single
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 from app.watchdog import beat

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.errors import CaseError, NumericsError
+from app.errors import NumericsError
 from app.native.library import address, function
 from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
@@ -203,16 +203,6 @@ def top_fraction(group: Group, device: Any, keys_own: Array, env: Environment, s
     """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
     wanted = max(1, int(share.fraction * env.totals.candidates))
     return independent(group, env.block, top_nodes(group, device, keys_own, wanted))
-
-
-RULES: dict[str, Rule] = {"single": single, "adaptive": adaptive, "fraction": top_fraction}
-
-
-def find_rule(name: str) -> Rule:
-    """The rule a case names. Raises CaseError for an unknown name."""
-    if name not in RULES:
-        raise CaseError(f"select.rule: unknown rule {name!r}; known: {', '.join(RULES)}")
-    return RULES[name]
 
 
 def random_candidates(group: Group, envs: list[Environment], picks: list[int]) -> np.ndarray:

@@ -31,7 +31,9 @@ from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
 from app.model.counts import classified_counts
-from app.model.fits import Need, need_of_layers, refuse_needs
+from app.model.fits import refuse_needs
+from app.model.memory import Need
+from app.model.node_plan import need_of_layers
 from app.partition.cost import CostModel, from_arrays
 from app.partition.edge_data import load_edge_data
 from app.partition.ids import ids_everywhere

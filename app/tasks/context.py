@@ -7,11 +7,11 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.case.config import GRAPH_TABLES, VERSION, Case, graph_tables
+from app.case.config import GRAPH_TABLES, VERSION, Case, graph_tables, is_relational
 from app.case.file import build
 from app.case.graph import GraphCase
 from app.case.text import case_digest
@@ -23,7 +23,6 @@ from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
-from app.gnn.model import check_layers, check_only_model
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
@@ -35,16 +34,18 @@ from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.partition.stands_for import is_covering, is_quadratic
-from app.problems.problem import Problem
-from app.problems.table import UNTRAINED, WEIGHED, asks_policy, counted_by, make_problem, without_policy
+from app.problems.table import UNTRAINED, WEIGHED, asks_policy, check_problem, counted_by, without_policy
 from app.recipes import find_recipe
-from app.rl.learners import find_learner
-from app.rl.select import find_rule
-from app.rl.training import share_of
+from app.rl.learners import check_learner
+from app.rl.rules import check_rule
 from app.sparse.rowblock import RowBlock
+
+if TYPE_CHECKING:
+    from app.problems.problem import Problem
 
 APP = Path(__file__).parent.parent
 LEARNED = "training"  # the purpose of graphs to learn on
+KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
     ("graph", "edge_features", "leaving it out"),
@@ -91,7 +92,7 @@ def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
 
 def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
-    make_problem(case.problem.name)
+    check_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
         counted = f"{case.problem.name} counts {counted_by(case.problem.name)}"
         raise CaseError(
@@ -99,17 +100,27 @@ def check_names(case: Case) -> None:
         )
     _refuse_for_terms(case)
     _refuse_for_sets(case)
-    find_rule(case.select.rule)
-    find_learner(case.agent.learner)
+    check_rule(case.select.rule)
+    check_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":
+        from app.rl.training import share_of  # of no use to tasks that do not learn a policy
+
         share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
-    if case.run.task == "classify" and case.gnn.model != "rgcn":
-        check_layers(case.gnn, bool(case.graph.edge_features))
-    elif case.run.task == "classify":
+    if case.run.task == "classify":
+        _check_network(case)
+
+
+def _check_network(case: Case) -> None:
+    """Refuse layers that no table knows, and keys that a network does not read. Raises CaseError."""
+    from app.gnn.model import check_layers, check_only_model  # of no use to tasks without one
+
+    if is_relational(case):
         check_only_model(case.gnn)
         _refuse_unread_by_relations(case)
+    else:
+        check_layers(case.gnn, bool(case.graph.edge_features))
 
 
 def _refuse_for_terms(case: Case) -> None:
@@ -311,7 +322,7 @@ class Context:
         """The model of parallel.cost_model, where there is one. Ranks: all call."""
         return read_cost_model(self.group, self.case)
 
-    def state_rows(self, loaded: Loaded, problem: Problem, width: int = 0) -> RowBlock:
+    def state_rows(self, loaded: Loaded, problem: "Problem", width: int = 0) -> RowBlock:
         """The device rows that a problem's states live on: of a loaded graph, or of its complement.
 
         width     as of `rows`

@@ -29,13 +29,6 @@ from app.tasks.context import Context
 from app.text import show
 
 
-def is_relational(case: Case) -> bool:
-    """Whether a case is one of knowledge graphs: their files are triples, not edges."""
-    if case.run.task == "study":
-        return case.study.kind == "rgcn"
-    return case.run.task == "classify" and case.gnn.model == "rgcn"
-
-
 def check_triples(case: Case) -> None:
     """Refuse files that cannot be opened, before anything is written. Raises GraphError."""
     for path in (*case.graph.path, *_files_of_sets(case).values()):

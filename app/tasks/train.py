@@ -22,10 +22,9 @@ from app.rl.qnet import QNetwork
 from app.rl.training import Recorder, Training, train_policy, whole_or_float
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
-from app.tasks.context import LEARNED, Context
+from app.tasks.context import KEPT_FIRST, LEARNED, Context
 
 SAVED = ("best_step", "best_total", "records", "replay_bytes", "paper_replay_bytes")  # of a Training
-KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
 RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
 
 

@@ -3,6 +3,7 @@
 import math
 from array import array
 from collections.abc import Callable, Iterator
+from random import Random
 
 import numpy as np
 
@@ -64,9 +65,7 @@ def barabasi_albert(n: int, d: int, seed: int, name: str | None = None) -> EdgeS
     check_seed(seed)
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
-        from networkx.utils import create_py_random_state
-
-        draw = create_py_random_state(seed).getrandbits
+        draw = Random(seed).getrandbits
         yield np.zeros(d, dtype=np.int64), np.arange(1, d + 1), None  # a star, to begin with
         ends = array("i", [0] * d + list(range(1, d + 1)))  # of all edges: a node as often as its degree
         first, nodes_at_once = d + 1, max(CHUNK_EDGES // d, 1)

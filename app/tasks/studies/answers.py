@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.comm.guard import raise_together
+from app.comm.guard import digest_text, raise_together
 from app.errors import CaseError
 from app.graphs.formats.source import shown
 from app.problems.table import make_problem
@@ -17,7 +17,6 @@ from app.tasks.policy import find_policy
 from app.tasks.solve import solve_graph
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import distinct_name
-from app.tasks.studies.quality import digest_text
 from app.text import show
 
 PROBLEM_OF_FOLDER = {"mvc": "mvc", "large": "mvc", "maxcut": "maxcut", "tsp": "tsp"}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from app.case.gnn import GnnCase
+from app.comm.guard import digest_text
 from app.gnn.classifier import Classifier
 from app.graphs.nodes.data import NodeData
 from app.plots.charts import plot_lines
@@ -25,7 +26,6 @@ from app.tasks.folds import (
 )
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import Subject, subjects
-from app.tasks.studies.quality import digest_text
 
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 COLUMNS = (

@@ -19,7 +19,7 @@ import numpy as np
 from app.case.graph import GraphCase
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
-from app.comm.guard import digest, raise_together
+from app.comm.guard import digest, digest_text, raise_together
 from app.comm.turns import by_turns
 from app.errors import CaseError
 from app.gnn.saved import load_model, save_model
@@ -33,7 +33,6 @@ from app.tasks.context import Context
 from app.tasks.solve import names_apart
 from app.tasks.studies.cells import measured_arrays, measurement
 from app.tasks.studies.gnn_subjects import check_network
-from app.tasks.studies.quality import digest_text
 
 PARTITIONS = ("rows", "edges", "learned")
 COLUMNS = (

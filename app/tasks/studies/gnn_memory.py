@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import digest_text
 from app.comm.turns import by_turns
 from app.errors import CaseError
 from app.gnn.features import DenseFeatures
@@ -23,7 +24,6 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_speed import Trainer
 from app.tasks.studies.gnn_subjects import Subject, subjects
-from app.tasks.studies.quality import digest_text
 from app.text import counted
 
 FREE = "no limit"

@@ -14,7 +14,7 @@ import msgspec
 from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.case.study import StudyCase, split_settings
-from app.comm.guard import digest
+from app.comm.guard import digest, digest_text
 from app.errors import CaseError
 from app.gnn.model import check_layers
 from app.plots.charts import plot_bars, plot_lines
@@ -27,7 +27,6 @@ from app.tasks.studies.gnn_subjects import (
     train,
     with_settings,
 )
-from app.tasks.studies.quality import digest_text
 from app.text import show
 
 MEASURED = (

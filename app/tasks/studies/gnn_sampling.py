@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from app.case.gnn import GnnCase
-from app.comm.guard import digest
+from app.comm.guard import digest, digest_text
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.plots.charts import plot_lines
@@ -23,7 +23,6 @@ from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_speed import Trainer
 from app.tasks.studies.gnn_subjects import Subject, subjects
 from app.tasks.studies.minibatch import Minibatches, Sampler
-from app.tasks.studies.quality import digest_text
 from app.tasks.studies.sampled_gcn import LayerSampler
 from app.tasks.studies.sampled_sage import NeighbourSampler
 

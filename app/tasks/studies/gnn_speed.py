@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.comm.guard import digest
+from app.comm.guard import digest, digest_text
 from app.comm.turns import by_turns, only_this_rank
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
@@ -25,7 +25,6 @@ from app.plots.runs import plot_breakdown
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_subjects import Subject, check_network, make_subject, subjects
-from app.tasks.studies.quality import digest_text
 from app.text import counted
 
 BREAKDOWN_COLUMNS = ("dataset", "nodes", "edges", "mean_degree", "width", "operation", "ms", "percent")

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import digest_text
 from app.comm.turns import seconds_together
 from app.errors import CaseError
 from app.partition.load import Loaded
@@ -23,7 +24,6 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.passes import digest_of_rows, numbered_rows
-from app.tasks.studies.quality import digest_text
 
 ORDERS = ("natural", "random")
 STAGE_COLUMNS = ("graph", "order", "width", "rank", "stage", "entries", "compute_cpu_ms", "wait_ms")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.comm.guard import digest_text
 from app.comm.turns import by_turns
 from app.gnn.balanced import Balanced
 from app.gnn.work_clock import WorkClock
@@ -26,7 +27,6 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_speed import Trainer
 from app.tasks.studies.gnn_subjects import Subject, subjects
-from app.tasks.studies.quality import digest_text
 from app.text import counted
 
 PARTITIONS = ("rows", "edges", "learned")

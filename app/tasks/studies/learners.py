@@ -16,7 +16,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.comm.group import Group
-from app.comm.guard import digest, raise_together
+from app.comm.guard import digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.log import Log
@@ -35,7 +35,6 @@ from app.rng import stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
-from app.tasks.studies.quality import digest_text
 from app.tasks.studies.variants import refuse_conflicts, refuse_keys, split_variant, with_variant
 from app.text import show, toml_value
 

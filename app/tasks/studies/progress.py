@@ -17,7 +17,7 @@ import numpy as np
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.group import Group
-from app.comm.guard import digest, raise_together
+from app.comm.guard import digest, digest_text, raise_together
 from app.comm.turns import first_alone, only_this_rank
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
@@ -34,7 +34,6 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.counted import counted_seconds
-from app.tasks.studies.quality import digest_text
 from app.tasks.studies.references import References, find_references, ratios_to
 from app.tasks.studies.scaling import calibration_of
 from app.tasks.studies.variants import check_training, refuse_keys, split_variant, with_variant

@@ -1,6 +1,5 @@
 """Study of quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over steps."""
 
-import json
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.graph import GraphCase
-from app.comm.guard import digest, raise_together
+from app.comm.guard import digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import stream_of
@@ -87,11 +86,6 @@ def _check(case: Case) -> None:
         raise CaseError(f"problem.name: the study's families, er and ba, have no distances; {right}")
     for recipe in case.study.recipes:
         QNetwork(recipe_case(case, recipe, case.seed, 1).policy, problem)
-
-
-def digest_text(digests: dict[str, str]) -> str:
-    """One digest of many."""
-    return digest({"all": np.frombuffer(json.dumps(digests, sort_keys=True).encode(), dtype=np.uint8)})
 
 
 def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:

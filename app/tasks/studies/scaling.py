@@ -22,7 +22,7 @@ from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS
 from app.memory.room import resident_bytes
-from app.model import memory
+from app.model import memory, policy_memory
 from app.model.calibrate import calibrate, reset_peak
 from app.model.counts import expected_entries
 from app.model.curve import PARTS, Machine, curve
@@ -291,7 +291,7 @@ def _peak_memory(context: Context) -> dict[str, Any]:
     found = group.gather_integers(np.array([resident_bytes("VmHWM")]))[:, 0]
     rank, layout = int(np.argmax(found)), of_blocks(group, block)
     ordered = table.generator in ("er", "ba")
-    terms = memory.peak(net, layout, States(), "evaluation", base[rank], rank, ordered)
+    terms = policy_memory.peak(net, layout, States(), "evaluation", base[rank], rank, ordered)
     return {
         "graph": text, "ranks": group.size, "edges": layout.entries // 2, "exchange": layout.mode,
         "predicted_bytes": memory.total(terms), "measured_bytes": int(found[rank]), "terms": terms,

@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 
 from app.case.graph import GraphCase
-from app.comm.guard import raise_together
+from app.comm.guard import digest_text, raise_together
 from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set
 from app.plots.charts import plot_lines
 from app.problems.table import make_problem
 from app.rl.rollout import Rollout, roll_out
-from app.rl.select import find_rule
+from app.rl.rules import find_rule
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.studies.cells import cell
-from app.tasks.studies.quality import digest_text
 
 COLUMNS = (
     "graph", "rule", "graphs", "edges", "cover", "cover_ratio", "evaluations", "evaluations_ratio", "full_s",

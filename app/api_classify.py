@@ -1,0 +1,215 @@
+"""Classify from Python: nodes of a graph, whole graphs, folds; for api_links.py what they have in common."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from app.api_folds import CrossValidation, cross_validate, refuse_beside
+from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
+from app.api_graph import loaded_graph
+from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
+from app.case.file import merged
+from app.comm.guard import raise_together
+from app.errors import CaseError
+from app.gnn.saved import SavedModel
+from app.gnn.training import ended_early
+from app.graphs.ids import named, plain_ids
+from app.graphs.nodes.data import NodeData
+from app.graphs.nodes.memory import (
+    ClassNames,
+    rows_of_nodes,
+    splits_of,
+    table_of_arrays,
+    values_of_nodes,
+)
+from app.partition.ids import ids_everywhere
+from app.partition.load import Loaded
+from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
+from app.results import Classification
+from app.tasks.classify import (
+    Classified,
+    classify_nodes,
+    gather_embeddings,
+    gather_predictions,
+    gather_probabilities,
+    saved_of,
+    with_edges,
+)
+from app.tasks.context import Context, context_of_settings
+from app.threads import with_few_threads
+
+
+@with_few_threads
+def classify(
+    graph: Any,
+    features: Any = None,
+    labels: Any = None,
+    *,
+    train: Any = None,
+    val: Any = None,
+    test: Any = None,
+    edge_features: Any = None,
+    weights: Any = None,
+    folds: int | None = None,
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> Classification | CrossValidation:
+    """Train a graph network on the nodes of a graph, or on a set of graphs, full batch; or apply weights.
+
+    graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
+               nodes are in ascending order; graph.neighbours of the settings says whether the directions of
+               edges count ("both": they do not). Or a set of graphs, each with a label: a list of such, an
+               array [graphs, n, n], or a mapping of names to graphs; with "gnn.level": "graph" of the
+               settings also a folder of several (graph.format "tu", "ogb")
+    features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
+               of nodes to rows, as a table of pandas is by its index; None: one for every node of its own.
+               Of a set one of these for each graph, or rows of all nodes; None: degrees
+    labels     [n] classes, -1 or None for none; [n, C] of 0 and 1, None or NaN where it is not known; or
+               names, None or NaN for none; also a mapping of nodes to these; with settings={"gnn.goal":
+               "values"} numbers [n] or [n, C] to be predicted, NaN for none. Of a set a row for each graph,
+               as are train, val, test
+    train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
+               else row numbers, also where labels are texts and nodes are not; none of them and
+               settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
+    edge_features   of layers that read them ("gnn.model": "gine"): the name, or names, of edge attributes of
+               NetworkX graphs or of columns of a DataFrame; or [edges, K] numbers, rows in the order of the
+               edges; of a set names for all graphs, or rows for each. An edge that is given twice has equal
+               rows, unless graph.neighbours keeps directions apart. Of a file graph.edge_features
+    weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
+               trained further
+    folds      cross-validation: so many folds are drawn, each is tested by a network that is trained on the
+               others, and a CrossValidation is returned; the fold after the tested one is for validation,
+               with "study.fold_validation": "none" of the settings none is
+    settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}; of a set those of
+               inputs/graphs.toml are there before
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
+    """
+    begun = Begun(weights, "gnn", settings)
+    given = given_set(graph, setting(settings, "gnn", "level") == "graph")
+    recipe = {} if given is None else recipe_for(settings, weights)
+    chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
+    if folds is not None:
+        refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
+        chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
+    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
+    if folds is not None:
+        refuse_beside({"gnn.weights": context.case.gnn.weights or None})
+    refuse_data_keys(context.case, "classify")
+    told = setting(settings, "graph", "neighbours") is not None
+    directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
+    if directed and not told:
+        said = "classify: the edges of a directed graph count in both directions"
+        warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
+    if given is None:
+        loaded, names = loaded_graph(context, graph, edge_features=edge_features)
+        names = names or names_of_file(context, loaded)
+    else:
+        if context.case.gnn.level != "graph":
+            right = 'one graph, or "gnn.level": "graph" of the settings, would be right'
+            raise CaseError(f"graph: found a set of {len(given.graphs)} graphs; {right}")
+        loaded, nodes = loaded_set(context, given, edge_features)
+        names = given.names or names_of_file(context, loaded)
+        with raise_together(context.group, "reading the features"):
+            features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
+    data = node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
+    for text in data.warnings:
+        warnings.warn(text, stacklevel=3)
+    data = with_edges(context, loaded, data, model)
+    if folds is not None:
+        return cross_validate(context, loaded, data, names)
+    done = classify_nodes(context, loaded, data, model)
+    if said := ended_early(done.fit, done.classifier.case):
+        warnings.warn(f"classify: {said}", stacklevel=3)
+    predicted = _predicted(context, loaded, done)
+    if predicted.ndim == 1 and done.classifier.goal.kind != "values":
+        _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
+    losses = [row["loss"] for row in done.fit.records]
+    return Classification(
+        predicted, list(range(len(predicted))) if names is None else names, done.scores, done.fit.epochs,
+        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
+        **_asked(context, loaded, done),
+    )  # fmt: skip
+
+
+def node_data(
+    context: Context,
+    loaded: Loaded,
+    names: list[Any] | None,
+    features: Any,
+    labels: Any,
+    sets: dict[str, Any],
+) -> NodeData:
+    """What a caller's arrays say of the nodes, those of a rank. Ranks: all call.
+
+    names   of the nodes by their numbers, or None     sets   as `classify` takes them, by their names
+    """
+    group, members, values = context.group, loaded.members, context.case.gnn.goal == "values"
+    n = loaded.graph.n if members is None else members.count
+    right = "a node of the graph" if members is None else "a graph of the set"
+    with raise_together(group, "reading the node data"):
+        classes = ClassNames(None if values else labels, names, n, right)
+        splits = splits_of(sets, names, right)
+        numbers = values_of_nodes(labels, names, n, right) if values else classes.numbers
+        table = table_of_arrays(
+            rows_of_nodes(features, names, n) if members is None else features,
+            numbers,
+            **splits,
+            n=n,
+            values=values,
+            names=classes.names,
+            what=context.case.gnn.level,
+        )
+        found = {} if group.size == 1 else digests_of_table(table)
+    check_given(group, found | {"names of classes": digest_of_names(classes.names)})
+    data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    data = with_degrees(group, data, context.case.graph, loaded)
+    if context.case.graph.splits == "random" and not any(each is not None for each in sets.values()):
+        data = with_random_splits(group, data, loaded, context.case.seed)
+    return data
+
+
+def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
+    """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
+    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier))
+    if rows.dtype.kind == "f":
+        return rows[:, 0] if rows.shape[1] == 1 else rows
+    return done.classifier.data.called(rows) if rows.ndim == 1 else rows
+
+
+def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.ndarray]:
+    """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
+    asked, found = context.case.output, {}
+    if asked.probabilities:
+        each = by_node(loaded, gather_probabilities(context, done.classifier))
+        named = done.classifier.data.called(np.arange(each.shape[1]))
+        found |= {"probabilities": each, "classes": named}
+    if asked.embeddings:
+        found["embeddings"] = by_node(loaded, gather_embeddings(context, done.classifier))
+    return found
+
+
+def by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
+    """Rows [n, ...] in the order of the nodes, whatever graph.order is; changes them."""
+    if loaded.order_all is not None:
+        rows[loaded.order_all] = rows.copy()
+    return rows
+
+
+def names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
+    """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
+    if loaded.members is not None:
+        return list(loaded.members.names) or None
+    if not named(loaded.graph.ids):
+        return None
+    return sorted(plain_ids(ids_everywhere(context.group, loaded.graph, loaded.rows)))
+
+
+def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
+    """Say where every node (or graph) is given the same class of several."""
+    if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
+        said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
+        hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
+        warnings.warn(f"{said}; {hint}", stacklevel=4)

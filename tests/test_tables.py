@@ -1,0 +1,51 @@
+"""Tables of names: what a name stands for is imported when it is looked up."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from jobs import ROOT
+
+from app.errors import CaseError
+from app.lean import import_sparse
+from app.tables import Table
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def test_a_thing_is_imported_when_it_is_looked_up():
+    text = """
+import sys
+from app.tables import Table
+table = Table({"calendar": "calendar:Calendar", "none": "no.such.module:thing"})
+assert list(table) == ["calendar", "none"] and len(table) == 2 and "none" in table and "other" not in table
+assert "calendar" not in sys.modules
+import_calendar = table["calendar"]
+assert import_calendar is sys.modules["calendar"].Calendar is table.get("calendar")
+"""
+    subprocess.run([sys.executable, "-c", text], cwd=ROOT, timeout=60, check=True)
+
+
+def test_an_unknown_name():
+    table = Table({"a": "app.errors:CaseError"})
+    assert table["a"] is CaseError and table.get("b") is None
+    table.check("x.kind", "kind", "a")
+    with pytest.raises(CaseError, match=r"^x\.kind: unknown kind 'b'; known: a$"):
+        table.check("x.kind", "kind", "b")
+    with pytest.raises(KeyError):
+        table["b"]
+
+
+def test_things_from_outside():
+    table = Table({"a": "app.errors:CaseError"})
+    table["own"] = dict
+    assert table["own"] is dict and list(table) == ["a", "own"]
+    del table["own"]
+    assert list(table) == ["a"]
+
+
+def test_numpy_names_its_submodules_again():
+    before = list(np.__all__)
+    import_sparse()
+    assert np.__all__ == before and "testing" in before and np.testing.assert_equal
