@@ -19,6 +19,7 @@ PERIOD, SLOW = 8, 0.05  # rounds of stars, and the share of the gap that they cl
 STILL = 1e-3  # a share below which nothing more is to be had
 MATRIX_STEPS, MATRIX_SLOW = 200, 0.01  # of one matrix; the share of the gap that LOOKED steps close
 LOOKED = 20
+CHEAP = 300  # nodes of a part whose bounds are proved whenever they are asked for
 CLOSED = 0.01  # of the gap, by which a bound has to be better in order to be proved in whole numbers
 
 
@@ -55,7 +56,9 @@ class PartWork:
             else:
                 self._star(known)
             if time.perf_counter() >= end:
-                return
+                break
+        if self._total < self.bound.upper - 1 and (self.done or len(self._worth) <= CHEAP):
+            self._prove()
 
     @property
     def _total(self) -> float:
