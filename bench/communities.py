@@ -85,7 +85,8 @@ def graphs(data: str) -> Iterator[tuple[str, nx.Graph]]:
 
 
 def _numbered(graph: nx.Graph) -> nx.Graph:
-    """Its edges, between nodes 0, 1, ..."""
+    """Its edges but loops, between nodes 0, 1, ..."""
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     kept = graph.subgraph([node for node in graph if graph.degree(node)])
     return nx.Graph(nx.convert_node_labels_to_integers(kept).edges)
 
@@ -95,7 +96,6 @@ def read(path: str) -> nx.Graph:
     graph = nx.Graph()
     for u, v, _ in open_edges(path).chunks():
         graph.add_edges_from(zip(u.tolist(), v.tolist()))
-    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     return _numbered(graph)
 
 

@@ -10,8 +10,10 @@ from app.graphs.quality import Quality
 from app.toolbox import Bounds
 
 POSITIVE = "positive pairs"
+PAIR_BYTES = 200.0  # of the work on a part, for each pair, about
 MOST_NODES = 1500  # of a part whose pairs are looked at
-PAIR_SECONDS = 2e-7  # of the beginning of a part, for each pair
+PAIR_SECONDS, SHARE = 2e-6, 0.15  # of the search for stars, for each pair; of a time limit, at most
+ENTRY_SECONDS = 1e-7  # of the first call, for each node and entry
 NEAR = 0.02
 
 
@@ -30,14 +32,18 @@ class CommunityBounds(Bounds):
         """core: whole     most_bytes: what the work on one part may take, about"""
         self._core, self._most = core, most_bytes
         self.value, self.method = 0, ""
+        self._limit = np.inf
         self._solution: np.ndarray | None = None
         self._works: dict[int, PartWork] = {}
         self._known: np.ndarray | None = None
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the first call."""
-        return 0.0 if self.method else 1e-7 * (self._core.n + len(self._core.indices))
+        """An estimate of the first call, and of one that looks for stars."""
+        if not self.method:
+            return ENTRY_SECONDS * (self._core.n + len(self._core.indices))
+        part = self._next()
+        return 0.0 if part is None else PAIR_SECONDS * float(self._sizes[part]) ** 2
 
     @property
     def gaining(self) -> bool:
@@ -81,6 +87,10 @@ class CommunityBounds(Bounds):
                 return self.value > best and self._next() is not None
         return False
 
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run: parts for which it is too short are left out."""
+        self._limit = seconds
+
     # ---- parts ---------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -100,7 +110,9 @@ class CommunityBounds(Bounds):
     def _next(self) -> int | None:
         """The open part with the largest gap."""
         gaps = self._uppers - (0 if self._known is None else self._known)
-        gaps[(self._sizes > MOST_NODES) | (self._sizes**2 * 200.0 > self._most)] = 0
+        squares = self._sizes.astype(np.float64) ** 2
+        late = PAIR_SECONDS * squares > SHARE * self._limit
+        gaps[late | (self._sizes > MOST_NODES) | (PAIR_BYTES * squares > self._most)] = 0
         gaps[[i for i, work in self._works.items() if work.done]] = 0
         best = int(gaps.argmax()) if len(gaps) else 0
         return best if len(gaps) and gaps[best] > 0 else None

@@ -23,6 +23,7 @@ from app.toolbox import Search
 Course = Iterator[None]  # stops where the steps it was given are used up
 ALL = 1 << 62
 EARLIEST = 4  # halvings of the nodes that are looked at before groups of them move
+FINE = 3  # every so many clusterings there is one of small groups
 SMALLEST = 16  # nodes of a region
 WHOLE = 4  # regions of all sizes together cost so many times what the whole graph costs, between two of these
 PATIENCE = 20  # such rounds without a better partition end a lineage, for each of its ages
@@ -123,7 +124,7 @@ class CommunitySearch(Search):
         quality = self.quality if whole else self.quality.induced(nodes, self._place)
         label = numbered(self._label[nodes])
         if other is None:
-            other = yield from self._fresh(quality)
+            other = yield from (self._fresh(quality) if self._random.below(FINE) else self._fine(quality))
         made = yield from self._combined(quality, label, other)
         gained = quality.value(made) - quality.value(label)
         if gained > 0:
@@ -177,6 +178,11 @@ class CommunitySearch(Search):
         group = numbered((yield from self._settled(quality, np.arange(quality.n), looks)))
         found = yield from self._clustered(quality.contracted(group, self.compiled), None)
         return numbered((yield from self._settled(quality, found[group])))
+
+    def _fine(self, quality: Quality) -> Iterator[None]:
+        """Returns [n], groups of a few nodes, and single ones: what some looks at nodes come to."""
+        looks = max(quality.n >> self._random.below(EARLIEST), 1)
+        return numbered((yield from self._settled(quality, np.arange(quality.n), looks)))
 
     def _settled(self, quality: Quality, label: np.ndarray, looks: int = ALL) -> Iterator[None]:
         """Returns [n], communities that no move of a node makes better, from `label` on; or what so many

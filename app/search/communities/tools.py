@@ -61,7 +61,8 @@ class CommunityTools(Toolbox):
         return (
             f"reduced to {kernel.core.n} of {self.graph.n} nodes, {len(kernel.core.indices) // 2} of"
             f" {self.graph.edges} edges (joined {self.graph.n - kernel.joined_core.n},"
-            f" decided {kernel.joined_core.n - kernel.core.n})"
+            f" decided {kernel.joined_core.n - kernel.core.n}"
+            f"{'' if self.asked.exact else '; weights are rounded'})"
         )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
@@ -151,6 +152,10 @@ class KernelBounds(Bounds):
     def least_seconds(self) -> float:
         """An estimate of the shortest call of `improve`."""
         return self.inner.least_seconds
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run."""
+        self.inner.expect(seconds)
 
     @property
     def closing(self) -> bool:
