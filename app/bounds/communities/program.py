@@ -45,17 +45,6 @@ class StarProgram:
         self._seen = (self._worth > 0).astype(np.float64)  # what stars are looked for in
         self._begin()
 
-    def change(self, worth: np.ndarray, fresh: bool = False) -> None:
-        """Other worths of pairs [k, k]; the stars of the best bound stay, and their multipliers too where it
-        is no fresh start."""
-        self._worth, self.value = worth[self._upper], np.inf
-        self._stars, self._columns = self.stars, self._best_columns
-        self._rows = sp.csr_array(self._columns.T)
-        self._g = np.zeros_like(self.multipliers) if fresh else self.multipliers.copy()
-        self._age = np.zeros(len(self._g), dtype=np.int64)
-        self._try(self._g)
-        self._begin()
-
     @property
     def cost(self) -> int:
         """Entries that a step reads."""
@@ -78,10 +67,6 @@ class StarProgram:
         found = np.zeros((self.k, self.k), dtype=columns.dtype)
         found[self._upper] = columns
         return found + found.T
-
-    def taken(self) -> np.ndarray:
-        """[k, k] float64, what the multipliers of the best bound take off the worth of pairs."""
-        return self.dense(self._best_columns @ self.multipliers)
 
     # ---- rounds --------------------------------------------------------------------------------------------
 
@@ -126,4 +111,4 @@ class StarProgram:
         value = float(g.sum() + np.maximum(self._worth - self._columns @ g, 0.0).sum())
         if value < self.value:
             self.value, self.multipliers = value, g.copy()
-            self.stars, self._best_columns = self._stars, self._columns
+            self.stars = self._stars
