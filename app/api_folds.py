@@ -41,7 +41,8 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         mean, deviation = self.summary["test_mean"], self.summary["test_std"]
-        return f"CrossValidation({len(self.folds)} folds; test {self.score} {mean:.4f} +- {deviation:.4f})"
+        about = f"{mean:.4f}" + ("" if deviation is None else f" +- {deviation:.4f}")
+        return f"CrossValidation({len(self.folds)} folds; test {self.score} {about})"
 
 
 def refuse_beside(given: dict[str, Any]) -> None:

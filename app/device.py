@@ -293,6 +293,10 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostEdg
             return self.native.gated_spread(values, index, gate)
         return super().gated_spread(values, index, gate)
 
+    def chains(self, X: Array, W: Array) -> Array:
+        """X W without BLAS; see Products.chains."""
+        return self.native.dense([Operand(X)], W, PLAIN) if self.native else chained_product(X, W)
+
     def row_product(self, X: Array, W: Array) -> Array:
         """X W so that a row's bits depend on that row and W alone.
 
@@ -302,7 +306,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostEdg
         r, k = X.shape
         m = W.shape[1]
         if self.portable:
-            return self.native.dense([Operand(X)], W, PLAIN) if self.native else chained_product(X, W)
+            return self.chains(X, W)
         if not self.reproducible:
             return np.matmul(X, W)
         if m == 1:  # BLAS would take a matrix-vector path

@@ -298,6 +298,9 @@ def _check_inputs(case: Case, out: str) -> None:
             for path in (table.features, table.edge_features, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))
+    for path in (case.links.val_edges, case.links.test_edges, case.links.pairs):
+        if path:
+            open_edges(path, max_decompressed_bytes=limit, ids=case.graph.ids)
     for table in WEIGHTS:
         path = getattr(case, table).weights
         if path not in ("", "default", "train"):

@@ -47,6 +47,7 @@ OWN_FOLDERS = (
     ("solution", ".txt"),
     ("certificates", ".npz"),
     ("predictions", ".txt"),
+    ("proposed", ".txt"),
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
     ("graphs", ".npz"),

@@ -76,6 +76,9 @@ class StandInDevice(Products, Elementwise, Attention, DistMultProducts, EdgeSums
     def fold(self, starts, X):
         return _wrap(self._host.fold(_starts(starts, X), _memory(X)))
 
+    def chains(self, X, W):
+        return _wrap(self._dense.chains(_memory(X), np.ascontiguousarray(_float32(W))))
+
     def row_product(self, X, W):
         if X.shape[0] % 8:
             raise ValueError(f"row_product: {X.shape[0]} rows are not a multiple of 8")

@@ -196,6 +196,12 @@ def test_features_that_are_no_categories(X, message):
             classify(nx.path_graph(4), X, [0, 1, 0, 1], train=[0], settings=ONE_HOT | {"graph.order": order})
 
 
+def test_a_fraction_in_a_set_of_graphs_is_named_by_its_node():
+    graphs, X = [nx.path_graph(2), nx.path_graph(3)], [[1], [2], [3], [4], [0.5]]
+    with pytest.raises(GraphError, match=r"found 0\.5 in row 4, column 0"):
+        classify(graphs, X, [0, 1], train=[0, 1], settings=ONE_HOT)
+
+
 def test_a_column_of_too_many_numbers():
     X = np.arange(2 * MOST + 2).reshape(-1, 2) // [4, 1]
     graph = nx.empty_graph(len(X))

@@ -1,6 +1,7 @@
 """Cross-validation: folds, the study of kind folds, and classify(..., folds=k)."""
 
 import csv
+import math
 from dataclasses import replace
 
 import networkx as nx
@@ -10,7 +11,7 @@ from test_gnn_studies import alone as one_rank
 from test_gnn_studies import study_of
 
 from app import classify
-from app.errors import CaseError
+from app.errors import CaseError, NumericsError
 from app.tasks.classify import load
 from app.tasks.folds import draw_folds, lacking, mean_curve, split_by_fold, summary
 from app.tasks.studies.gnn_folds import run_folds
@@ -100,7 +101,9 @@ def test_the_epoch_of_the_best_mean():
         [[1, 0.2, None, 0.1], [2, 0.2, None, 0.8], [3, 0.2, None, 0.4]],
         [[1, 0.2, None, 0.1], [2, 0.4, None, 0.4], [3, 0.2, None, 0.8], [4, 0.9, None, 1.0]],
     ]
+    rows[1]["rmse"], rows[0]["rmse"] = math.inf, 1.0
     found = summary(rows, curves)
+    assert (found["rmse_mean"], found["rmse_std"]) == (math.inf, None)  # errors that pass all numbers
     assert (
         found["best_mean_epoch"] == 2
     )  # of the two that are as good the first; the fourth is one training's
@@ -142,6 +145,13 @@ def test_from_python_each_fold_is_a_call_with_its_sets(group, kind):
         found.digest == classify(graph, X, labels, folds=5, settings=asked, comm=one_rank(group).comm).digest
     )
     assert found.score in repr(found)
+
+
+def test_a_fold_whose_scores_are_no_numbers_is_refused(group):
+    graph, X, labels = drawn("values")
+    asked = {"gnn.goal": "values", "gnn.optimiser": "sgd", "gnn.learning_rate": 1e30, "gnn.epochs": 1}
+    with pytest.raises(NumericsError, match="the scores of 30 nodes are not finite"):
+        classify(graph, X, labels, folds=5, settings=PLAIN | asked, comm=group.comm)
 
 
 @alone

@@ -231,6 +231,15 @@ def test_a_dry_run_tells_bytes_seconds_and_memory(ranks):
     assert ("sent," in text) == (ranks > 1)
 
 
+def test_one_layer_under_a_limit_has_an_estimate():
+    """Its embedding is the features: a program without rows of its own."""
+    settings = {
+        "run.task": "classify", "graph.generator": "er", "graph.nodes": 4000, "graph.p": 0.01,
+        "gnn.level": "link", "gnn.model": "gat", "gnn.depth": 1, "memory.fast_mb": 2.2, "memory.slow": "file",
+    }  # fmt: skip
+    assert any("on their way" in line for line in plan_lines(build(settings), 1, HostDevice()))
+
+
 @pytest.mark.parametrize("layout", ["csr", "coo", "edge_index"])
 def test_a_dry_run_counts_the_entries_that_arrays_have(tmp_path, layout):
     u = np.arange(60)

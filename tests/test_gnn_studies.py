@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from app.case.study import split_settings
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
-from app.errors import CaseError
+from app.errors import CaseError, NumericsError
 from app.gnn.classifier import Classifier
 from app.gnn.tiered import TieredRows
 from app.gnn.training import fit
@@ -162,6 +163,14 @@ def test_the_table_of_models_that_predict_numbers(group, shared_path):
     shapes = {"study.kind": "depth", "study.depths": [1, 2], "study.widths": [8]}
     assert [r["score"] for r in run_depth(study_of(group, {**settings, **shapes}))["rows"]] == ["R2", "R2"]
     assert {path.name for path in (shared_path / "out").iterdir()} >= {"models.csv", "models.png"}
+
+
+def test_scores_beyond_all_numbers(group):
+    passed = [1.0, math.inf]
+    assert (gnn_models._mean(passed), gnn_models._deviation(passed)) == (math.inf, None)
+    asked = {"gnn.goal": "values", "gnn.optimiser": "sgd", "gnn.learning_rate": 1e30, "gnn.epochs": 1}
+    with pytest.raises(NumericsError, match="the scores of 101 nodes are not finite"):
+        run_models(study_of(group, asked | {"study.kind": "models", "graph.nodes": 101}))
 
 
 def test_models_that_differ_in_settings_have_names_and_bars_of_their_own(tmp_path, monkeypatch):

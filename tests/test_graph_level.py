@@ -4,6 +4,8 @@ import gzip
 import json
 import sys
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -29,6 +31,7 @@ from app.graphs.formats.tu import read_table
 from app.graphs.generators.motifs import MOTIFS, SIZE, motif_of, with_motif
 from app.graphs.graph import IN_A
 from app.graphs.members import Members, readout_rows, with_own_rows
+from app.graphs.nodes.data import SparseFeatures
 from app.graphs.nodes.degrees import ALONE, RANGES, degree_ranges
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
@@ -145,6 +148,18 @@ def test_ranges_of_degrees():
         assert (inside[0], inside[-1] + 1) == tuple(
             ALONE * 2**octave * (4 + quarter + i) // 4 for i in (0, 1)
         )
+
+
+def test_a_row_of_features_that_names_a_column_twice_is_told_by_its_node(group):
+    columns, indptr = np.array([0, 2, 2], np.int32), np.array([0, 1, 1, 1, 1, 3])
+    parts = partial(map, lambda count: (columns[len(columns) - count :], None))  # all entries come together
+    X = SparseFeatures(5, 3, indptr, True, parts, GraphError)
+    source = with_own_rows(set_of([nx.path_graph(2), nx.path_graph(3)])) if group.rank == 0 else None
+    case = build(PLAIN)
+    loaded = load_stream(group, source, case.graph, case)
+    table = replace(table_of_arrays(None, np.array([0, 1]), n=2), features=X) if group.rank == 0 else None
+    with pytest.raises(GraphError, match="row 4 names a column twice"):
+        deal_node_table(group, table, loaded)
 
 
 # ---- what is computed -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from itertools import combinations
 
 import networkx as nx
@@ -10,6 +11,7 @@ import pytest
 from helpers import EXCHANGES
 from jobs import mpirun, run_job
 from mpi4py import MPI
+from standin_device import StandInDevice
 
 from app import find_links
 from app.case.file import build
@@ -178,7 +180,7 @@ def test_given_edges_are_held_out(group):
     assert (80, 81) not in every
     with pytest.raises(CaseError, match="edge 0-3 is in both"):
         split_edges(group, loaded, (0, 0), 1, val, val)
-    with pytest.raises(CaseError, match="no edge is left to learn from"):
+    with pytest.raises(CaseError, match=r"links.test_edges, links.validation: no edge is left to learn from"):
         split_edges(group, loaded, (0, 0), 1, None, np.array(sorted(map(sorted, graph.edges))))
 
 
@@ -337,6 +339,16 @@ def test_proposals_are_the_best_of_all_pairs(group, monkeypatch):
     assert len(propose(predictor, 10**6)) == len(pairs)
 
 
+@pytest.mark.parametrize("make", [partial(HostDevice, portable=False), StandInDevice])
+def test_proposals_on_devices_that_want_rows_by_eights(make):
+    settings = {"links.propose": 12, "run.portable": False}
+    found = [
+        propose(predictor_on(Group(comm, make()), settings), 12) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)
+    ]
+    assert len(found[0]) == 12
+    assert np.array_equal(*found)
+
+
 def test_likelihoods_are_sigmoids():
     s = np.array([-200, -1, 0, 2, 200], np.float32)
     with np.errstate(over="ignore"):
@@ -388,6 +400,17 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
     assert json.loads((tmp_path / "applied/result.json").read_text())["test_auc"] == found["test_auc"]
     lines = (tmp_path / "applied/predictions/club.txt").read_text().splitlines()
     assert [set(line.split()[:2]) for line in lines] == [{"n0", "n9"}, {"n4", "n33"}]
+
+    # Its files are opened before an earlier run is removed, whose proposals are among what is.
+    (tmp_path / "graph.xml").write_text("<graphml/>")
+    other = [*common, f"gnn.weights={tmp_path / '2/weights.npz'}", "gnn.epochs=0"]
+    again = [sys.executable, "run.py", *other, "--out", tmp_path / "1", "--overwrite"]
+    code, printed = run_job([*again, f"links.pairs={tmp_path / 'graph.xml'}"])
+    assert (code, "graph.xml: found GraphML" in printed) == (2, True), printed
+    assert (tmp_path / "1/result.json").exists()
+    code, printed = run_job(again)
+    assert code == 0, printed
+    assert not (tmp_path / "1/proposed").exists()
 
     wrong = [*common, f"links.test_edges={tmp_path / 'wrong.txt'}", "--out", tmp_path / "wrong"]
     code, printed = run_job([sys.executable, "run.py", *wrong])

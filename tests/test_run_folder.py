@@ -13,21 +13,24 @@ from jobs import ROOT, mpirun, run_job
 from app.case.file import build
 from app.checkpoint.identity import described, differences, input_digests
 from app.errors import CaseError
-from app.output import OWN_FILES, RunFolder
+from app.output import OWN_FILES, OWN_FOLDERS, RunFolder
 
 pytestmark = pytest.mark.mpi_skip
 
 
 def test_all_that_is_written_is_known_to_be_the_runs_own():
     """Names in calls that write tables, texts and plots; --overwrite clears them."""
-    found = set()
+    found, folders = set(), set()
     for path in (ROOT / "app").rglob("*.py"):
         text = path.read_text("utf-8")
+        folders |= set(re.findall(r'(?:write_text|write_arrays|placed)\(\s*f?"(\w+)/', text))
         found |= set(re.findall(r'write_(?:csv|json|text)\(\s*"([\w.]+)"', text))
         found |= set(re.findall(r'"(\w+\.png)"', text))
         found |= set(re.findall(r'name = "(\w+\.csv)"', text))
     assert len(found) > 45
     assert found - set(OWN_FILES) == set()
+    assert len(folders) > 5
+    assert folders - {name for name, _ in OWN_FOLDERS} == set()
 
 
 def test_what_is_no_finite_number_is_null(tmp_path, solo):

@@ -127,7 +127,7 @@ class Classifier:
         group, data, kind = self.group, self.data, self.case.feature_rows
         chosen = self._learned_from(block) if kind in BY_COLUMN else None
         if kind == "one_hot":
-            return input_categories(group, data, block.lo, chosen, known)
+            return input_categories(group, data, self._numbers(block), chosen, known)
         return input_scale(group, data, kind, chosen, known)
 
     def _learned_from(self, block: RowBlock) -> np.ndarray:
@@ -160,6 +160,15 @@ class Classifier:
         if self.members is not None:
             nodes[: block.n_real] &= ~self.members.own_of(block.lo, block.lo + block.n_real)
         return nodes
+
+    def _numbers(self, block: RowBlock) -> np.ndarray:
+        """[n_own] int64, the numbers of the nodes in the files, from 0; of other rows any."""
+        if self.data.numbers is not None:
+            return self.data.numbers
+        rows = block.lo + np.arange(block.n_own)
+        if self.members is None:
+            return rows
+        return rows - self.members.graph_of(block.lo, block.lo + block.n_own)  # a row for each earlier graph
 
     def _whole_features(self) -> Features:
         """Features on the device. Ranks: all call."""

@@ -59,17 +59,16 @@ def input_scale(
 
 
 def input_categories(
-    group: Group, data: NodeData, first: int, chosen: np.ndarray, known: Categories | None = None
+    group: Group, data: NodeData, numbers: np.ndarray, chosen: np.ndarray, known: Categories | None = None
 ) -> Categories:
     """The categories of the columns in some nodes.
 
-    first    the number of this rank's first row     chosen   [n_own] bool
+    numbers  [n_own] int64, what rows are called     chosen   [n_own] bool
     known    those of weights which are applied
     Ranks    all call
     Raises   CaseError where features are not dense, GraphError where they are no categories
     """
     refuse_not_dense(data, "one_hot")
-    numbers = first + np.arange(len(chosen)) if data.numbers is None else data.numbers
     refuse_fractions(group, data.features, numbers)
     return known or Categories.of(group, data.features, chosen)
 

@@ -92,7 +92,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
     if limited is not None:
         buffers = min(training.budget.limit, limited.bounds()[1])
         if training.budget.tier(training.device) == "file":
-            on_their_way = 2 * max(max(each.sizes) for each in limited.epochs().values())
+            on_their_way = 2 * max(max(each.sizes, default=0) for each in limited.epochs().values())
     terms = {
         "buffers": buffers,
         "on their way": on_their_way,

@@ -171,6 +171,11 @@ class Products:
         out[...] = Z
         return out
 
+    def chains(self, X: Array, W: Array) -> Array:
+        """[r, m] X W of any rows X [r, k], each element one chain over the columns, also where
+        run.portable = false hands other products to BLAS, whose bits may depend on how many there are."""
+        return self.dense([Operand(X)], W)
+
     def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Any) -> None:
         """The gradient [parts] W by H = drop(relu(U)) becomes, in the place of H, the gradient by U.
 

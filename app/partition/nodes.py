@@ -285,7 +285,8 @@ def _refuse_repeats(dealer: _Dealer, held: SparseFeatures | None, own: EntryRows
     first = _first_old(dealer, row[twice])
     with raise_together(dealer.group, READING):
         if first is not None and held is not None:
-            raise held.refuse(f"row {first} names a column twice; each once would be right")
+            graphs = 0 if dealer.members is None else int(dealer.members.graph_of(first, first + 1)[0])
+            raise held.refuse(f"row {first - graphs} names a column twice; each once would be right")
 
 
 def _first_old(dealer: _Dealer, own: np.ndarray) -> int | None:

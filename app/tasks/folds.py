@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isfinite, isnan
 from statistics import fmean, stdev
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
+from app.gnn.loss import refuse_infinite_rows
 from app.gnn.training import fit
 from app.graphs.generators.random_nodes import fold_keys
 from app.graphs.nodes.data import SPLITS, NodeData
@@ -88,7 +89,8 @@ def run_fold(
 ) -> FoldRun:
     """Train on one fold's data. Ranks: all call.
 
-    make   a classifier of the graph, from the table, the data and the seed of weights
+    make     a classifier of the graph, from the table, the data and the seed of weights
+    Raises   NumericsError where what it learned gives scores that are not finite
     """
     classifier = make(gnn, data, seed)
     found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
@@ -101,15 +103,17 @@ def run_fold(
         **{name: test.get(name) for name in MEASURES},
     }  # fmt: skip
     curve = [[int(r["epoch"]), *(_known(r[f"{name}_score"]) for name in SPLITS)] for r in found.records]
-    predicted = classifier.predict_own() if predict else None
+    Z_own = classifier.scores_own()
+    refuse_infinite_rows(context.group, Z_own[: classifier.block.n_real])
+    predicted = classifier.goal.predicted(Z_own) if predict else None
     return FoldRun(row, curve, digest(found.weights), predicted)
 
 
 def summary(rows: list[dict[str, Any]], curves: list[list[list[Any]]]) -> dict[str, Any]:
     """What the folds' trainings come to together.
 
-    NAME_mean, NAME_std   over trainings, the sample standard deviation (None of one), of the weights that
-                          were kept: `train`, `val`, `test` and MEASURES
+    NAME_mean, NAME_std   over trainings, the sample standard deviation (None of one, and where an error is
+                          beyond all numbers), of the weights that were kept: `train`, `val`, `test`, MEASURES
     best_mean_epoch       whose mean test score over all trainings is the highest, the first of equal ones;
                           test_at_best_mean_epoch, ..._std: the scores there. Test nodes choose the epoch, so
                           it is optimistic (Xu et al. 2019 report this)
@@ -155,6 +159,9 @@ def _known(value: float) -> float | None:
 
 
 def _spread(values: list[float | None]) -> tuple[float | None, float | None]:
-    """Mean and sample standard deviation; None of none, and of one."""
+    """Mean and sample standard deviation; None of none, and the deviation of one and of infinite ones."""
     known = [value for value in values if value is not None]
-    return fmean(known) if known else None, stdev(known) if len(known) > 1 else None
+    if not known:
+        return None, None
+    mean = fmean(known)
+    return mean, stdev(known) if len(known) > 1 and isfinite(mean) else None

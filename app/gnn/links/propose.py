@@ -7,7 +7,6 @@ import numpy as np
 from app.gnn.links.predictor import LinkPredictor
 from app.gnn.links.split import among, find_columns
 from app.graphs.graph import Graph
-from app.numerics.products import PLAIN, Operand
 from app.sparse.repartition import graph_of
 
 Array = Any
@@ -46,7 +45,7 @@ def _look(predictor: LinkPredictor, best: "_Best", Z: Array, X: Array, first: in
         end = first + c + W.shape[1]
         for r in range(0, min(Z.shape[0], end - lo), ROWS):
             own = Z[r : r + ROWS]
-            S = device.get(device.dense([Operand(own)], W, PLAIN, device.empty((own.shape[0], W.shape[1]))))
+            S = device.get(device.chains(own, W))
             u, v = lo + r + np.arange(own.shape[0]), first + c + np.arange(W.shape[1])
             best.take(S, u, v)
 

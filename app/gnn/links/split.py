@@ -83,8 +83,9 @@ def split_edges(
     kinds, some = _kinds(loaded, limits, known, seed)
     rest = _without(group, graph, kinds == KEPT)
     if not rest.edges:
-        shares = "links.held_out, links.validation"
-        raise CaseError(f"{shares}: no edge is left to learn from; less would be right")
+        held = "links.held_out" if test is None else "links.test_edges"
+        chosen = "links.validation" if val is None else "links.val_edges"
+        raise CaseError(f"{held}, {chosen}: no edge is left to learn from; less would be right")
     parts = {kind: _of_kind(group, graph, kinds == kind) for kind in (VAL, TEST)}
     joined = parts | {kind: np.stack(np.divmod(keys, n), axis=1) for kind, keys in known.items()}
     wanted = min(max(*map(len, joined.values()), 1), SHOWN)

@@ -5,7 +5,7 @@ widths are studied as in ROC section 7.5 (its Fig. 7).
 """
 
 from functools import partial
-from math import isnan
+from math import isfinite, isnan
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -167,9 +167,9 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _deviation(values: list[float]) -> float | None:
-    """The sample standard deviation; None of a single value."""
+    """The sample standard deviation; None of a single value, and where one is beyond all numbers."""
     known = _known(values)
-    return round(stdev(known), 4) if len(known) > 1 else None
+    return round(stdev(known), 4) if len(known) > 1 and all(map(isfinite, known)) else None
 
 
 def _say(context: Context, name: str, row: dict[str, Any]) -> None:

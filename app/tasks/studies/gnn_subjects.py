@@ -19,6 +19,7 @@ from app.case.study import split_settings
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.layers.layer import parse_layer
+from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import Scores
 from app.gnn.model import Model, check_layers
 from app.gnn.training import Fit, fit
@@ -215,10 +216,14 @@ def _value(text: str) -> Any:
 
 
 def train(subject: Subject, gnn: GnnCase, seed: int) -> Trained:
-    """Train, evaluate, and clock some more epochs (forward, backward, sum of gradients). Ranks: all call."""
+    """Train, evaluate, and clock some more epochs (forward, backward, sum of gradients).
+
+    Ranks   all call. Raises NumericsError where what was learned gives scores that are not finite
+    """
     classifier = subject.classifier(gnn, seed)
     context = subject.context
     found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
+    refuse_infinite_rows(context.group, classifier.scores_own()[: classifier.block.n_real])
     scores = classifier.evaluate()
     return Trained(classifier, found, scores, epoch_seconds(classifier, found.epochs))
 
