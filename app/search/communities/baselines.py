@@ -12,7 +12,7 @@ from app.graphs.graph import Graph
 from app.graphs.quality import Quality, numbered, quality_of
 from app.search.communities.moves import Mover
 
-MOST_MERGED = 1 << 18  # entries of a graph that `greedy` merges
+MOST_MERGED = 1 << 14  # entries of a graph that `greedy` merges
 ALL = 1 << 62
 
 
