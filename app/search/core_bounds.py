@@ -1,4 +1,4 @@
-"""CoreBounds: bounds that improve in slices of time, as the solver wants them."""
+"""Bounds of a core, which improve in slices of time, as the solver wants them."""
 
 from typing import Any
 
@@ -6,6 +6,57 @@ import numpy as np
 
 from app.bounds.sliced import SlicedBounds
 from app.toolbox import Bounds
+
+
+class InnerBounds(Bounds):
+    """The bounds of a core as they are; a subclass says what of a whole graph is otherwise.
+
+    inner   of the core
+    """
+
+    def __init__(self, inner: Bounds) -> None:
+        self.inner, self.near = inner, inner.near
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long."""
+        return self.inner.improve(seconds, best, solution)
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run."""
+        self.inner.expect(seconds)
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return self.inner.value
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.inner.method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`."""
+        return self.inner.least_seconds
+
+    @property
+    def closing(self) -> bool:
+        """Whether the work under way may prove the best solution optimal."""
+        return self.inner.closing
+
+    @property
+    def gaining(self) -> bool:
+        """Whether it may make the bound much better."""
+        return self.inner.gaining
+
+    def optimum(self) -> np.ndarray | None:
+        """A solution of the core that is as good as the bound."""
+        return self.inner.optimum()
+
+    def pieces(self) -> np.ndarray | None:
+        """A better solution of the core than the best known."""
+        return self.inner.pieces()
 
 
 class CoreBounds(Bounds):

@@ -14,6 +14,7 @@ from app.search.coloring.baselines import COLORING_BASELINES, dsatur, largest_fi
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
 from app.search.coloring.walk import walk_bytes
+from app.search.core_bounds import InnerBounds
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox, rule_of
 
 
@@ -125,13 +126,12 @@ class ColoringTools(Toolbox):
         return {name: rule_of(self.instance, rule) for name, rule in named.items()}
 
 
-class KernelBounds(Bounds):
+class KernelBounds(InnerBounds):
     """Lower bounds on the colours of the core, and what reductions know of the whole graph."""
 
     def __init__(self, tools: ColoringTools) -> None:
-        instance, self.kernel = tools.instance, tools.kernel
-        self.inner = ColoringBounds(tools.core, instance.compiled, instance.most_bytes)
-        self.near = self.inner.near
+        self.kernel = tools.kernel
+        super().__init__(ColoringBounds(tools.core, tools.instance.compiled, tools.instance.most_bytes))
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long; nothing is left to try where the best colouring is optimal."""
@@ -148,29 +148,10 @@ class KernelBounds(Bounds):
         """How it was found: what the reductions know is known before the first call."""
         return self.kernel.method if self.inner.value < self.kernel.least else self.inner.method
 
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return self.inner.least_seconds
-
-    @property
-    def closing(self) -> bool:
-        """Whether the work under way may prove the best colouring optimal."""
-        return self.inner.closing
-
-    @property
-    def gaining(self) -> bool:
-        """Whether it may make the bound much better."""
-        return self.inner.gaining
-
     def optimum(self) -> np.ndarray | None:
         """A colouring of the core with as few colours as the bound."""
         found = self.inner.optimum()
         return found if found is not None and self.inner.value >= self.kernel.least else None
-
-    def pieces(self) -> np.ndarray | None:
-        """A colouring of the core with fewer colours than the best known."""
-        return self.inner.pieces()
 
     def proof(self) -> ColoringProof:
         """The largest clique known, and a walk of odd length."""

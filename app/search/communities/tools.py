@@ -15,6 +15,7 @@ from app.graphs.quality import numbered, quality_of
 from app.search.communities.baselines import COMMUNITY_BASELINES, MOST_MERGED, by_moves
 from app.search.communities.kernel import CommunityKernel
 from app.search.communities.search import CommunitySearch
+from app.search.core_bounds import InnerBounds
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 STEPS = 100_000  # of a search, or this many for each node:
@@ -126,46 +127,17 @@ class CommunityTools(Toolbox):
         return {name: partial(rule, self.graph, **asked) for name, rule in named.items()}
 
 
-class KernelBounds(Bounds):
+class KernelBounds(InnerBounds):
     """Upper bounds on the core, and how its nodes are called in proofs."""
 
     def __init__(self, tools: CommunityTools) -> None:
         self.kernel = tools.kernel
-        self.inner = CommunityBounds(self.kernel.core, tools.instance.most_bytes)
-        self.near = self.inner.near
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long."""
-        return self.inner.improve(seconds, best, solution)
-
-    @property
-    def value(self) -> int:
-        """The best bound so far."""
-        return self.inner.value
+        super().__init__(CommunityBounds(self.kernel.core, tools.instance.most_bytes))
 
     @property
     def method(self) -> str:
         """How it was found."""
         return "reductions" if not self.kernel.core.n else self.inner.method
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return self.inner.least_seconds
-
-    def expect(self, seconds: float) -> None:
-        """The time limit of the run."""
-        self.inner.expect(seconds)
-
-    @property
-    def closing(self) -> bool:
-        """Whether the work under way may prove the best communities optimal."""
-        return self.inner.closing
-
-    @property
-    def gaining(self) -> bool:
-        """Whether it may make the bound much better."""
-        return self.inner.gaining
 
     def proof(self) -> CommunityProof:
         """The joins, and the witness of each part that was worked on."""
