@@ -11,7 +11,7 @@ Source   Louvain: Blondel et al. 2008; moves on the way back: Rotta and Noack, J
 Differs  regions, so that a step costs what it looks at and not what exists
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from app.rng import SplitMix, stream
 from app.search.communities.moves import Mover, overlay
 from app.toolbox import Search
 
-Course = Iterator[None]  # stops where the steps it was given are used up
+# Either stops where the steps it was given are used up; the second one returns communities.
+Course, Found = Generator[None, None, None], Generator[None, None, np.ndarray]
 ALL = 1 << 62
 EARLIEST = 4  # halvings of the nodes that are looked at before groups of them move
 FINE = 3  # every so many clusterings there is one of small groups
@@ -85,9 +86,7 @@ class CommunitySearch(Search):
     # ---- the course ----------------------------------------------------------------------------------------
 
     def _forever(self) -> Course:
-        """Lineages: each is improved until that has long failed; two of one age are joined to an older
-        one.
-        """
+        """Lineages: each is improved until that has long failed; two of one age make an older one."""
         waiting: list[tuple[int, np.ndarray]] = []  # ages and partitions
         age = 0
         yield from self._improve(self._every, self._label)
@@ -138,7 +137,7 @@ class CommunitySearch(Search):
         if value > self.best:
             self.best, self._best, self.found_at = value, self._label, self.steps
 
-    def _combined(self, quality: Quality, label: np.ndarray, other: np.ndarray) -> Iterator[None]:
+    def _combined(self, quality: Quality, label: np.ndarray, other: np.ndarray) -> Found:
         """Returns [n], communities at least as good as `label` [n]."""
         group = overlay(label, other)
         coarse = quality.contracted(group, self.compiled)
@@ -152,7 +151,7 @@ class CommunitySearch(Search):
                 best, worth = found, quality.value(found)
         return best
 
-    def _clustered(self, quality: Quality, label: np.ndarray | None) -> Iterator[None]:
+    def _clustered(self, quality: Quality, label: np.ndarray | None) -> Found:
         """Returns [n], communities that no move of a node, or of a community, makes better, from `label`
         on.
         """
@@ -166,7 +165,7 @@ class CommunitySearch(Search):
                 label = yield from self._settled(quality, found[group])
         return numbered(label)
 
-    def _fresh(self, quality: Quality) -> Iterator[None]:
+    def _fresh(self, quality: Quality) -> Found:
         """Returns [n], communities from single nodes on.
 
         Every second time groups move before all nodes have: what they come to lies elsewhere.
@@ -179,12 +178,12 @@ class CommunitySearch(Search):
         found = yield from self._clustered(quality.contracted(group, self.compiled), None)
         return numbered((yield from self._settled(quality, found[group])))
 
-    def _fine(self, quality: Quality) -> Iterator[None]:
+    def _fine(self, quality: Quality) -> Found:
         """Returns [n], groups of a few nodes, and single ones: what some looks at nodes come to."""
         looks = max(quality.n >> self._random.below(EARLIEST), 1)
         return numbered((yield from self._settled(quality, np.arange(quality.n), looks)))
 
-    def _settled(self, quality: Quality, label: np.ndarray, looks: int = ALL) -> Iterator[None]:
+    def _settled(self, quality: Quality, label: np.ndarray, looks: int = ALL) -> Found:
         """Returns [n], communities that no move of a node makes better, from `label` on; or what so many
         looks come to.
         """
