@@ -28,6 +28,7 @@ threads.limit_threads()
 from app import solve  # noqa: E402
 from app.graphs.formats.readers import open_edges  # noqa: E402
 
+PATIENCE = 20
 FILES = (
     "mvc/power.graph.gz",
     "large/ca-GrQc.txt",
@@ -100,10 +101,22 @@ def read(path: str) -> nx.Graph:
 
 
 def peer(edges: list[Any], nodes: int, seconds: float, python: str) -> list[str]:
-    """Of leidenalg: the modularity of its first run, the best, how many runs; nan where it is not there."""
+    """Of leidenalg: the modularity of its first run, the best, how many runs; "-" where it is not there, or
+    one run takes PATIENCE times as long.
+    """
     told = json.dumps([edges, nodes, seconds])
-    done = subprocess.run([python, "-c", PEER], input=told, capture_output=True, text=True, check=False)
-    first, best, runs = done.stdout.split() if done.returncode == 0 else ["nan", "nan", "-"]
+    try:
+        done = subprocess.run(
+            [python, "-c", PEER],
+            input=told,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE * seconds,
+            check=True,
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return ["-", "-", "0"]
+    first, best, runs = done.stdout.split()
     return [f"{float(first):.6f}", f"{float(best):.6f}", runs]
 
 
