@@ -292,6 +292,14 @@ def test_fine_and_large_weights_are_rounded_and_sums_stay_small():
                 assert not asked.exact
 
 
+@pytest.mark.parametrize("null", ["degrees", "sizes"])
+def test_resolutions_beyond_all_numbers_are_refused(null):
+    graph = whole(nx.karate_club_graph())
+    with pytest.raises(GraphError, match=r"a (lower|smaller) problem.resolution"):
+        quality_of(graph, null, 1e307)
+    assert quality_of(graph, null, 0.0).quality.far == 0
+
+
 @alone
 @pytest.mark.parametrize("seed", range(6))
 def test_groups_and_parts_are_worth_what_their_nodes_are(seed):

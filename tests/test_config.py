@@ -695,6 +695,12 @@ def cases(draw):
     if data["policy"]["hub_degree"]:
         data["policy"]["hub_degree"] = max(data["policy"]["hub_degree"], 0.01)
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
+    if draw(st.booleans()):
+        data["problem"] |= {"null": "degrees", "resolution": 1.0}
+    else:
+        null = draw(st.sampled_from(["degrees", "sizes", "none"]))
+        resolution = 1.0 if null == "none" else draw(st.floats(0, 1e300))
+        data["problem"] = {"name": "communities", "null": null, "resolution": resolution}
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
     data["study"]["layer_samples"] = draw(st.sampled_from([[], [0], [0, 400], [30, 20, 10]]))

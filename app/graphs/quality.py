@@ -215,7 +215,7 @@ def _beside_sizes(graph: Graph, raw: np.ndarray, gamma: Fraction) -> Made:
     """The weight in communities, less gamma for each pair of nodes."""
     what, most = f"{graph.name}: an edge weight", LARGEST // gamma.denominator
     weights, unit = whole_numbers(raw, what, most)
-    while gamma.numerator * graph.n**2 / unit > FULL:
+    while gamma.numerator * graph.n**2 > FULL * Fraction(unit):
         most //= 2
         if most <= MARGIN * len(raw):
             right = "a smaller problem.resolution, or one of fewer decimals, would be right"
