@@ -11,10 +11,12 @@ import pytest
 from data import data_dir, needs_data
 from jobs import run_job
 from mpi4py import MPI
+from test_certificates import altered, refused_or_valid
 
 from app import TrainingRun, check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.communities.bounds import CommunityBounds
+from app.bounds.communities.part import PartWork
 from app.bounds.communities.semidefinite import PairMatrix
 from app.bounds.communities.stars import larger, triangles
 from app.bounds.communities.witness import CommunityProof, belong_together, pair_worths
@@ -22,6 +24,7 @@ from app.errors import CaseError, GraphError
 from app.graphs.graph import from_edges
 from app.graphs.quality import FULL, numbered, quality_of
 from app.problems.communities import Communities
+from app.proofs import archive
 from app.search.communities.baselines import by_moves, greedy, louvain
 from app.search.communities.kernel import CommunityKernel, sure_pairs
 from app.search.communities.moves import Mover, overlay
@@ -489,6 +492,41 @@ def test_certificates_prove_bounds_and_damaged_ones_do_not():
     for joined in (proof.joined[:, ::-1].copy(), proof.joined + 1000, proof.joined[:-1]):
         with pytest.raises(BadCertificate):
             tools.prove(replace(proof, joined=joined))
+
+
+@alone
+@pytest.mark.parametrize("kind", ["stars", "matrix"])
+def test_a_damaged_file_proves_nothing_untrue(kind):
+    random, refused, tried = np.random.default_rng(3), 0, 0
+    for seed in range(12):
+        null, resolution = NULLS[seed % len(NULLS)]
+        tools = CommunityTools(
+            Instance(whole(drawn(seed, null, 7)), None, null=null, resolution=resolution), None
+        )
+        best = max(map(tools.value, partitions(tools.graph.n)))
+        if seed % 2:
+            tools.reduce(lambda: None)
+        bounds, start = tools.bounds(), tools.start()
+        known = tools.core_value(tools.value(tools.lift(start)))
+        bounds.improve(0.05, known, start)
+        proof = bounds.proof()
+        if kind == "matrix":
+            proof = replace(proof, parts=tuple(by_matrix(tools, part) for part in proof.parts))
+        content = archive.to_bytes(proof)
+        assert not refused_or_valid(tools, content, best)
+        for _ in range(30):
+            refused += refused_or_valid(tools, altered(altered(content, random), random), best)
+            tried += 1
+    assert refused > tried // 4  # a change need not do harm
+
+
+def by_matrix(tools, part):
+    """The bound of a part by a semidefinite matrix alone."""
+    work = PartWork(tools.kernel.joined_core, part.nodes, np.arange(len(part.nodes)))
+    for _ in range(40):
+        work._matrix.step()
+    work._prove_matrix()
+    return work.bound
 
 
 @alone
