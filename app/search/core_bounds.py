@@ -59,7 +59,7 @@ class InnerBounds(Bounds):
         return self.inner.pieces()
 
 
-class CoreBounds(Bounds):
+class CoreBounds(InnerBounds):
     """Around SlicedBounds with their certificate and their value under a side's name.
 
     inner     CoverBounds, CutBounds, TourBounds
@@ -74,15 +74,6 @@ class CoreBounds(Bounds):
         """The best bound so far."""
         return int(getattr(self.inner, self.side))
 
-    @property
-    def method(self) -> str:
-        """How it was found."""
-        return self.inner.method
-
-    def expect(self, seconds: float) -> None:
-        """The time limit of the run."""
-        self.inner.expect(seconds)
-
     def allow(self, seconds: float) -> None:
         """What all calls may take, where there is no time limit."""
         self.inner.allow(seconds)
@@ -96,24 +87,9 @@ class CoreBounds(Bounds):
         return self.inner.improve(seconds, best)
 
     @property
-    def closing(self) -> bool:
-        """Whether what works on the bound now may end with a proof that the best solution is optimal."""
-        return self.inner.closing
-
-    @property
-    def gaining(self) -> bool:
-        """Whether what works on the bound now may make it much better."""
-        return self.inner.gaining
-
-    @property
     def leads(self) -> bool:
         """Whether what works on the bound now leads to the best solutions."""
         return self.inner.leads
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`, where it is long."""
-        return self.inner.least_seconds
 
     @property
     def check_seconds(self) -> float:
@@ -123,10 +99,6 @@ class CoreBounds(Bounds):
     def optimum(self) -> np.ndarray | None:
         """An optimal solution, where the bounds' own search has finished with one."""
         return self.inner.optimum
-
-    def pieces(self) -> np.ndarray | None:
-        """A better solution than the caller's, made of the best of each part, where there is one."""
-        return self.inner.pieces()
 
     def proof(self) -> Any:
         """The bound's certificate."""

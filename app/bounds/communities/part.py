@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -124,14 +125,12 @@ class PartWork:
         if places >= 0:
             none, whole = np.zeros(0, dtype=np.int64), _whole(np.ldexp(matrix, places))
             found = replace(self.bound, ptr=np.zeros(1, np.int64), members=none, g=none)
-            self._take(replace(found, matrix=whole, places=places), MATRIX)
+            with suppress(BadCertificate):  # where rounding has spoilt the matrix: the bound stays
+                self._take(replace(found, matrix=whole, places=places), MATRIX)
 
     def _take(self, found: PartBound, method: str) -> None:
-        """A better bound, where it is one."""
-        try:
-            upper = found.proved(self._worth)
-        except BadCertificate:  # of a matrix that rounding has spoilt
-            return
+        """A better bound, where it is one. Raises BadCertificate where it is none at all."""
+        upper = found.proved(self._worth)
         if upper < self.bound.upper:
             self.bound, self.method = replace(found, upper=upper), method
 

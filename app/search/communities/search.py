@@ -8,7 +8,8 @@ the communities of the best one on: what comes of it is never worse.
 Source   Louvain: Blondel et al. 2008; moves on the way back: Rotta and Noack, Journal of Experimental
          Algorithmics 2011; groups on which clusterings agree: Ovelgönne and Geyer-Schulz, An ensemble
          learning strategy for graph clustering, DIMACS challenge 2012
-Differs  regions, so that a step costs what it looks at and not what exists
+Differs  regions: most clusterings are of a part of the graph. Each that gains, and the next one, cost some
+         passes over all nodes besides.
 """
 
 from collections.abc import Generator
@@ -52,6 +53,7 @@ class CommunitySearch(Search):
         self._value = self.best = quality.value(start)
         self.steps = self.found_at = self._found = self._left = 0
         self._place = np.full(quality.n, -1, dtype=np.int32)
+        self._members: tuple[np.ndarray, np.ndarray] | None = None  # nodes in order, ends
         self._guests: list[np.ndarray] = []
         self._course = self._forever()
 
@@ -134,6 +136,7 @@ class CommunitySearch(Search):
     def _take(self, label: np.ndarray, value: int) -> None:
         """Go on from communities [n]."""
         self._label, self._value, self._found = numbered(label), value, self.steps
+        self._members = None
         if value > self.best:
             self.best, self._best, self.found_at = value, self._label, self.steps
 
@@ -208,8 +211,10 @@ class CommunitySearch(Search):
         quality, n = self.quality, self.quality.n
         doublings = max(n // SMALLEST, 1).bit_length()
         wanted = min(SMALLEST << self._random.below(doublings), n)
-        order = np.argsort(self._label, kind="stable")
-        ends = np.cumsum(np.bincount(self._label))
+        if self._members is None:
+            order = np.argsort(self._label, kind="stable")
+            self._members = order, np.cumsum(np.bincount(self._label))
+        order, ends = self._members
         taken, region, waiting = np.zeros(len(ends), dtype=bool), [], [self._random.below(n)]
         count = 0
         while waiting and count < wanted:
