@@ -34,7 +34,14 @@ from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
-from app.problems.table import CLASSES, WEIGHED, counted_by, make_problem
+from app.problems.table import (
+    CLASSES,
+    NODE_WEIGHTS_RIGHT,
+    WEIGHED,
+    counted_by,
+    make_problem,
+    reads_node_weights,
+)
 from app.results import Solution
 from app.tasks.context import Context
 from app.text import is_whole
@@ -99,9 +106,8 @@ def loaded_graph(
 
 def refuse_node_weights(name: str, node_weights: Any) -> None:
     """Refuse weights of nodes where the problem of that name counts others. Raises CaseError."""
-    if node_weights is not None and WEIGHED.get(name, "") != "nodes":
-        right = "mvc, mis, mds, clique, set_cover or hitting_set would be right"
-        raise CaseError(f"node_weights: {name} counts {counted_by(name)}; {right}")
+    if node_weights is not None and not reads_node_weights(name):
+        raise CaseError(f"node_weights: {name} counts {counted_by(name)}; {NODE_WEIGHTS_RIGHT}")
 
 
 def _refuse_repeats(nodes: list[Any], name: str) -> None:

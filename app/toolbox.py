@@ -42,6 +42,7 @@ class Instance:
     whole_weights   [n] int64 node weights in units of a caller, in the place of the graph's; or None
     most_bytes      what a graph that tools make of this one may take on a rank
     null, resolution   of communities (app/graphs/quality.py)
+    parts, imbalance   of balanced partitions (app/graphs/balance.py)
     """
 
     graph: Graph
@@ -53,6 +54,8 @@ class Instance:
     most_bytes: float = math.inf
     null: str = "degrees"
     resolution: float = 1.0
+    parts: int = 2
+    imbalance: float = 0.03
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

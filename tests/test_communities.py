@@ -21,13 +21,14 @@ from app.bounds.communities.semidefinite import PairMatrix
 from app.bounds.communities.stars import larger, triangles
 from app.bounds.communities.witness import CommunityProof, belong_together, pair_worths
 from app.errors import CaseError, GraphError
+from app.graphs.contracted import numbered, overlay
 from app.graphs.graph import from_edges
-from app.graphs.quality import FULL, numbered, quality_of
+from app.graphs.quality import FULL, quality_of
 from app.problems.communities import Communities
 from app.proofs import archive
 from app.search.communities.baselines import by_moves, greedy, louvain
 from app.search.communities.kernel import CommunityKernel, sure_pairs
-from app.search.communities.moves import Mover, overlay
+from app.search.communities.moves import Mover
 from app.search.communities.search import CommunitySearch
 from app.search.communities.tools import CommunityTools
 from app.toolbox import Instance

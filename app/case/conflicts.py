@@ -9,7 +9,7 @@ from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
 from app.case.gnn import GnnCase, LinksCase
 from app.case.graph import WORDS, GraphCase
 from app.case.places import Places
-from app.case.policy import PolicyCase
+from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
 from app.text import show
 
@@ -33,7 +33,8 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links)
-    for rules in (_policy_alone, _communities, _agent, _name_of_run, *of_networks, _studies, _empty):
+    of_problems = (_policy_alone, _communities, _partition)
+    for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
 
@@ -221,6 +222,16 @@ def _communities(case: Case) -> Iterator[Mistake]:
     if problem.resolution != 1 and (not read or problem.null == "none"):
         whose = f"nothing reads it with null {show(problem.null)}" if read else "only communities have one"
         yield ("problem", "resolution"), f"{whose}: 1.0 would be right, got {problem.resolution}"
+
+
+def _partition(case: Case) -> Iterator[Mistake]:
+    """Keys of balanced partitions, of other problems."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name == "partition":
+        return
+    for key in ("parts", "imbalance"):
+        if (given := getattr(problem, key)) != (right := getattr(usual, key)):
+            yield ("problem", key), f"only partition has one: {right} would be right, got {given}"
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------

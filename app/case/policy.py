@@ -20,8 +20,9 @@ class ProblemCase(Table, frozen=True):
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
             "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
             "coloring: the fewest colours such that adjacent nodes have different ones; communities: a "
-            "partition whose communities hold more weight than problem.null lets expect; tsp: travelling "
-            "salesman"
+            "partition whose communities hold more weight than problem.null lets expect; partition: at most "
+            "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
+            "between them weigh as little as may be; tsp: travelling salesman"
         ),
     ] = "mvc"
     null: Annotated[
@@ -36,6 +37,10 @@ class ProblemCase(Table, frozen=True):
         Amount,
         about("communities: times what is compared with; more: smaller communities; null none: not read"),
     ] = 1.0
+    parts: Annotated[int, Meta(ge=2, le=65536), about("partition: blocks, at most")] = 2
+    imbalance: Annotated[
+        Amount, about("partition: by how much a block may be heavier than an even share, as a part of that")
+    ] = 0.03
 
 
 class PolicyCase(Table, frozen=True):

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from app.graphs.contracted import numbered
 from app.graphs.graph import Graph
-from app.graphs.quality import numbered
 from app.search.communities.baselines import COMMUNITY_BASELINES
 from app.search.communities.tools import CommunityTools
 from app.search.solution_text import colors_text, read_colors

@@ -17,6 +17,7 @@ PROBLEMS = Table(
         "clique": "app.problems.clique:MaximumClique",
         "coloring": "app.problems.coloring:GraphColoring",
         "communities": "app.problems.communities:Communities",
+        "partition": "app.problems.partition:Partition",
         "maxcut": "app.problems.maxcut:MaxCut",
         "maxcut_once": "app.problems.maxcut:MaxCutOnce",
         "qubo": "app.problems.qubo:Qubo",
@@ -26,15 +27,24 @@ PROBLEMS = Table(
         "tsp": "app.problems.tsp:TravellingSalesman",
     }
 )
-UNTRAINED = (*COVERING, "coloring", "communities")  # problems for which no policy is trained
-CLASSES = {"coloring": "color", "partition": "community"}  # solutions that number nodes, and what they number
+UNTRAINED = (*COVERING, "coloring", "communities", "partition")  # problems for which no policy is trained
+# Solutions that number nodes, and what they number.
+CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
-    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "tsp"], "edges"),
+    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "tsp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }
+
+
+NODE_WEIGHTS_RIGHT = "mvc, mis, mds, clique, partition, set_cover or hitting_set would be right"
+
+
+def reads_node_weights(name: str) -> bool:
+    """Whether weights of nodes count: in objectives, or in what blocks may weigh."""
+    return WEIGHED.get(name) == "nodes" or name == "partition"
 
 
 def counted_by(name: str) -> str:

@@ -25,6 +25,7 @@ from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
+from app.bounds.partition.witness import PartitionBound, PartitionProof
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
@@ -79,6 +80,11 @@ KINDS = {
     "communities": Kind(CommunityProof, {"ptr": "int64", "joined": "int64"}, tables=("joined",)),
     "community part": Kind(
         PartBound, dict.fromkeys(("nodes", "ptr", "members", "g", "matrix"), "int64"), tables=("matrix",)
+    ),
+    "partition": Kind(PartitionProof),
+    "partition part": Kind(
+        PartitionBound, dict.fromkeys(("nodes", "matrix", "triangles", "g"), "int64"),
+        tables=("matrix", "triangles"),
     ),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),

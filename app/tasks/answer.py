@@ -108,8 +108,9 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             limit = 1e6 * context.case.memory.whole_graph_mb
             asked = context.case.problem
             instance = Instance(
-                whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution
-            )
+                whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
+                asked.parts, asked.imbalance,
+            )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))

@@ -34,7 +34,15 @@ from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.partition.stands_for import is_covering, is_quadratic
-from app.problems.table import UNTRAINED, WEIGHED, asks_policy, check_problem, counted_by, without_policy
+from app.problems.table import (
+    NODE_WEIGHTS_RIGHT,
+    UNTRAINED,
+    asks_policy,
+    check_problem,
+    counted_by,
+    reads_node_weights,
+    without_policy,
+)
 from app.recipes import find_recipe
 from app.rl.learners import check_learner
 from app.rl.rules import check_rule
@@ -93,11 +101,9 @@ def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
 def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     check_problem(case.problem.name)
-    if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
+    if case.graph.node_weights and not reads_node_weights(case.problem.name):
         counted = f"{case.problem.name} counts {counted_by(case.problem.name)}"
-        raise CaseError(
-            f"graph.node_weights: {counted}; mvc, mis, mds, clique, set_cover or hitting_set would be right"
-        )
+        raise CaseError(f"graph.node_weights: {counted}; {NODE_WEIGHTS_RIGHT}")
     _refuse_for_terms(case)
     _refuse_for_sets(case)
     check_rule(case.select.rule)

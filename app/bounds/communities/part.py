@@ -10,8 +10,8 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.communities.program import StarProgram
 from app.bounds.communities.semidefinite import PairMatrix
-from app.bounds.communities.witness import FULL, LARGEST, MOST_PLACES, PartBound, pair_worths
-from app.bounds.factor import margin
+from app.bounds.communities.witness import PartBound, pair_worths
+from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, room, semidefinite
 from app.graphs.quality import Quality
 
 STARS, MATRIX = "star inequalities", "semidefinite relaxation"
@@ -112,7 +112,7 @@ class PartWork:
         if self._by_stars >= self.bound.upper:
             return
         stars, g = self._stars.stars, self._stars.multipliers * self._scale
-        places = min(self._places, _room(FULL, float((g * np.diff(stars.ptr) ** 2).sum())))
+        places = min(self._places, room(FULL, float((g * np.diff(stars.ptr) ** 2).sum())))
         if places >= 0:
             g = np.rint(np.ldexp(g, places)).astype(np.int64)
             found = replace(self.bound, ptr=stars.ptr, members=stars.members, g=g, places=places)
@@ -121,9 +121,9 @@ class PartWork:
     def _prove_matrix(self) -> None:
         matrix = self._matrix.matrix * self._scale
         sizes = float(np.abs(matrix).sum()), float(np.abs(matrix).max())
-        places = min(self._places, _room(FULL, sizes[0]), _room(LARGEST, sizes[1]))
+        places = min(self._places, room(FULL, sizes[0]), room(LARGEST, sizes[1]))
         if places >= 0:
-            none, whole = np.zeros(0, dtype=np.int64), _whole(np.ldexp(matrix, places))
+            none, whole = np.zeros(0, dtype=np.int64), semidefinite(np.ldexp(matrix, places))
             found = replace(self.bound, ptr=np.zeros(1, np.int64), members=none, g=none)
             with suppress(BadCertificate):  # where rounding has spoilt the matrix: the bound stays
                 self._take(replace(found, matrix=whole, places=places), MATRIX)
@@ -133,18 +133,3 @@ class PartWork:
         upper = found.proved(self._worth)
         if upper < self.bound.upper:
             self.bound, self.method = replace(found, upper=upper), method
-
-
-def _room(most: int, size: float) -> int:
-    """How many binary places sums of this size may have, below `most` with something to spare."""
-    return most.bit_length() - 3 - math.frexp(size)[1] if size else MOST_PLACES
-
-
-def _whole(matrix: np.ndarray) -> np.ndarray:
-    """[k, k] int64, a semidefinite matrix in whole numbers, with enough on its diagonal that it is proved to
-    be so.
-    """
-    k = len(matrix)
-    whole = np.rint((matrix + matrix.T) / 2).astype(np.int64)
-    whole[np.diag_indices(k)] += k + math.ceil(2 * margin(k, float(np.trace(matrix)) + k * k))
-    return whole

@@ -18,7 +18,6 @@ Programming
          semidefinite relaxation: Swamy 2004 (correlation clustering)
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +25,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.factor import ROOM, dense_factor, margin
-from app.graphs.quality import Quality, numbered
-
-MOST_PLACES = 62
-LARGEST = 1 << 52  # below this, whole numbers are exact in float64
-FULL = 1 << 60  # of sums
+from app.bounds.factor import ROOM
+from app.bounds.pairs.whole import FULL, MOST_PLACES, check_semidefinite
+from app.graphs.contracted import numbered
+from app.graphs.quality import Quality
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +92,10 @@ class PartBound:
 
     def _semidefinite(self, k: int) -> np.ndarray | int:
         """The matrix, proved to be so."""
-        matrix = self.matrix
-        if not matrix.size:
+        if not self.matrix.size:
             return 0
-        fits = matrix.shape == (k, k) and float(np.abs(matrix.astype(np.float64)).sum()) < FULL
-        if not fits or np.abs(matrix).max() >= LARGEST or (matrix != matrix.T).any():
-            raise BadCertificate("communities: not a symmetric matrix of a part's nodes")
-        diagonal = np.diagonal(matrix)
-        taken = math.ceil(margin(k, float(diagonal.sum(dtype=np.float64))))
-        less = matrix.astype(np.float64)
-        less[np.diag_indices(k)] = diagonal - taken
-        if (diagonal <= taken).any() or not dense_factor(less):
-            raise BadCertificate("communities: a matrix is not proved positive semidefinite")
-        return matrix
+        check_semidefinite(self.matrix, k, "communities")
+        return self.matrix
 
 
 def pair_worths(core: Quality, nodes: np.ndarray) -> np.ndarray:

@@ -8,8 +8,9 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from app.graphs.contracted import numbered
 from app.graphs.graph import Graph
-from app.graphs.quality import Quality, numbered, quality_of
+from app.graphs.quality import Quality, quality_of
 from app.search.communities.moves import Mover
 
 MOST_MERGED = 1 << 14  # entries of a graph that `greedy` merges

@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from app.graphs.quality import Quality, numbered
+from app.graphs.contracted import numbered
+from app.graphs.quality import Quality
 
 FEWEST = 1000  # a round that joins less than one in so many nodes is the last
 ROUNDS = 100

@@ -8,7 +8,8 @@ import ctypes
 
 import numpy as np
 
-from app.graphs.quality import Quality, numbered
+from app.graphs.contracted import numbered
+from app.graphs.quality import Quality
 from app.native.library import function, give_arrays, numbers_in
 from app.search.communities import plain as plain
 
@@ -27,12 +28,6 @@ class _Mover(ctypes.Structure):
 
 
 MOVE = function("lk_communities_move", ctypes.POINTER(_Mover), Long, returns=Long)
-
-
-def overlay(label: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """[n] int32, groups of nodes that are together in both; both [n] numbered."""
-    both = label.astype(np.int64) * (int(other.max(initial=0)) + 1) + other
-    return np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 class Mover:

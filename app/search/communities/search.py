@@ -16,9 +16,10 @@ from collections.abc import Generator
 
 import numpy as np
 
-from app.graphs.quality import Quality, numbered
+from app.graphs.contracted import numbered, overlay
+from app.graphs.quality import Quality
 from app.rng import SplitMix, stream
-from app.search.communities.moves import Mover, overlay
+from app.search.communities.moves import Mover
 from app.toolbox import Search
 
 # Either stops where the steps it was given are used up; the second one returns communities.

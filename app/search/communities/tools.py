@@ -10,8 +10,9 @@ import numpy as np
 from app.bounds.communities.bounds import CommunityBounds
 from app.bounds.communities.witness import CommunityProof
 from app.errors import CaseError
+from app.graphs.contracted import numbered
 from app.graphs.graph import Graph
-from app.graphs.quality import numbered, quality_of
+from app.graphs.quality import quality_of
 from app.search.communities.baselines import COMMUNITY_BASELINES, MOST_MERGED, by_moves
 from app.search.communities.kernel import CommunityKernel
 from app.search.communities.search import CommunitySearch

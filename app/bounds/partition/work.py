@@ -1,0 +1,179 @@
+"""PairWork and EigenWork: ever better bounds on what partitions cut between some nodes, with what proves
+them.
+"""
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.factor import ROOM
+from app.bounds.pairs.program import LOOK, PairProgram
+from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, room, semidefinite
+from app.bounds.partition.witness import Part, PartitionBound, above, band_of, part_of
+from app.graphs.balance import Balance
+from app.rng import stream
+
+PAIRS, EIGENVALUE = "semidefinite relaxation", "eigenvalue"
+SCALED = 2.0  # the mean weight of an edge, in the program
+STILL, PERIOD = 2e-3, 100  # a share of the gap that so many steps close where they are worth it
+CLOSED = 0.02  # of the gap, by which a bound has to be better in order to be proved in whole numbers
+SHRINKS = (1e-9, 1e-6, 1e-3)  # by which an eigenvalue is lowered until it is proved
+SHIFT = 1e-3  # of the mean degree, that makes a Laplacian definite
+EIGEN_PLACES = 40
+FLOPS = 2e9  # a second
+
+
+def no_bound(nodes: np.ndarray) -> PartitionBound:
+    """That cuts between nodes [k] are not below 0."""
+    none = np.zeros(0, dtype=np.int64)
+    return PartitionBound(0, nodes, 0, 0, np.zeros((0, 0), np.int64), 0, np.zeros((0, 4), np.int64), none)
+
+
+class PairWork:
+    """Bounds by the program over pairs.
+
+    bound    with its proof     method   how it was found
+    done     nothing more is to be had
+    """
+
+    method = PAIRS
+
+    def __init__(self, balance: Balance, nodes: np.ndarray, block: np.ndarray) -> None:
+        """nodes [k] of a part     block   [k] blocks to begin with"""
+        part = self._part = part_of(balance, nodes)
+        self._scale = max(float(part.rows.weights.mean()), 1.0) / SCALED if len(part.rows.weights) else 1.0
+        worth = np.zeros((len(nodes), len(nodes)))
+        worth[part.rows.row_of(), part.rows.indices] = part.rows.weights / self._scale
+        self._all = float(worth.sum()) / 2
+        same = block[:, None] == block
+        self._size = max(float(part.sizes.mean()), 1e-9)  # squares are told in units of it
+        sizes, squares = part.sizes / self._size, part.squares / self._size**2
+        self._program = PairProgram(worth, same, 1 / part.parts, sizes, squares, part.parts <= 2)
+        self.bound, self.done = no_bound(nodes), False
+        self._before, self._tried = 0.0, 0.0
+        self._places = min(MOST_PLACES, FULL.bit_length() - 4 - (4 * part.edges).bit_length())
+
+    @property
+    def seconds(self) -> float:
+        """Of one step, about."""
+        return 25.0 * len(self._program.matrix) ** 3 / FLOPS
+
+    @property
+    def _lower(self) -> float:
+        """What the program proves, about."""
+        return (self._all - self._program.value) * self._scale
+
+    def run(self, end: float, wanted: int) -> None:
+        """Work until the clock says `end`, or partitions that cut less than `wanted` are out of the
+        question.
+        """
+        while not self.done and self.bound.lower < wanted:
+            self._program.step()
+            gap = max(wanted - self.bound.lower, 1)
+            steps = self._program.steps
+            if steps % LOOK == 0 and math.ceil(self._lower) > self.bound.lower:
+                closes = math.ceil(self._lower) >= wanted
+                if closes or (self._lower > self._tried + CLOSED * gap and steps % PERIOD == 0):
+                    self._prove()
+            if steps % PERIOD == 0:
+                self.done = self._lower - self._before < STILL * gap and steps > 3 * PERIOD
+                self._before = self._lower
+            if time.perf_counter() >= end:
+                break
+        if math.ceil(self._lower) > self.bound.lower:
+            self._prove()
+
+    def _prove(self) -> None:
+        program, self._tried = self._program, self._lower
+        matrix, g = program.matrix * self._scale, program.g * self._scale
+        over = program.over * self._scale / self._size**2
+        sizes = float(np.abs(matrix).sum()), float(np.abs(matrix).max(initial=0))
+        places = min(
+            self._places, room(FULL, sizes[0]), room(LARGEST, sizes[1]), room(FULL, 6 * float(g.sum())),
+            room(FULL, over * float(self._part.total) ** 2),
+        )  # fmt: skip
+        if places < 0:
+            self.done = True
+            return
+        table = np.concatenate([program.triangles, program.kinds[:, None]], axis=1)
+        found = replace(
+            self.bound, places=places, matrix=semidefinite(np.ldexp(matrix, places)),
+            over=int(math.ldexp(over, places)), triangles=table,
+            g=np.rint(np.ldexp(g, places)).astype(np.int64),
+        )  # fmt: skip
+        with suppress(BadCertificate):  # where rounding has spoilt the matrix: the bound stays
+            lower = found.proved(self._part)
+            if lower > self.bound.lower:
+                self.bound = replace(found, lower=lower)
+
+
+class EigenWork:
+    """A bound by one eigenvalue, of more nodes; for all others as PairWork."""
+
+    method = EIGENVALUE
+
+    def __init__(self, balance: Balance, nodes: np.ndarray) -> None:
+        rows = part_of(balance, nodes).rows
+        ones = np.ones(len(rows.indices), dtype=np.int8)
+        pattern = sp.csr_matrix((ones, rows.indices, rows.indptr), shape=(rows.n, rows.n))
+        nodes = nodes[reverse_cuthill_mckee(pattern, symmetric_mode=True)]
+        self._part, self.bound, self.done = part_of(balance, nodes), no_bound(nodes), False
+
+    @property
+    def fits(self) -> bool:
+        """Whether memory holds the matrix of the proof."""
+        return (band_of(self._part) + 1) * 2 * self._part.rows.n <= ROOM
+
+    @property
+    def seconds(self) -> float:
+        """Of all of it, about."""
+        return 5.0 * self._part.rows.n * float(band_of(self._part)) ** 2 / FLOPS
+
+    def run(self, end: float, wanted: int) -> None:
+        """All of it."""
+        self.done = True
+        found = smallest_above_zero(self._part)
+        heaviest = max(int(self._part.rows.weights.sum()), 1)
+        places = min(EIGEN_PLACES, LARGEST.bit_length() - 8 - heaviest.bit_length())
+        if places < 0 or found <= 0:
+            return
+        for shrink in SHRINKS:
+            least = int(math.ldexp(found * (1 - shrink), places))
+            if least > 0 and above(self._part, least, places):
+                made = replace(self.bound, least=least, places=places)
+                self.bound = replace(made, lower=made.proved(self._part))
+                return
+
+
+def smallest_above_zero(part: Part) -> float:
+    """The least t > 0 with Lx = t Cx, about; the nodes of a part are in the order of a narrow band."""
+    rows, k = part.rows, part.rows.n
+    weights = rows.weights.astype(np.float64)
+    L = sp.csr_matrix((-weights, rows.indices, rows.indptr), shape=(k, k))
+    degrees = -np.asarray(L.sum(axis=1)).reshape(-1)
+    shift = SHIFT * max(float(degrees.mean()), 1e-9)
+    band = int(np.abs(rows.row_of() - rows.indices).max(initial=0))
+    found = np.zeros((band + 1, k))
+    row, column = rows.row_of(), rows.indices.astype(np.int64)
+    below = row > column
+    found[(row - column)[below], column[below]] = -weights[below]
+    sizes = np.maximum(part.sizes, 0).astype(np.float64)
+    found[0] = degrees + shift * np.maximum(sizes, 1e-6)
+    try:
+        factor = cholesky_banded(found, lower=True, overwrite_ab=True, check_finite=False)
+        solve = LinearOperator((k, k), lambda x: cho_solve_banded((factor, True), x, check_finite=False))
+        root = np.sqrt(sizes)
+        turned = LinearOperator((k, k), lambda x: root * solve(root * x.reshape(-1)))
+        start = stream(0, "partition eigenvalue").standard_normal(k)
+        values = eigsh(turned, 2, which="LA", v0=start, tol=1e-10, return_eigenvectors=False)
+    except (LinAlgError, ArpackError, ValueError):
+        return 0.0
+    return 1.0 / float(values.min()) - shift if values.min() > 0 else 0.0

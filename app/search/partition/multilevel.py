@@ -1,0 +1,151 @@
+"""Multilevel: blocks of a coarse graph are grown, or taken over, and refined on every graph up to the first.
+
+Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998; groups of a fixed most size:
+         Meyerhenke, Sanders and Schulz, SEA 2014; groups within blocks that are known, and within what two
+         partitions agree on, so that what comes of it is never worse: Sanders and Schulz, ALENEX 2012
+         (KaFFPaE)
+"""
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+
+from app.graphs.balance import Balance
+from app.rng import SplitMix
+from app.search.partition.blocks import Blocks, groups, grown
+
+# It is told how many nodes may be looked at, and says how many were; it returns blocks.
+Course, Rounds = Generator[int, int, np.ndarray], Generator[int, int, None]
+COARSE = 4  # nodes for each block of the coarsest graph, at least
+FEWEST = 16  # nodes of it
+FINER = 5  # doublings of these that are drawn from
+FRESH = 4  # times as many where blocks are made from nothing
+SLOW = 0.95  # of the nodes, that a coarser graph has at most
+TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
+PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
+ROUNDS = 12
+NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
+FLOW_COST = 3  # looks for each node of a corridor
+
+
+class Multilevel:
+    """Ways from blocks to better blocks of one graph; a function of what is drawn."""
+
+    def __init__(self, draws: np.random.Generator, random: SplitMix, compiled: bool = True) -> None:
+        self._draws, self._random, self._compiled = draws, random, compiled
+
+    def fresh(self, balance: Balance, tries: int = TRIES) -> Course:
+        """Blocks from nothing, of the coarsest graph the best of so many tries (of two blocks TWO)."""
+        none = np.zeros(balance.rows.n, dtype=np.int32)
+        return (yield from self._down(balance, none, None, tries))
+
+    def better(self, balance: Balance, block: np.ndarray, within: np.ndarray | None = None) -> Course:
+        """Blocks that are not worse than `block` [n], of groups of nodes that are together in `within` [n], a
+        finer partition.
+        """
+        return (yield from self._down(balance, block if within is None else within, block))
+
+    def _down(self, balance: Balance, within: np.ndarray, block: np.ndarray | None, tries: int = 0) -> Course:
+        levels: list[tuple[Balance, np.ndarray]] = []
+        least = max(COARSE * balance.parts, FEWEST) << self._random.below(FINER)
+        if block is None:
+            least *= FRESH
+        most = max(int(balance.rows.size.sum()) // least, int(balance.rows.size.max(initial=1)), 1)
+        fine = balance
+        while fine.rows.n > least:
+            order = self._draws.permutation(fine.rows.n)
+            group = groups(fine.rows, most, order, within, self._compiled)
+            yield fine.rows.n
+            if int(group.max()) + 1 > SLOW * fine.rows.n:
+                break
+            levels.append((fine, group))
+            first = _first_of(group)
+            within, block = within[first], None if block is None else block[first]
+            fine = replace(fine, rows=fine.rows.contracted(group, self._compiled))
+        if block is None:
+            block = yield from self._begun(fine, tries)
+        block = yield from self._settled(fine, block)
+        for level, group in reversed(levels):
+            block = yield from self._settled(level, block[group])
+        return block
+
+    def _begun(self, balance: Balance, tries: int) -> Course:
+        """Blocks of a coarse graph, the best of some: two are grown, more are halves of halves."""
+        best, worth = np.zeros(balance.rows.n, dtype=np.int32), None
+        for _ in range({1: 0, 2: TWO}.get(balance.parts, tries)):
+            block = yield from self._tried(balance)
+            block = yield from self._settled(balance, block)
+            told = balance.over(block), balance.cut(block)
+            if worth is None or told < worth:
+                best, worth = block, told
+        return best
+
+    def _tried(self, balance: Balance) -> Course:
+        if balance.parts > 2:
+            return (yield from self._halved(balance))
+        yield balance.rows.n
+        return grown(balance, self._draws.permutation(balance.rows.n), self._compiled)
+
+    def _halved(self, balance: Balance) -> Course:
+        """Blocks of the two halves of a bisection, each half with its share of the room that there is."""
+        rows, parts = balance.rows, balance.parts
+        first = (parts + 1) // 2
+        total, room = int(rows.size.sum()), int(balance.limits.sum())
+        spare = max(room / max(total, 1), 1.0) ** (1 / (parts - 1).bit_length())
+        shares = [int(balance.limits[:first].sum()), int(balance.limits[first:].sum())]
+        limits = [max(int(total * share / room * spare), total * share // room + 1) for share in shares]
+        sides = yield from self.fresh(replace(balance, limits=np.array(limits, dtype=np.int64)))
+        block = np.zeros(rows.n, dtype=np.int32)
+        for side, own in enumerate((slice(0, first), slice(first, parts))):
+            nodes = np.flatnonzero(sides == side)
+            half = replace(
+                balance, rows=rows.induced(nodes, np.full(rows.n, -1, np.int32)), limits=balance.limits[own]
+            )
+            block[nodes] = own.start + (yield from self.fresh(half, 1))
+        return block
+
+    def _settled(self, balance: Balance, block: np.ndarray) -> Course:
+        """Blocks that rounds of searches make no better."""
+        blocks = Blocks(balance, block, self._compiled)
+        if blocks.over:
+            yield from self._round(blocks, blocks.heavy(), True)
+        for _ in range(ROUNDS):
+            before = blocks.over, blocks.cut
+            yield from self._round(blocks, blocks.meeting(), False)
+            yield from self._flows(blocks)
+            if (blocks.over, blocks.cut) == before:
+                break
+        return blocks.block
+
+    def _flows(self, blocks: Blocks) -> Rounds:
+        """Flows between blocks that meet, in a drawn order, as long as a round of them has helped."""
+        waiting = np.ones(blocks.parts, dtype=bool)
+        while waiting.any():
+            pair, begin, meet = blocks.meetings()
+            chosen = self._draws.permutation(np.flatnonzero(waiting[pair].any(axis=1)))
+            sizes, firsts = np.diff(begin)[chosen], begin[chosen]
+            ends = np.append(0, np.cumsum(sizes))
+            places = np.arange(ends[-1]) + np.repeat(firsts - ends[:-1], sizes)
+            widths = blocks.limit[pair[chosen]].max(axis=1) >> self._draws.integers(
+                1, NARROWER + 1, len(chosen)
+            )
+            blocks.begin_flows(pair[chosen], ends, meet[places], widths)
+            left = yield 0
+            while blocks.flowing:
+                left = yield FLOW_COST * blocks.run_flows(max(left // FLOW_COST, 1))
+            waiting = blocks.changed > 0
+
+    def _round(self, blocks: Blocks, nodes: np.ndarray, repair: bool) -> Rounds:
+        patience = PATIENCES[self._random.below(len(PATIENCES))]
+        blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
+        left = yield 0
+        while blocks.waiting:
+            left = yield blocks.run(max(left, 1))
+
+
+def _first_of(group: np.ndarray) -> np.ndarray:
+    """[k] int64, a node of each of the numbered groups [n]."""
+    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
+    first[group] = np.arange(len(group))
+    return first

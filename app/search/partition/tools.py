@@ -1,0 +1,117 @@
+"""The toolbox of balanced partitions: a multilevel start, a search, bounds."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.partition.bounds import PartitionBounds
+from app.bounds.partition.witness import PartitionProof
+from app.errors import CaseError
+from app.graphs.balance import balance_of
+from app.graphs.contracted import numbered
+from app.search.core_bounds import InnerBounds
+from app.search.partition.baselines import PARTITION_BASELINES, balanced, by_levels
+from app.search.partition.search import PartitionSearch
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+STEPS = 2_000_000  # of a search, or this many for each node:
+STEPS_PER_NODE = 100
+
+
+class PartitionTools(Toolbox):
+    """Partitions of one graph into blocks that are not too heavy, which cut as little as may be.
+
+    A solution is [n] int64, the block of each node. The core is the graph.
+    """
+
+    words, sense = "partition", "minimise"
+    bounds_follow = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: all nodes are in blocks, none inside or outside; {right}")
+        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        self.asked = balance_of(self.graph, instance.parts, instance.imbalance)
+        self.unit = self.asked.unit
+        self.weights = self.asked.rows.weights
+        self.core = self.graph
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return max(STEPS, STEPS_PER_NODE * self.graph.n)
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, the same blocks in the order of nodes."""
+        return in_order(core_solution)
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """Blocks that follow these, and are light enough."""
+        block = np.minimum(in_order(solution), self.asked.parts - 1)
+        return balanced(self.asked, block, self.instance.compiled)
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """Blocks as they are."""
+        return numbers
+
+    def value(self, solution: np.ndarray) -> int:
+        """What is cut, in units."""
+        return self.asked.cut(solution)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """Not a block for each node, or blocks that are too many, or too heavy."""
+        asked = self.asked
+        if (wrong := self.problem.violation(self.graph, solution)) is not None:
+            return f"the {self.words} {wrong}"
+        names, place = np.unique(solution, return_inverse=True)
+        if len(names) > asked.parts:
+            return f"the {self.words} has {len(names)} blocks; at most {asked.parts} would be right"
+        totals = np.bincount(place.reshape(-1), weights=asked.rows.size, minlength=1)
+        heavy, most = int(totals.argmax()), int(asked.limits.max())
+        if totals[heavy] > most:
+            weighs, most = totals[heavy] * asked.node_unit, most * asked.node_unit
+            return (
+                f"block {names[heavy]} of the {self.words} weighs {weighs:g}; at most {most:g} would be right"
+            )
+        return None
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """One way down and up again."""
+        return by_levels(self.asked, self.instance.compiled)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Lineages of partitions; none of a graph without edges."""
+        if not len(self.asked.rows.indices):
+            return None
+        return PartitionSearch(self.asked, start, seed, self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Trees, eigenvalues, semidefinite programs."""
+        return PartBounds(PartitionBounds(self.asked, self.instance.most_bytes))
+
+    def prove(self, proof: PartitionProof) -> int:
+        """Check the witness of each part."""
+        return proof.proved(self.asked)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name."""
+        given = self.instance
+        asked = {"compiled": given.compiled, "parts": given.parts, "imbalance": given.imbalance}
+        return {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
+
+
+def in_order(label: np.ndarray) -> np.ndarray:
+    """[n] int64, the same blocks of any numbers, numbered as nodes come to them."""
+    return numbered(np.unique(label, return_inverse=True)[1].reshape(-1)).astype(np.int64)
+
+
+class PartBounds(InnerBounds):
+    """With what proves them."""
+
+    def proof(self) -> PartitionProof:
+        """The witness of each part that was worked on."""
+        return PartitionProof(self.inner.parts, True)
