@@ -39,10 +39,10 @@ def oversubscribe(launcher):
 def starter(odd):
     """Where tests/starter.py listens for ranks of even or of odd numbers; started at the first call."""
     place = Path(tempfile.mkdtemp(prefix="lockstep-starter-")) / "door"
+    command = [sys.executable, STARTER, "listen", place, *([] if odd else ["plots"])]
     process = subprocess.Popen(
-        [sys.executable, STARTER, "listen", place], env=environment(), start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        command, env=environment(), start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout.read(1), "tests/starter.py did not start"
     atexit.register(process.communicate)  # its input ends, and so does it
     return place

@@ -1,6 +1,6 @@
 """Starts the program without loading its libraries each time, which takes longer than most runs of tests.
 
-    python tests/starter.py listen PLACE                  loads them once, then listens at the socket PLACE
+    python tests/starter.py listen PLACE [plots]          loads them once, then listens at the socket PLACE
     python -I -S tests/starter.py ask EVEN ODD ARGUMENTS  asks for `run.py ARGUMENTS`, ends as it does
 
 Each program is a fork of the process that listens, with the environment, the folder, the streams and, under
@@ -18,8 +18,8 @@ LAUNCHER_LINE = "PMI_FD"  # a number of a file: what MPICH's ranks talk to their
 LOADED = (
     "app.main", "app.output", "app.plots.runs", "app.problems.mvc", "app.rl.agent", "app.solver.pipeline",
     "app.tasks.classify", "app.tasks.find_links", "app.tasks.rgcn", "app.tasks.solve", "app.tasks.study",
-    "app.tasks.train", "networkx", "highspy", "matplotlib.figure", "matplotlib.backends.backend_agg",
-    "scipy.linalg", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial",
+    "app.tasks.train", "networkx", "highspy", "scipy.linalg", "scipy.optimize", "scipy.sparse.csgraph",
+    "scipy.sparse.linalg", "scipy.spatial",
 )  # fmt: skip
 
 
@@ -43,8 +43,11 @@ def end_as(status):
     os._exit(os.waitstatus_to_exitcode(status))
 
 
-def load(folder):
-    """Import what the program does, and have MPI begin where the program comes to it."""
+def load(folder, plots):
+    """Import what the program does, and have MPI begin where the program comes to it.
+
+    plots   also what rank 0 alone imports, and the fonts that it looks for
+    """
     import gc
     import importlib
     from contextlib import suppress
@@ -73,8 +76,26 @@ def load(folder):
         return first
 
     app.main.run, app.main.refuse = begun(app.main.run), begun(app.main.refuse)
+    if plots:
+        with suppress(ImportError):
+            draw()
     gc.collect()
     gc.freeze()
+
+
+def draw():
+    """A first picture, which takes longer than the next ones."""
+    import io
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots()
+    axes.set_title("a title")
+    figure.savefig(io.BytesIO(), format="png")
+    pyplot.close(figure)
 
 
 def become(files, question, folder):
@@ -185,5 +206,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "ask":
         end_as(ask(sys.argv[2:4], sys.argv[4:]))
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    load(root)
+    load(root, "plots" in sys.argv[3:])
     serve(sys.argv[2], root)

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import gc
 import re
 import subprocess
 import sys
@@ -110,9 +111,22 @@ PLACE = re.compile(r"app(\.\w+)+:\w+")  # of a thing, as app/tables.py has it
 @functools.cache
 def sources():
     """(path below app/, syntax tree) of every file."""
-    return [
-        (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8"))) for p in sorted(APP.rglob("*.py"))
-    ]
+    gc.disable()  # trees are of many objects, all of which stay: to look for others takes twice the time
+    try:
+        return [
+            (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8")))
+            for p in sorted(APP.rglob("*.py"))
+        ]
+    finally:
+        gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Trees go with the last test of this file."""
+    yield
+    sources.cache_clear()
+    nodes.cache_clear()
 
 
 @functools.cache
