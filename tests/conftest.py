@@ -9,6 +9,7 @@ since the others would wait in a collective for ever; a rank on which nothing pa
 
 import gc
 import os
+import re
 import time
 import zlib
 from pathlib import Path
@@ -176,15 +177,33 @@ def pytest_configure(config):
 
 def pytest_addoption(parser):
     parser.addoption("--share", default="1/1", help="K,L/M: of each M tests about the Kth and the Lth")
+    parser.addoption("--files", default="1/1", help="K/M: about each Mth file, told by its name")
+
+
+# A whole file for one process: in a parallel session not even its imports are waited for.
+ALONE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.mpi_skip\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of tests for one process, in a session of several; and of those that are not asked for."""
+    if not collection_path.is_file():
+        return None
+    number, step = map(int, config.getoption("--files").split("/"))
+    asked = zlib.crc32(collection_path.name.encode()) % step == number - 1
+    alone = PARALLEL and asked and ALONE.search(collection_path.read_text("utf-8"))
+    return True if alone or not asked else None
+
+
+# Of so many tests one is run; the others, told by their names, are long. The bits of these devices are those
+# of the host with kernels, which that one compares; what they do themselves has files of its own.
+ONE_OF = {"plain": 6, "stand-in": 2}
+OF_DEVICES = {"test_cuda.py", "test_cuda_device.py", "test_device.py", "test_sparse.py", "test_standin.py"}
 
 
 def pytest_itemcollected(item):
-    """Tests on the host without compiled kernels: two in three, told by their names, are long.
-
-    Their bits are those of the host with kernels, which the third ones compare.
-    """
-    plain = getattr(item, "callspec", None) and item.callspec.params.get("device") == "plain"
-    if plain and item.path.name != "test_device.py" and zlib.crc32(item.nodeid.encode()) % 3:
+    """Tests on the host without compiled kernels and on the stand-in for CuPy: most are long."""
+    many = ONE_OF.get(getattr(item, "callspec", None) and item.callspec.params.get("device"), 1)
+    if item.path.name not in OF_DEVICES and zlib.crc32(item.nodeid.encode()) % many:
         item.add_marker(pytest.mark.long)
 
 

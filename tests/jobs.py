@@ -1,10 +1,12 @@
 """Programs started by tests: with a time limit, under mpirun, and never left behind."""
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "MPIEXEC", "HYDRA", "PRTE", "SLURM_")
+STARTER = ROOT / "tests" / "starter.py"
+PROGRAM = ROOT / "run.py"
+HEARD = {"LOCKSTEP_DATA", "LOCKSTEP_FAULT", "LOCKSTEP_TESTING"}  # variables that no library reads
 
 
 def mpirun(ranks):
@@ -30,14 +35,53 @@ def oversubscribe(launcher):
     return ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in said.stdout else []
 
 
-def run_job(command, limit_s=60, cwd=ROOT, **variables):
+@cache
+def starter(odd):
+    """Where tests/starter.py listens for ranks of even or of odd numbers; started at the first call."""
+    place = Path(tempfile.mkdtemp(prefix="lockstep-starter-")) / "door"
+    command = [sys.executable, STARTER, "listen", place, *([] if odd else ["plots"])]
+    process = subprocess.Popen(
+        command, env=environment(), start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.read(1), "tests/starter.py did not start"
+    atexit.register(process.communicate)  # its input ends, and so does it
+    return place
+
+
+def quickly(command, cwd, variables):
+    """The command; where it runs run.py of this checkout, by a process that has loaded its libraries.
+
+    As it is where variables are given that are read as libraries are loaded, under the mpirun of another MPI
+    than MPICH's wheel, and where coverage is measured, which is begun anew in each process.
+    """
+    at = command.index(sys.executable) if sys.executable in command else len(command)
+    program = Path(cwd, *map(str, command[at + 1 : at + 2]))
+    mpich = at == 0 or (command[0] == str(Path(sys.executable).parent / "mpirun") and at == 3)
+    measured = any(name.startswith("COVERAGE_") for name in os.environ)
+    can = mpich and not measured and hasattr(os, "pidfd_open")
+    if not can or program != PROGRAM or not variables.keys() <= HEARD:
+        return command
+    places = [starter(False), *([starter(True)] if at else [])]
+    asks = [sys.executable, "-I", "-S", STARTER, "ask", places[0], places[-1]]
+    return [*command[:at], *asks, *command[at + 2 :]]
+
+
+def environment():
+    """This one's variables without what a launcher left in them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+
+
+def run_job(command, limit_s=60, cwd=ROOT, fresh=False, **variables):
     """Run a command to its end; returns its exit code and all it printed. Past the limit the test fails.
 
+    fresh       Python is started as a user does, libraries and all, also where that could be had sooner
     variables   of the environment, which is otherwise this one without what a launcher left in it
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    if not fresh:
+        command = quickly(list(command), cwd, variables)
+    given = {**environment(), **variables}
     with subprocess.Popen(
-        [str(part) for part in command], cwd=cwd, env={**kept, **variables}, stdin=subprocess.DEVNULL,
+        [str(part) for part in command], cwd=cwd, env=given, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     ) as job:  # fmt: skip
         try:

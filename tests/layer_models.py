@@ -160,8 +160,13 @@ def reference_scores(graph, X, case, classes, W):
     graph   or A [n, n], whose row i has the weights of what node i hears
     """
     A = graph if isinstance(graph, np.ndarray) else dense(graph)[0]
-    H = X.astype(float)
-    for number, spec in enumerate(layer_specs(case, classes), start=1):
+    return reference_layers(A, X.astype(float), case, layer_specs(case, classes), W)[-1]
+
+
+def reference_layers(A, H, case, specs, W, first=1):
+    """What layer `first` is given and all layers from there on make of it."""
+    made = [H]
+    for number, spec in enumerate(specs[first - 1 :], start=first):
         w = {name.partition(".")[2]: W[name] for name in W if name.startswith(f"layer{number}.")}
         U = CONVOLUTIONS[spec.kind](A, H, w, case, spec) + w.get("bias", 0)
         if spec.residual:
@@ -169,7 +174,8 @@ def reference_scores(graph, X, case, classes, W):
         if spec.layer_norm:
             U = _normalised(U, w["gamma"], w["beta"])
         H = U if spec.linear else np.maximum(U, 0)
-    return H
+        made.append(H)
+    return made
 
 
 def _normalised(U, gamma, beta):
@@ -177,9 +183,8 @@ def _normalised(U, gamma, beta):
     return U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * gamma + beta
 
 
-def reference_loss(graph, X, labels, case, W):
-    """Mean cross-entropy over the labelled nodes."""
-    Z = reference_scores(graph, X, case, int(labels.max()) + 1, W)
+def reference_loss(Z, labels):
+    """Mean cross-entropy of scores Z over the labelled nodes."""
     Z = Z - Z.max(1, keepdims=True)
     terms = np.log(np.exp(Z).sum(1)) - Z[np.arange(len(Z)), labels]
     return terms[labels >= 0].mean()
@@ -187,16 +192,23 @@ def reference_loss(graph, X, labels, case, W):
 
 def differences(graph, X, labels, case, values, step=1e-6):
     """Central differences of reference_loss by every parameter, by name."""
+    A = graph if isinstance(graph, np.ndarray) else dense(graph)[0]
     W = {name: array.astype(float) for name, array in values.items()}
-    found = {}
+    specs = layer_specs(case, int(labels.max()) + 1)
+    given, found = reference_layers(A, X.astype(float), case, specs, W), {}
+
+    def loss(first):
+        return reference_loss(reference_layers(A, given[first - 1], case, specs, W, first)[-1], labels)
+
     for name, array in W.items():
         found[name] = np.empty_like(array)
+        first = int(name.removeprefix("layer").partition(".")[0])  # layers below see nothing of it
         for at in np.ndindex(array.shape):
             held = array[at]
             array[at] = held + step
-            up = reference_loss(graph, X, labels, case, W)
+            up = loss(first)
             array[at] = held - step
-            found[name][at] = (up - reference_loss(graph, X, labels, case, W)) / (2 * step)
+            found[name][at] = (up - loss(first)) / (2 * step)
             array[at] = held
     return found
 

@@ -37,7 +37,7 @@ from app.reductions.domination.reducer import Step
 from app.search.node_tools import NodeTools
 from app.toolbox import Instance, verified
 
-alone = pytest.mark.mpi_skip
+pytestmark = pytest.mark.mpi_skip
 REFUSED = (LockstepError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 SETS = ("mvc", "mis", "clique", "mds")
 
@@ -144,7 +144,6 @@ def altered(content, random):
     return made_of(arrays, tree)
 
 
-@alone
 @pytest.mark.parametrize("problem", [*SETS, "maxcut"])
 def test_a_file_proves_what_its_bounds_say_and_a_damaged_one_nothing_untrue(problem):
     random, refused, tried = np.random.default_rng(7), 0, 0
@@ -167,7 +166,6 @@ def test_a_file_proves_what_its_bounds_say_and_a_damaged_one_nothing_untrue(prob
     assert refused > tried // 4  # a change need not do harm
 
 
-@alone
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("problem", [*SETS, "maxcut"])
 def test_fixed_nodes_belong_to_the_question(problem, fixed):
@@ -186,33 +184,36 @@ def test_fixed_nodes_belong_to_the_question(problem, fixed):
             refused_or_valid(free, content, optimum(free))
 
 
-def larger():
-    """(problem, toolbox, seconds, kinds that its file has) of one graph for each kind of witness."""
-    er = nx.gnp_random_graph(60, 0.4, seed=1)
-    sparse = nx.gnp_random_graph(300, 0.012, seed=2)
-    metric = whole(GENERATORS["uniform_points"](40, 3))
-    tiny = whole(GENERATORS["uniform_points"](60, 5))
-    return {
-        "theta": ("mvc", graph_of(nx.gnp_random_graph(120, 0.5, seed=3)), None, 2.0, {"theta", "theta part"}),
-        "packing": ("mis", graph_of(nx.gnp_random_graph(200, 0.03, seed=4)), None, 0.3, {"columns"}),
-        "complement": ("clique", graph_of(er), None, 0.5, {"clique", "cover"}),
-        "neighbourhoods": ("mds", graph_of(sparse), None, 0.3, {"neighbourhoods", "step"}),
-        "eigenvalues": ("maxcut", graph_of(er), None, 0.0, {"eigenvalues"}),
-        "triangles": ("maxcut", graph_of(nx.gnp_random_graph(40, 0.5, seed=5)), None, 3.0, {"triangles"}),
-        "cycles": ("maxcut", graph_of(nx.random_regular_graph(3, 80, seed=6)), None, 3.0, {"cycles"}),
-        "1-tree": ("tsp", *metric, 0.0, {"1-tree"}),
-        "cuts": ("tsp", *tiny, 2.0, {"cuts", "duals"}),
-    }
+def drawn_points(n, seed):
+    return whole(GENERATORS["uniform_points"](n, seed))
+
+
+def gnp(n, p, seed):
+    return graph_of(nx.gnp_random_graph(n, p, seed=seed)), None
+
+
+# A graph for each kind of witness: problem, graph and metric, seconds, kinds that its file has.
+LARGER = {
+    "theta": ("mvc", lambda: gnp(120, 0.5, 3), 2.0, {"theta", "theta part"}),
+    "packing": ("mis", lambda: gnp(200, 0.03, 4), 0.3, {"columns"}),
+    "complement": ("clique", lambda: gnp(60, 0.4, 1), 0.5, {"clique", "cover"}),
+    "neighbourhoods": ("mds", lambda: gnp(300, 0.012, 2), 0.3, {"neighbourhoods", "step"}),
+    "eigenvalues": ("maxcut", lambda: gnp(60, 0.4, 1), 0.0, {"eigenvalues"}),
+    "triangles": ("maxcut", lambda: gnp(40, 0.5, 5), 3.0, {"triangles"}),
+    "cycles": ("maxcut", lambda: (graph_of(nx.random_regular_graph(3, 80, seed=6)), None), 3.0, {"cycles"}),
+    "1-tree": ("tsp", lambda: drawn_points(40, 3), 0.0, {"1-tree"}),
+    "cuts": ("tsp", lambda: drawn_points(60, 5), 2.0, {"cuts", "duals"}),
+}
 
 
 def whole(stream):
     return whole_graph(stream)[0], stream.metric
 
 
-@alone
-@pytest.mark.parametrize("kind", list(larger()))
+@pytest.mark.parametrize("kind", LARGER)
 def test_every_kind_of_witness_has_its_file(kind, monkeypatch):
-    problem, graph, metric, seconds, kinds = larger()[kind]
+    problem, make, seconds, kinds = LARGER[kind]
+    graph, metric = make()
     tools = tools_of(graph, problem, metric)
     if kind == "cuts":
         pytest.importorskip("highspy")
@@ -231,7 +232,6 @@ def test_every_kind_of_witness_has_its_file(kind, monkeypatch):
     assert refused  # the start's value is no optimum, but no bound may pass it
 
 
-@alone
 def test_of_a_finished_search_what_was_proved_before_stays(monkeypatch):
     """Branch and reduce leaves no witness: the file has what came before, and the bound is not verified."""
     for better in ("_packings", "_thetas"):  # which may reach the optimum where the search takes its time
@@ -249,7 +249,6 @@ def test_of_a_finished_search_what_was_proved_before_stays(monkeypatch):
     assert 0 < proved < tools.value_of_core(bounds.value)
 
 
-@alone
 def test_colourings_of_sparse_kernels_have_files(monkeypatch):
     from app.search.clique import tools as clique_tools
 
@@ -267,7 +266,6 @@ def test_colourings_of_sparse_kernels_have_files(monkeypatch):
         tools.prove(archive.from_bytes(made_of({**arrays, "int32": colours}, tree)))
 
 
-@alone
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -289,7 +287,6 @@ def test_what_is_no_certificate_is_refused_in_a_line(change, said):
         archive.from_bytes(made_of(arrays, tree))
 
 
-@alone
 @pytest.mark.parametrize("content", [b"", b"nothing", b"PK\x03\x04" + bytes(100)])
 def test_no_archive_is_no_certificate(content):
     with pytest.raises(LockstepError, match="no certificate of Lockstep"):
@@ -306,7 +303,7 @@ def whole_numbers(*numbers):
 NONE, ZERO, NODES = whole_numbers(), whole_numbers(0), np.zeros(0, dtype=np.int32)
 AROUND = whole_numbers(0, 1 << 62, -(1 << 63), -(1 << 62), 8)  # every difference is 2^62, but for 8
 EIGHT = np.arange(8, dtype=np.int32)
-PETERSEN, STAR = nx.petersen_graph(), nx.star_graph(60_000)
+PETERSEN, STAR = nx.petersen_graph(), lambda: nx.star_graph(60_000)
 
 
 def cover_proof(log=NONE, ptr=ZERO, nodes=NODES, value=NONE):
@@ -382,11 +379,10 @@ FORGED = {
 }  # fmt: skip
 
 
-@alone
 @pytest.mark.parametrize("name", list(FORGED))
 def test_forged_files_are_refused(name):
     problem, drawn, proof, said = FORGED[name]
-    tools = tools_of(graph_of(drawn), problem)
+    tools = tools_of(graph_of(drawn() if callable(drawn) else drawn), problem)
     with pytest.raises(LockstepError, match=said):
         tools.prove(archive.from_bytes(archive.to_bytes(proof)))
 
@@ -396,7 +392,6 @@ def cut_tree(n, lower=0, sets=(ZERO, NONE), pi=0, **more):
     return CutTree(lower, "cuts", 0, *sets, ZERO, NONE, root, **more)
 
 
-@alone
 @pytest.mark.parametrize("n", [1, 2])
 def test_no_cuts_prove_tours_of_two_points(n):
     """A tour of two points has its one edge twice, that of one point none."""
@@ -414,7 +409,6 @@ def cut_of_five(n, times=1):
     )
 
 
-@alone
 def test_large_problems_have_no_proofs_that_look_at_all_edges(monkeypatch):
     from app.bounds.tour import one_tree, proof
 
@@ -432,7 +426,6 @@ def test_large_problems_have_no_proofs_that_look_at_all_edges(monkeypatch):
             tools.prove(archive.from_bytes(archive.to_bytes(each)))
 
 
-@alone
 def test_a_heavy_tree_is_looked_at_in_little_memory(monkeypatch):
     """All boxes are near enough to points whose edges are that long: some points at a time, then fewer."""
     from app.bounds.tour import tree_check
@@ -448,7 +441,6 @@ def test_a_heavy_tree_is_looked_at_in_little_memory(monkeypatch):
     ascent.certificate().check(metric)
 
 
-@alone
 def test_trees_of_cases_and_sets_that_are_none():
     graph, metric = whole(GENERATORS["uniform_points"](10, 3))
     tools, cases = tools_of(graph, "tsp", metric), 200
@@ -466,7 +458,6 @@ def test_trees_of_cases_and_sets_that_are_none():
             tools.prove(archive.from_bytes(archive.to_bytes(proof)))
 
 
-@alone
 @pytest.mark.parametrize("shape", [[1 << 40, 0], [3, 1], [1, 1, 3]])
 @pytest.mark.parametrize("problem", ["mvc", "maxcut"])
 def test_arrays_have_their_dimensions(problem, shape):
@@ -478,7 +469,6 @@ def test_arrays_have_their_dimensions(problem, shape):
         archive.from_bytes(made_of({**arrays, "int64": whole_numbers(0, 0, 0)}, tree))
 
 
-@alone
 @pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_files_are_packed_as_numpy_packs(packed):
     """Of other packed bytes Python unpacks all at once, whatever size the file says they have."""
@@ -490,7 +480,6 @@ def test_files_are_packed_as_numpy_packs(packed):
         archive.from_bytes(out.getvalue())
 
 
-@alone
 def test_a_problem_without_tools_of_its_own_takes_the_kinds_of_its_bounds():
     """A matching is a bound on covers, and says nothing of dominating sets."""
     graph = graph_of(nx.complete_graph(4))
@@ -504,7 +493,6 @@ def test_a_problem_without_tools_of_its_own_takes_the_kinds_of_its_bounds():
     assert tools.prove(archive.from_bytes(archive.to_bytes(bounds.proof()))) == 1
 
 
-@alone
 def test_a_tree_has_a_largest_size(monkeypatch):
     content = archive.to_bytes(cover_proof())
     archive.from_bytes(content)
@@ -534,7 +522,6 @@ def checked(out, *more, ranks=1):
     return lockstep(out / "case.toml", "--check", out, *more, ranks=ranks)
 
 
-@alone
 @pytest.mark.parametrize(
     ("problem", "ranks"), [("mvc", 1), ("mds", 2), pytest.param("maxcut", 3, marks=pytest.mark.long)]
 )
@@ -550,7 +537,6 @@ def test_a_run_is_proved_from_its_files(tmp_path, problem, ranks):
     assert sorted(out.rglob("*")) == before
 
 
-@alone
 def test_groups_that_solve_at_once_write_the_same_certificates(tmp_path):
     keys = ("search.bound_seconds=0.1", "search.steps=50")
     one = solved(tmp_path / "one", *keys)
@@ -562,7 +548,6 @@ def test_groups_that_solve_at_once_write_the_same_certificates(tmp_path):
     assert "3 of 3 answers checked" in printed
 
 
-@alone
 def test_the_policy_alone_has_certificates_too(tmp_path):
     out = solved(tmp_path / "out", "search.solver=policy", "search.bound_seconds=0.3")
     assert len(list((out / "certificates").iterdir())) == 3
@@ -571,7 +556,6 @@ def test_the_policy_alone_has_certificates_too(tmp_path):
     assert "3 of 3 answers checked: all hold" in printed
 
 
-@alone
 def test_what_does_not_hold_is_named(tmp_path):
     out = solved(tmp_path / "out")
     names = sorted(path.stem for path in (out / "solution").iterdir())
@@ -618,7 +602,6 @@ def test_what_does_not_hold_is_named(tmp_path):
     refused("no answers of a solve")
 
 
-@alone
 def test_files_that_are_no_answers_are_named_in_a_line(tmp_path):
     out = solved(tmp_path / "out", "graph.count=1", problem="maxcut")
     result, (certificate,) = out / "result.json", (out / "certificates").iterdir()
@@ -651,7 +634,6 @@ def test_files_that_are_no_answers_are_named_in_a_line(tmp_path):
     assert "has no certificate" in printed
 
 
-@alone
 def test_a_run_that_goes_on_keeps_the_certificates_of_before(tmp_path):
     keys = ("checkpoint.steps=1", "graph.generator=ba", "graph.generator_seed=1", "output.certificates=true")
     command = ("inputs/mvc.toml", *keys, *KEYS, "--out", tmp_path / "out")

@@ -8,7 +8,7 @@ from data import catalogue, data_dir, needs_data
 from jobs import mpirun, run_job
 
 pytestmark = [pytest.mark.mpi_skip, needs_data]
-QUICK_EDGES = 50_000  # of what is solved: small enough for a test
+QUICK_EDGES = 15_000  # of what is solved: small enough for a test
 LONG_EDGES = 260_000  # larger graphs are left to the command in the README
 
 

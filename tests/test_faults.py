@@ -168,7 +168,9 @@ def test_one_rank_that_fails_ends_the_job(cases, fault, name, shown):
 
 @pytest.mark.mpi_skip
 def test_a_rank_that_is_stuck_ends_the_job(cases):
-    code, printed, out = job(cases, "train", "run.watchdog_seconds=1", LOCKSTEP_FAULT="hang:rank=1,step=30")
+    code, printed, out = job(
+        cases, "train", "run.watchdog_seconds=1", fresh=True, LOCKSTEP_FAULT="hang:rank=1,step=30"
+    )
     assert code == 1
     assert not is_complete(out)
     assert time.time() - (out / "log.txt").stat().st_mtime < 12

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import gc
 import re
 import subprocess
 import sys
@@ -110,9 +111,28 @@ PLACE = re.compile(r"app(\.\w+)+:\w+")  # of a thing, as app/tables.py has it
 @functools.cache
 def sources():
     """(path below app/, syntax tree) of every file."""
-    return [
-        (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8"))) for p in sorted(APP.rglob("*.py"))
-    ]
+    gc.disable()  # trees are of many objects, all of which stay: to look for others takes twice the time
+    try:
+        return [
+            (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8")))
+            for p in sorted(APP.rglob("*.py"))
+        ]
+    finally:
+        gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Trees go with the last test of this file."""
+    yield
+    sources.cache_clear()
+    nodes.cache_clear()
+
+
+@functools.cache
+def nodes(tree):
+    """All that a tree consists of."""
+    return list(ast.walk(tree))
 
 
 def imported(tree):
@@ -120,7 +140,7 @@ def imported(tree):
 
     A place of a table, "app.rl.agent:Agent", is an import, too.
     """
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, ()
@@ -158,12 +178,25 @@ def foreign_imports(path, tree):
             yield f"app/{path} imports {module}; only {', '.join(owners)} may"
 
 
+def dotted(node):
+    """a.b.c as it is written; "" before the points of what is no name."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join([getattr(node, "id", ""), *reversed(names)])
+
+
+def is_address(node):
+    return isinstance(node, ast.Call) and getattr(node.func, "id", None) == "address"
+
+
 def banned(path, tree):
     """Ways to run code from data, to reach a shell, or to pickle between ranks."""
     for module, names in imported(tree):
         if module.split(".")[0] in BANNED_MODULES or (module == "subprocess" and "getoutput" in names):
             yield f"app/{path} imports {module}"
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", None)
             attribute = getattr(node.func, "attr", None)
@@ -176,7 +209,7 @@ def banned(path, tree):
                 ):
                     yield f"app/{path}:{node.lineno} passes {keyword.arg}"
         elif isinstance(node, ast.Attribute):
-            chain = ast.unparse(node).replace("numpy.", "np.")
+            chain = dotted(node).replace("numpy.", "np.")
             hidden_state = chain.startswith("np.random.") and not chain.startswith(RANDOM)
             if chain in BANNED_ATTRIBUTES or hidden_state:
                 yield f"app/{path}:{node.lineno} uses {chain}"
@@ -188,15 +221,15 @@ MADE = ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.ListComp | ast.Gen
 
 def dangling(path, tree):
     """Addresses of arrays that nothing holds: their memory may be another's before a kernel reads it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ListComp | ast.GeneratorExp) and ast.unparse(node.elt).startswith("address("):
+    for node in nodes(tree):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and any(map(is_address, ast.walk(node.elt))):
             given = node.generators[0].iter
             made = any(isinstance(part, MADE) for part in ast.walk(given))
             yield from [f"app/{path}:{node.lineno} takes addresses of {ast.unparse(given)}"] * made
         if not isinstance(node, ast.Call):
             continue
         mapped = getattr(node.func, "id", None) == "map" and ast.unparse(node.args[0]) == "address"
-        taken = node.args[1:] if mapped else node.args if ast.unparse(node.func) == "address" else []
+        taken = node.args[1:] if mapped else node.args if is_address(node) else []
         for each in taken:
             for array in each.elts if isinstance(each, ast.Tuple | ast.List) else [each]:
                 if not ast.unparse(array).startswith("getattr(") and any(
@@ -341,7 +374,7 @@ def test_places_of_tables_exist():
     places = {
         node.value
         for tree in trees.values()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value)
     }
     assert len(places) > 40

@@ -600,7 +600,7 @@ def keyed_outcome(read, path, ids):
 @pytest.mark.parametrize("read", [text_features, text_labels, text_splits])
 @pytest.mark.parametrize("ids", ["names", "numbers"])
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_plain_lines_by_id_are_what_they_are_one_by_one(tmp_path_factory, read, ids, data):
     names = [
         "a",
@@ -653,7 +653,7 @@ def test_plain_lines_by_id_are_what_they_are_one_by_one(tmp_path_factory, read, 
 
 @pytest.mark.mpi_skip
 @given(st.lists(st.text('a1 \t,"#', max_size=6), min_size=1, max_size=4))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_fields_of_plain_lines_are_split_as_each_is(lines):
     lines = [line.encode() for line in lines]
     plain = keyed_text._plain(b"\n".join([*lines, b""]))

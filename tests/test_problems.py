@@ -282,7 +282,8 @@ def test_scores_that_follow_have_the_bits_of_full_ones(name, policy, kind):
         pytest.skip("the compiled kernels were not built")
     group = Group(WORLD, HostDevice(compiled=kind == "compiled"))
     net, params = network(name, group.device, **policy)
-    for graph in (growing_graph(60 if kind == "compiled" else 35, 3, 1), random_graph(40, 0.1, 2)):
+    large, small = (60, 40) if kind == "compiled" else (24, 20)
+    for graph in (growing_graph(large, 3, 1), random_graph(small, 0.1, 2)):
         for exchange, rule in zip(("gather", "halo"), ("single", "fraction")):
             block = make_block(group, graph, exchange)
             env = begin_environment(group, block, net.problem)

@@ -19,8 +19,9 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (2, ["-k", HOST_ONLY, "--share=1/6"]), (3, ["-k", HOST_ONLY, "--share=2/12"]),
-        (4, ["-k", HOST_ONLY, "--share=4/12"]), (2, ["-k", "stand-in or [gpu", "--share=1/12"]),
+        (2, ["-k", HOST_ONLY, "--share=1/6"]), (3, ["-k", HOST_ONLY, "--files=2/2", "--share=2/6"]),
+        (4, ["-k", HOST_ONLY, "--files=1/2", "--share=4/6"]),
+        (2, ["-k", "stand-in or [gpu", "--files=1/2", "--share=1,4/6"]),
         pytest.param(2, ["-k", HOST_ONLY, "--share=2,3,4,5,6/6"], marks=pytest.mark.long),
         pytest.param(3, ["-k", HOST_ONLY, "--share=1/3"], marks=pytest.mark.long),
         pytest.param(4, ["-k", HOST_ONLY, "--share=2/3"], marks=pytest.mark.long),
@@ -28,7 +29,8 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time a sixth of the tests on 2 ranks, twelfths on 3 and on 4; of stand-in and GPU a twelfth on 2.
+    """For time a sixth of the tests on 2 ranks, and of half the files on 3, of the others on 4; of stand-in
+    and GPU a third of half the files on 2. A file that is left out is not imported.
 
     Where long tests run, the others on 2 too, and a third on 3, on 4, and of stand-in and GPU.
     """

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 
 from app.case.file import build
+from app.checkpoint import store
 from app.checkpoint.identity import described, differences, input_digests
 from app.errors import CaseError
 from app.output import OWN_FILES, OWN_FOLDERS, RunFolder
@@ -99,16 +101,18 @@ def test_a_study_of_learners_knows_its_names_before_it_trains(tmp_path, key):
 def test_solutions_that_are_asked_for_later_are_whole(tmp_path):
     """Of graphs that two groups solve: turned on between two parts of a run."""
     keys = [
-        "graph.generator=er", "graph.nodes=200", "graph.p=0.06", "graph.count=8", "search.seconds=1",
+        "graph.generator=er", "graph.nodes=200", "graph.p=0.06", "graph.count=4", "search.steps=2000",
         "search.bounds=false", "search.baselines=false", "output.plots=false", "parallel.data=2",
     ]  # fmt: skip
     command = [*mpirun(2), sys.executable, "run.py", "inputs/mvc.toml", *keys, "--out", tmp_path / "out"]
-    code, printed = run_job([*command, "output.solutions=false", "--max-hours", "0.0009"])
+    stop = {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": f"signal:rank=1,step=0,code={signal.SIGTERM}"}
+    code, printed = run_job([*command, "output.solutions=false"], **stop)
     assert code == 3, printed
+    assert "answer 0" in store.newest(str(tmp_path / "out" / "checkpoint"))[0].parts
     code, printed = run_job([*command, "--resume"])
     assert code == 0, printed
     sizes = [each.stat().st_size for each in (tmp_path / "out" / "solution").iterdir()]
-    assert len(sizes) == 8 and min(sizes) > 100
+    assert len(sizes) == 4 and min(sizes) > 100
 
 
 @pytest.mark.parametrize(("evaluations", "made"), [(0, 38), (20, 20), (1, 15)])

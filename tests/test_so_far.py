@@ -96,7 +96,7 @@ def test_files_of_a_stopped_run_and_of_its_end(tmp_path, where):
     ring.write_text("1 2\n2 3\n3 4\n4 5\n5 1\n")
     case = [
         "inputs/mvc.toml", f"graph.path={ring}", "graph.generator=er", "graph.nodes=400", "graph.p=0.1",
-        "graph.count=1", "search.seconds=2", "search.start=greedy", "output.plots=false", "--out", out,
+        "graph.count=1", "search.seconds=1", "search.start=greedy", "output.plots=false", "--out", out,
     ]  # fmt: skip
     code, said = run_job([sys.executable, "-c", STOPPED, where, *case])
     assert code == 3 and "what is known so far: stopped.json, and solution/" in said
