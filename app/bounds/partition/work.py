@@ -6,10 +6,11 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded, eigvalsh
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
@@ -28,6 +29,7 @@ CLOSED = 0.02  # of the gap, by which a bound has to be better in order to be pr
 SHRINKS = (1e-9, 1e-6, 1e-3)  # by which an eigenvalue is lowered until it is proved
 SHIFT = 1e-3  # of the mean degree, that makes a Laplacian definite
 EIGEN_PLACES = 40
+DENSE = 300  # nodes whose eigenvalues are computed at once
 FLOPS = 2e9  # a second
 
 
@@ -155,25 +157,27 @@ class EigenWork:
 
 def smallest_above_zero(part: Part) -> float:
     """The least t > 0 with Lx = t Cx, about; the nodes of a part are in the order of a narrow band."""
-    rows, k = part.rows, part.rows.n
-    weights = rows.weights.astype(np.float64)
-    L = sp.csr_matrix((-weights, rows.indices, rows.indptr), shape=(k, k))
-    degrees = -np.asarray(L.sum(axis=1)).reshape(-1)
+    rows, k, sizes = part.rows, part.rows.n, part.sizes.astype(np.float64)
+    weights, row, column = rows.weights.astype(np.float64), rows.row_of(), rows.indices.astype(np.int64)
+    degrees = np.zeros(k)
+    np.add.at(degrees, row, weights)
     shift = SHIFT * max(float(degrees.mean()), 1e-9)
-    band = int(np.abs(rows.row_of() - rows.indices).max(initial=0))
+    band = int(np.abs(row - column).max(initial=0))
     found = np.zeros((band + 1, k))
-    row, column = rows.row_of(), rows.indices.astype(np.int64)
     below = row > column
     found[(row - column)[below], column[below]] = -weights[below]
-    sizes = np.maximum(part.sizes, 0).astype(np.float64)
     found[0] = degrees + shift * np.maximum(sizes, 1e-6)
+    root = np.sqrt(sizes)
     try:
         factor = cholesky_banded(found, lower=True, overwrite_ab=True, check_finite=False)
-        solve = LinearOperator((k, k), lambda x: cho_solve_banded((factor, True), x, check_finite=False))
-        root = np.sqrt(sizes)
-        turned = LinearOperator((k, k), lambda x: root * solve(root * x.reshape(-1)))
-        start = stream(0, "partition eigenvalue").standard_normal(k)
-        values = eigsh(turned, 2, which="LA", v0=start, tol=1e-10, return_eigenvectors=False)
+        solve = partial(cho_solve_banded, (factor, True), check_finite=False)
+        if k <= DENSE:
+            values = eigvalsh(root[:, None] * solve(np.diag(root)))[-2:]
+        else:
+            turned = LinearOperator((k, k), lambda x: root * solve(root * x.reshape(-1)))
+            start = stream(0, "partition eigenvalue").standard_normal(k)
+            values = eigsh(turned, 2, which="LA", v0=start, tol=1e-10, return_eigenvectors=False)
     except (LinAlgError, ArpackError, ValueError):
         return 0.0
-    return 1.0 / float(values.min()) - shift if values.min() > 0 else 0.0
+    least = float(values.min()) if len(values) > 1 else 0.0
+    return 1.0 / least - shift if least > 0 else 0.0
