@@ -416,7 +416,7 @@ def test_an_eigenvalue_is_proved_below_it_and_not_above(seed):
         dense += np.diag(full[k, : 60 - k].astype(float), -k) + np.diag(full[k, : 60 - k].astype(float), k)
     x, y = np.random.default_rng(seed).normal(size=(2, 30))
     both, c, t = np.stack([x, y], axis=1).reshape(-1), part.sizes, int(wanted * 2**places)
-    sigma = 4 * -(-t // part.total)
+    sigma = 3 * -(-t // part.total)
     steps = np.diff(y, prepend=0.0) - c * x
     found = x @ L @ x * 2**places - t * (c * x * x).sum() + 30 * sigma * (steps**2).sum() + sigma * y[-1] ** 2
     assert both @ dense @ both == pytest.approx(found, rel=1e-9)

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.factor import ROOM, banded_factor, margin
+from app.bounds.factor import ROOM, banded_factor, banded_share
 from app.bounds.pairs.program import KINDS, MOST, taken_off
 from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, check_semidefinite
 from app.graphs.balance import Balance
@@ -163,13 +163,9 @@ def above(part: Part, least: int, places: int) -> bool:
     matrix = lifted(part, least, places)
     if matrix is None:
         return False
-    trace = float(matrix[0].sum(dtype=np.float64))
-    taken = math.ceil(margin(matrix.shape[1], trace))
-    if (matrix[0] <= taken).any():
-        return False
     less = matrix.astype(np.float64)
-    less[0] = matrix[0] - taken
-    return banded_factor(less)
+    less[0] *= 1 - banded_share(len(matrix) - 1)
+    return bool((matrix[0] > 0).all()) and banded_factor(less)
 
 
 def band_of(part: Part) -> int:
@@ -181,12 +177,12 @@ def band_of(part: Part) -> int:
 def lifted(part: Part, least: int, places: int) -> np.ndarray | None:
     """[band + 1, 2k] int64: the matrix in x_1, y_1, x_2, y_2, ... by its diagonals; None: it is too large.
 
-    With s = least/total, rounded up, sigma is 4s and tau 4sk: any would do that is large enough. Numbers are
+    With s = least/total, rounded up, sigma is 3s and tau 3sk: more than 2s and 2sk would do. Numbers are
     in units of 2^-places.
     """
     rows, c, k = part.rows, part.sizes, part.rows.n
     band = band_of(part)
-    sigma = 4 * -(-least // part.total)
+    sigma = 3 * -(-least // part.total)
     tau = sigma * k
     heaviest = int(c.max(initial=0))
     degrees = np.zeros(k, dtype=np.int64)

@@ -18,7 +18,7 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.factor import ROOM
 from app.bounds.pairs.program import LOOK, PairProgram
 from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, room, semidefinite
-from app.bounds.partition.witness import Part, PartitionBound, above, band_of, part_of
+from app.bounds.partition.witness import Part, PartitionBound, above, band_of, lifted, part_of
 from app.graphs.balance import Balance
 from app.rng import stream
 
@@ -26,9 +26,9 @@ PAIRS, EIGENVALUE = "semidefinite relaxation", "eigenvalue"
 SCALED = 2.0  # the mean weight of an edge, in the program
 STILL, PERIOD = 2e-3, 100  # a share of the gap that so many steps close where they are worth it
 CLOSED = 0.02  # of the gap, by which a bound has to be better in order to be proved in whole numbers
-SHRINKS = (1e-9, 1e-6, 1e-3)  # by which an eigenvalue is lowered until it is proved
+SHRINKS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2)  # by which an eigenvalue is lowered until it is proved
 SHIFT = 1e-3  # of the mean degree, that makes a Laplacian definite
-EIGEN_PLACES = 40
+EIGEN_PLACES = 46
 DENSE = 300  # nodes whose eigenvalues are computed at once
 FLOPS = 2e9  # a second
 
@@ -142,16 +142,15 @@ class EigenWork:
     def run(self, end: float, wanted: int) -> None:
         """All of it."""
         self.done = True
-        found = smallest_above_zero(self._part)
-        heaviest = max(int(self._part.rows.weights.sum()), 1)
-        places = min(EIGEN_PLACES, LARGEST.bit_length() - 8 - heaviest.bit_length())
-        if places < 0 or found <= 0:
-            return
+        part, found = self._part, smallest_above_zero(self._part)
+        places = min(EIGEN_PLACES, FULL.bit_length() - 1 - (4 * part.edges).bit_length())
+        while places > 0 and lifted(part, int(math.ldexp(found, places)), places) is None:
+            places -= 2
         for shrink in SHRINKS:
-            least = int(math.ldexp(found * (1 - shrink), places))
-            if least > 0 and above(self._part, least, places):
+            least = int(math.ldexp(found * (1 - shrink), places)) if places > 0 else 0
+            if least > 0 and above(part, least, places):
                 made = replace(self.bound, least=least, places=places)
-                self.bound = replace(made, lower=made.proved(self._part))
+                self.bound = replace(made, lower=made.proved(part))
                 return
 
 
