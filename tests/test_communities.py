@@ -17,9 +17,9 @@ from app import TrainingRun, check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.communities.bounds import CommunityBounds
 from app.bounds.communities.part import PartWork
-from app.bounds.communities.semidefinite import PairMatrix
 from app.bounds.communities.stars import larger, triangles
 from app.bounds.communities.witness import CommunityProof, belong_together, pair_worths
+from app.bounds.pairs.program import PairProgram
 from app.errors import CaseError, GraphError
 from app.graphs.contracted import numbered, overlay
 from app.graphs.graph import from_edges
@@ -446,7 +446,7 @@ def test_every_star_holds_for_every_partition_and_the_broken_ones_are_broken(see
 def test_a_semidefinite_matrix_bounds_all_partitions():
     quality = quality_of(whole(nx.gnp_random_graph(7, 0.5, seed=2)), "degrees", 1.0).quality
     worth = pair_worths(quality, np.arange(7)).astype(float)
-    work = PairMatrix(worth / 10, np.zeros((7, 7)))
+    work = PairProgram(worth / 10, np.zeros((7, 7)))
     for _ in range(100):
         work.step()
     assert np.linalg.eigvalsh(work.matrix)[0] > -1e-9

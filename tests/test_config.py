@@ -695,8 +695,12 @@ def cases(draw):
     if data["policy"]["hub_degree"]:
         data["policy"]["hub_degree"] = max(data["policy"]["hub_degree"], 0.01)
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
-    if draw(st.booleans()):
+    blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
+    which = draw(st.sampled_from(["", "partition", "communities"]))
+    if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
+        if which:
+            data["problem"] |= {"name": which, **blocks}
     else:
         null = draw(st.sampled_from(["degrees", "sizes", "none"]))
         resolution = 1.0 if null == "none" else draw(st.floats(0, 1e300))

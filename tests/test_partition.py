@@ -30,7 +30,7 @@ from app.rng import SplitMix, stream
 from app.search.partition.baselines import balanced, by_levels, multilevel
 from app.search.partition.baselines import grown as grown_from_first
 from app.search.partition.blocks import Blocks, groups, grown
-from app.search.partition.multilevel import Multilevel
+from app.search.partition.multilevel import Multilevel, end_of
 from app.search.partition.search import PartitionSearch
 from app.search.partition.tools import PartitionTools
 from app.toolbox import Instance
@@ -328,15 +328,6 @@ def test_groups_are_light_and_within_blocks_and_the_same_without_kernels(seed):
 def test_a_finer_partition_is_never_made_worse():
     balance = question(1)
     ways = Multilevel(stream(1, "test"), SplitMix(1))
-
-    def end_of(course):
-        try:
-            next(course)
-            while True:
-                course.send(1 << 40)
-        except StopIteration as end:
-            return end.value
-
     block = end_of(ways.fresh(balance))
     for _ in range(5):
         better = end_of(ways.better(balance, block))

@@ -9,29 +9,30 @@ import numpy as np
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.communities.program import StarProgram
-from app.bounds.communities.semidefinite import PairMatrix
 from app.bounds.communities.witness import PartBound, pair_worths
+from app.bounds.pairs.program import PairProgram
 from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, room, semidefinite
 from app.graphs.quality import Quality
 
 STARS, MATRIX = "star inequalities", "semidefinite relaxation"
 MOST_MATRIX = 1200  # nodes of a part for which eigenvalues are computed
+CENTRE_FIRST = np.array([(0, 1, 2), (1, 0, 2), (2, 0, 1)])  # of a triangle of each kind, as a star
 CHUNK = 1 << 22  # entries that are read between two looks at the clock
 PERIOD, SLOW = 8, 0.05  # rounds of stars, and the share of the gap that they close where they are worth it
 EARLY, MOST_EARLY = 4, 400  # rounds until the matrix of a part of so few nodes
 STILL = 1e-3  # a share below which nothing more is to be had
-MATRIX_STEPS, MATRIX_SLOW = 200, 0.01  # of the matrix; the share of the gap that LOOKED steps close
-LOOKED = 20
+LOOKED, MATRIX_SLOW = (
+    100,
+    0.005,
+)  # steps of the matrix, and the share of the gap that they close where worth it
 HOPELESS = 0.5  # of the gap, that either may be behind the other before it is given up
 CHEAP = 300  # nodes of a part whose bounds are proved whenever they are asked for
 CLOSED = 0.01  # of the gap, by which a bound has to be better in order to be proved in whole numbers
 
 
 class PartWork:
-    """Bounds of one part, by multipliers of stars and by a semidefinite matrix: the better one counts.
-
-    A proof may have both (witness.py). Stars for what the best matrix leaves, and a matrix for what the best
-    stars leave, were tried by turns, and made neither better.
+    """Bounds of one part, by multipliers of stars, and by a semidefinite matrix with those of triangles: the
+    better one counts.
 
     bound    with its proof     method   how it was found
     done     nothing more is to be had
@@ -45,7 +46,7 @@ class PartWork:
         self._scale = max(float(self._worth[self._worth > 0].sum()) / max((self._worth > 0).sum(), 1), 1.0)
         scaled = self._worth / self._scale
         same = (label[:, None] == label) & ~np.eye(len(nodes), dtype=bool)
-        self._stars, self._matrix = StarProgram(scaled, same), PairMatrix(scaled, same)
+        self._stars, self._matrix = StarProgram(scaled, same), PairProgram(scaled, same)
         self._shaping, self._shaped = False, len(nodes) > MOST_MATRIX  # at work on the matrix; it is made
         self._before = self._gained = math.inf  # bounds when this period of stars, these steps began
         self.done, self.method = self._places < 0, STARS
@@ -99,8 +100,10 @@ class PartWork:
             return
         value = self._scale * matrix.value
         gained, self._gained = self._gained - value, value
+        if value < self.bound.upper - CLOSED * gap:
+            self._prove_matrix()
         far = value > self._by_stars + HOPELESS * gap
-        if gained > MATRIX_SLOW * gap and matrix.steps < MATRIX_STEPS and not far:
+        if gained > MATRIX_SLOW * gap and not far:
             return
         self._shaping, self._shaped = False, True
         if value < self.bound.upper:
@@ -119,14 +122,22 @@ class PartWork:
             self._take(replace(found, matrix=np.zeros((0, 0), np.int64)), STARS)
 
     def _prove_matrix(self) -> None:
-        matrix = self._matrix.matrix * self._scale
-        sizes = float(np.abs(matrix).sum()), float(np.abs(matrix).max())
-        places = min(self._places, room(FULL, sizes[0]), room(LARGEST, sizes[1]))
+        program = self._matrix
+        matrix, g = program.matrix * self._scale, program.g * self._scale
+        sizes = float(np.abs(matrix).sum()), float(np.abs(matrix).max(initial=0))
+        places = min(
+            self._places, room(FULL, sizes[0]), room(LARGEST, sizes[1]), room(FULL, 9 * float(g.sum()))
+        )
         if places >= 0:
-            none, whole = np.zeros(0, dtype=np.int64), semidefinite(np.ldexp(matrix, places))
-            found = replace(self.bound, ptr=np.zeros(1, np.int64), members=none, g=none)
+            i = np.arange(len(g))[:, None]
+            found = replace(
+                self.bound, places=places, matrix=semidefinite(np.ldexp(matrix, places)),
+                ptr=np.arange(len(g) + 1, dtype=np.int64) * 3,
+                members=program.triangles[i, CENTRE_FIRST[program.kinds]].reshape(-1),
+                g=np.rint(np.ldexp(g, places)).astype(np.int64),
+            )  # fmt: skip
             with suppress(BadCertificate):  # where rounding has spoilt the matrix: the bound stays
-                self._take(replace(found, matrix=whole, places=places), MATRIX)
+                self._take(found, MATRIX)
 
     def _take(self, found: PartBound, method: str) -> None:
         """A better bound, where it is one. Raises BadCertificate where it is none at all."""

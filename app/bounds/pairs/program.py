@@ -17,10 +17,11 @@ Source   Karisch and Rendl, Semidefinite programming and graph equipartition, 19
 import numpy as np
 
 LOOK = 10  # steps between two bounds
-SEARCH = 20  # steps between two searches for triangles
+SEARCH, RARER = 20, 6  # steps between two searches for triangles, at least; a share of all steps
+PATIENT = 3  # searches without a multiplier, after which a triangle is dropped
 READ = 1 << 23  # triangles of each kind that one search reads, at most
 BATCH = 8  # new triangles for each node, at most, of one search
-BROKEN = 0.02  # by how much a triangle is, that is taken up
+BROKEN = 0.002  # by how much a triangle is, that is taken up
 IDLE = 1e-6  # multipliers below it are dropped
 KINDS = ((1, 1, -1), (1, -1, 1), (-1, 1, 1), (-1, -1, -1))  # of x_ij, x_ik and x_jk, i < j < k
 MOST = (1.0, 1.0, 1.0, -1.0)  # of their sums
@@ -48,9 +49,10 @@ class PairProgram:
         self._box, self._dual = same.astype(np.float64), np.zeros((k, k))
         np.fill_diagonal(self._box, 1.0)
         self._kinds = KINDS if two else KINDS[:3]
-        self._theta, self.steps, self._read = 0.0, 0, 0
+        self._theta, self.steps, self._read, self._next = 0.0, 0, 0, SEARCH
         self._ijk, self._kind = np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._g, self._step, self._last = np.zeros(0), np.zeros(0), self._box
+        self._age = np.zeros(0, dtype=np.int64)
         self.value, self.matrix, self.over = float(np.maximum(worth, 0).sum()) / 2, np.zeros((k, k)), 0.0
         self.triangles, self.kinds, self.g = self._ijk, self._kind, self._g
 
@@ -68,8 +70,9 @@ class PairProgram:
         if self.steps % LOOK == 0:
             down = vectors * np.sqrt(np.maximum(-values, 0.0))
             self._try(2 * (down @ down.T))
-        if self.steps % SEARCH == 0:
+        if self.steps >= self._next:
             self._search()
+            self._next = self.steps + max(SEARCH, self.steps // RARER)
 
     # ---- triangles ---------------------------------------------------------------------------------------
 
@@ -94,8 +97,10 @@ class PairProgram:
     def _search(self) -> None:
         """Take up triangles that are broken, and drop those that no longer count."""
         x, n = self._box, len(self._box)
-        kept = (self._g > IDLE) | (self._broken(x, self._ijk, self._kind) > 0)
-        ijk, kind, g = self._ijk[kept], self._kind[kept], self._g[kept]
+        used = (self._g > IDLE) | (self._broken(x, self._ijk, self._kind) > 0)
+        age = np.where(used, 0, self._age + 1)
+        kept = age < PATIENT
+        ijk, kind, g, age = self._ijk[kept], self._kind[kept], self._g[kept], age[kept]
         found: list[tuple[float, int, int, int, int]] = []
         rows = [(self._read + i) % max(n - 2, 1) for i in range(min(max(READ // (n * n), 1), max(n - 2, 0)))]
         self._read += len(rows)
@@ -117,8 +122,8 @@ class PairProgram:
         if new:
             table = np.array(new, dtype=np.int64)
             ijk, kind = np.concatenate([ijk, table[:, :3]]), np.concatenate([kind, table[:, 3]])
-            g = np.concatenate([g, np.zeros(len(new))])
-        self._ijk, self._kind, self._g = ijk, kind, g
+            g, age = (np.concatenate([each, np.zeros(len(new), each.dtype)]) for each in (g, age))
+        self._ijk, self._kind, self._g, self._age = ijk, kind, g, age
         count = np.zeros((n, n))
         for a, b in ((0, 1), (0, 2), (1, 2)):
             np.add.at(count, (ijk[:, a], ijk[:, b]), 1.0)

@@ -11,7 +11,7 @@ from app.graphs.graph import Graph
 from app.rng import SplitMix, stream
 from app.search.partition.blocks import Blocks
 from app.search.partition.blocks import grown as grown_blocks
-from app.search.partition.multilevel import Multilevel
+from app.search.partition.multilevel import Multilevel, end_of
 
 ALL = 1 << 62
 
@@ -42,12 +42,7 @@ def multilevel(
 def by_levels(balance: Balance, compiled: bool = True) -> np.ndarray:
     """[n] int64, the blocks of `multilevel`, none too heavy."""
     course = Multilevel(stream(0, "partition"), SplitMix(0), compiled).fresh(balance)
-    next(course)
-    try:
-        while True:
-            course.send(ALL)
-    except StopIteration as end:
-        return balanced(balance, end.value, compiled)
+    return balanced(balance, end_of(course), compiled)
 
 
 def balanced(balance: Balance, block: np.ndarray, compiled: bool = True) -> np.ndarray:

@@ -15,8 +15,8 @@ from app.graphs.balance import Balance
 from app.rng import SplitMix
 from app.search.partition.blocks import Blocks, groups, grown
 
-# It is told how many nodes may be looked at, and says how many were; it returns blocks.
-Course, Rounds = Generator[int, int, np.ndarray], Generator[int, int, None]
+# Both say now and then how many nodes were looked at; the first one returns blocks.
+Course, Rounds = Generator[int, None, np.ndarray], Generator[int, None, None]
 COARSE = 4  # nodes for each block of the coarsest graph, at least
 FEWEST = 16  # nodes of it
 FINER = 5  # doublings of these that are drawn from
@@ -30,7 +30,12 @@ FLOW_COST = 3  # looks for each node of a corridor
 
 
 class Multilevel:
-    """Ways from blocks to better blocks of one graph; a function of what is drawn."""
+    """Ways from blocks to better blocks of one graph; a function of what is drawn.
+
+    looks   how many nodes may be looked at until a course has to say so, about
+    """
+
+    looks = 1 << 62
 
     def __init__(self, draws: np.random.Generator, random: SplitMix, compiled: bool = True) -> None:
         self._draws, self._random, self._compiled = draws, random, compiled
@@ -131,17 +136,15 @@ class Multilevel:
                 1, NARROWER + 1, len(chosen)
             )
             blocks.begin_flows(pair[chosen], ends, meet[places], widths)
-            left = yield 0
             while blocks.flowing:
-                left = yield FLOW_COST * blocks.run_flows(max(left // FLOW_COST, 1))
+                yield FLOW_COST * blocks.run_flows(max(self.looks // FLOW_COST, 1))
             waiting = blocks.changed > 0
 
     def _round(self, blocks: Blocks, nodes: np.ndarray, repair: bool) -> Rounds:
         patience = PATIENCES[self._random.below(len(PATIENCES))]
         blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
-        left = yield 0
         while blocks.waiting:
-            left = yield blocks.run(max(left, 1))
+            yield blocks.run(max(self.looks, 1))
 
 
 def _first_of(group: np.ndarray) -> np.ndarray:
@@ -149,3 +152,12 @@ def _first_of(group: np.ndarray) -> np.ndarray:
     first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
     first[group] = np.arange(len(group))
     return first
+
+
+def end_of(course: Course) -> np.ndarray:
+    """What a course returns."""
+    while True:
+        try:
+            next(course)
+        except StopIteration as end:
+            return end.value

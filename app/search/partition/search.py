@@ -116,13 +116,13 @@ class PartitionSearch(Search):
 
     def _charged(self, course: Course) -> Generator[None, None, np.ndarray]:
         """What a course returns; steps are counted, and it waits where there are none left."""
-        looked = next(course)
         while True:
-            self.steps += looked
-            self._left -= looked
             while self._left <= 0:
                 yield
+            self._ways.looks = self._left
             try:
-                looked = course.send(self._left)
+                looked = next(course)
             except StopIteration as end:
                 return end.value
+            self.steps += looked
+            self._left -= looked
