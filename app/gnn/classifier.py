@@ -323,7 +323,6 @@ class Classifier:
         """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
         engine = self.engine
         elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
-        elsewhere = elsewhere or engine.edges is not None
         alone = self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
         return alone and self.block.stored <= REPLAYED
 

@@ -28,7 +28,7 @@ in training
     factors          4 n_p for each normalisation, and the losses
     pairs            of links: APART for each stored entry, `apart` times, of pairs that are not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
-                     columns
+                     columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
@@ -174,10 +174,15 @@ def pairs_apart(training: Training, rank: int) -> int:
 
 
 def edge_sums(training: Training, rank: int) -> int:
-    """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e."""
+    """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e, and of
+    what the device holds of entries meanwhile."""
     widths = [each.exchanges[0] for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
-    size = (training.inputs.edge_width + 1) * max(widths, default=0)
-    return 4 * int(training.layout.blocks[rank]) * size
+    if not widths:
+        return 0
+    columns, kinds = training.inputs.edge_width, training.case.edge_feature_rows == "one_hot"
+    stored = int(training.layout.stored[rank]) // (1 + training.directed)
+    held = training.device.edge_bytes(stored, max(widths), columns, kinds)
+    return 4 * int(training.layout.blocks[rank]) * (columns + 1) * max(widths) + held
 
 
 def gradients(training: Training, rank: int) -> int:

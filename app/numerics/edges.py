@@ -71,7 +71,7 @@ class EdgeSums:
         W [width, f]   b [f] or None   X_ext [*, f], rows that the columns number   Y [n, f]
         """
         xp, indptr = self.xp, entries.indptr
-        for lo, hi in _pieces(indptr, np.arange(len(indptr))):
+        for lo, hi in pieces(indptr, np.arange(len(indptr))):
             first, last = int(indptr[lo]), int(indptr[hi])
             M = X_ext[entries.A.indices[first:last]] + self._edge_rows(entries, first, last, W, b)
             ones = self._piece(entries, lo, hi)[1]
@@ -92,7 +92,7 @@ class EdgeSums:
         xp, f, indptr = self.xp, W.shape[1], entries.indptr
         size = entries.width * f
         out = self.zeros((len(starts) - 1, size + f))
-        for lo, hi in _pieces(indptr, starts):
+        for lo, hi in pieces(indptr, starts):
             top, bottom = int(starts[lo]), int(starts[hi])
             first, last = int(indptr[top]), int(indptr[bottom])
             row, ones = self._piece(entries, top, bottom)
@@ -104,6 +104,13 @@ class EdgeSums:
             out[lo:hi, :size] = self.block_gram(E, G, ends[None])
             out[lo:hi, size:] = self.fold(ends, G)
         return out
+
+    def edge_bytes(self, stored: int, f: int, width: int, kinds: bool) -> int:
+        """What `edge_back` holds of so many entries while it runs, where that grows with them.
+
+        f, width   columns of messages, of rows of entries     kinds   rows are categories
+        """
+        return 0
 
     def _edge_rows(self, entries: EdgeEntries, first: int, last: int, W: Array, b: Array | None) -> Array:
         """[last-first, f], E W + b of some entries."""
@@ -121,13 +128,13 @@ class EdgeSums:
         return entries.kept[lo, hi]
 
 
-def _pieces(indptr: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) of consecutive blocks that have entries: of at most PIECE, or of one block."""
+def pieces(indptr: np.ndarray, starts: np.ndarray, most: int = PIECE) -> Iterator[tuple[int, int]]:
+    """(first, last + 1) of consecutive blocks that have entries: of at most `most`, or of one block."""
     ends = indptr[starts]
     at, blocks = 0, len(starts) - 1
     while at < blocks:
-        most = int(np.searchsorted(ends, ends[at] + PIECE, side="right")) - 1
-        end = min(max(most, at + 1), blocks)
+        fits = int(np.searchsorted(ends, ends[at] + most, side="right")) - 1
+        end = min(max(fits, at + 1), blocks)
         if ends[end] > ends[at]:
             yield at, end
         at = end
