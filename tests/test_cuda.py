@@ -552,11 +552,12 @@ def test_messages_along_edges(pair, monkeypatch, k, f, kinds):
 
     def work(device, W, X, D, H, Y, dH):
         entries = device.edge_entries(device.csr(indptr, indices, None, shape), values, k)
-        bias = None if b is None else device.put(b)
-        device.edge_add(entries, W, bias, X, Y)
-        return device.edge_back(entries, W, bias, H, D, dH, starts)
+        bias, some = None if b is None else device.put(b), slice(4, 4 + f)
+        device.edge_add(entries, W, bias, X, Y[:, some])
+        return device.edge_back(entries, W, bias, H[:, some], D, dH[:, some], starts)
 
-    operands = [normal(i, rows, f) for i, rows in enumerate((k, n + 4, n + 4, n, n, n), 3)]
+    operands = [normal(i, rows, f) for i, rows in enumerate((k, n + 4, n + 4), 3)]
+    operands += [normal(i, n, f + 8) for i in range(3)]
     whole = pair.same(work, *operands)
     monkeypatch.setattr(cuda_edges, "EDGE_BYTES", 1)
     assert all(np.array_equal(bits(a), bits(b)) for a, b in zip(whole, pair.same(work, *operands)))

@@ -14,10 +14,13 @@ from mpi4py import MPI
 
 from app import classify
 from app.case.file import build
+from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeColumns, EdgeInputs
+from app.gnn.layers import gine
+from app.gnn.layers.gine import side_by_side
 from app.gnn.model import Model
 from app.gnn.saved import load_model
 from app.graphs.edge_data import EdgeData, EdgeRows
@@ -26,6 +29,9 @@ from app.graphs.formats.memory_edges import edge_rows, features_of_rows
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
+from app.model import gnn_memory
+from app.model.gnn import Inputs, Training, traffic
+from app.model.layout import of_blocks
 from app.partition.edge_data import load_edge_data
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
@@ -72,6 +78,25 @@ def test_kernels_have_the_bits_of_the_plain_path(compiled, lanes, k, f, kinds):
         sums = device.edge_back(entries, W, b, X, D, dH, np.array([0, 0, 8, 31, 60, 60]))
         found.append((Y, dH, sums))
     assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(*found))
+
+
+@alone
+@pytest.mark.parametrize("kinds", [0, 1])
+def test_kernels_work_on_columns_of_wider_rows(compiled, lanes, kinds):
+    found, starts = [], np.array([0, 20, 60])
+    for device, piece in ((HostDevice(), 40), (HostDevice(), 16), (HostDevice(compiled=False), 16)):
+        draws = np.random.default_rng(1)
+        entries = entries_of(device, draws, 60, 6, kinds)
+        W, X, D, Y, dH = (draws.normal(size=(r, 40)).astype(np.float32) for r in (6, 60, 60, 60, 60))
+        sums = []
+        for lo in range(0, 40, piece):
+            some = slice(lo, lo + piece)
+            device.edge_add(entries, W[:, some], None, np.ascontiguousarray(X[:, some]), Y[:, some])
+            rows = X[:, some], np.ascontiguousarray(D[:, some]), dH[:, some]
+            sums.append(device.edge_back(entries, W[:, some], None, *rows, starts))
+        found.append((Y, dH, side_by_side(np, sums, 6)))
+    for other in found[1:]:
+        assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(found[0], other))
 
 
 # ---- a model against its definition ------------------------------------------------------------------------
@@ -195,6 +220,36 @@ def test_gradients_are_those_of_one_rank(group, single, rows, exchange):
     graph = attributed(kinds=rows == "one_hot")
     found = bits_of(classifier_on(group, graph, settings, exchange))
     assert found == bits_of(classifier_on(single, graph, settings))
+
+
+@pytest.mark.parametrize("rows", ["as_given", "one_hot"])
+@pytest.mark.parametrize("exchange", READING)
+def test_columns_that_travel_one_after_the_other_change_no_bit(group, single, monkeypatch, rows, exchange):
+    settings = {"gnn.edge_feature_rows": rows, "gnn.layers": ["gine 8", "gine 7", "gine"]}
+    graph = attributed(kinds=rows == "one_hot")
+    found = bits_of(classifier_on(single, graph, settings))
+    monkeypatch.setattr(gine, "COLUMNS", 3)
+    for group.stages_ahead in (0, 1):
+        assert found == bits_of(classifier_on(group, graph, settings, exchange))
+
+
+@pytest.mark.parametrize("columns", [64, 3])
+@pytest.mark.parametrize("exchange", READING)
+def test_bytes_and_memory_of_exchanges_are_those_that_are_counted(monkeypatch, columns, exchange):
+    monkeypatch.setattr(gine, "COLUMNS", columns)
+    group = Group(MPI.COMM_WORLD, HostDevice())
+    classifier = classifier_on(group, attributed(), {"gnn.layers": ["gine 8", "gine 4", "gine"]}, exchange)
+    inputs = Inputs(4, 3, edges=WIDTH, edge_width=WIDTH)
+    training = Training(classifier.device, classifier.case, inputs, of_blocks(group, classifier.block))
+    assert training.engine.recorded == classifier.engine.recorded
+    group._scratch.clear()
+    before = dict(group.sent_bytes)
+    classifier.epoch(1)
+    sent = {phase: count - before.get(phase, 0) for phase, count in group.sent_bytes.items()}
+    counted = {phase: count for phase, (count, _) in traffic(training.epoch(group.rank)).items() if count}
+    assert counted == {phase: count for phase, count in sent.items() if count}
+    terms = gnn_memory.in_training(training, group.rank)
+    assert terms.get("exchange", 0) == sum(each.nbytes for each in group._scratch.values())
 
 
 def test_rows_may_move_between_epochs(group):

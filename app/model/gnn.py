@@ -265,7 +265,7 @@ class Share(Terms):
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
         if each.name.startswith("messages"):
             entries = round(self._share(each) * int(self.layout.stored[self.rank]))
-            k, m = max(self.training.inputs.edges, 1), each.exchanges[0]
+            k, m = max(self.training.inputs.edges, 1), sum(each.exchanges)
             self.add(f"{each.name}: edges", "wide dense", entries, k, m, 4 * k * m)
             if each.name == "messages_back":
                 self.add(f"{each.name}: gradient", "wide gram", entries, k, m, 4 * k * m)

@@ -18,7 +18,8 @@ in training
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     on their way     under a limit with a file: pages of what is loaded and of what is stored at once
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
-                     stages of the largest rank (MG-GCN's broadcast buffers)
+                     stages of the largest rank (MG-GCN's broadcast buffers). Where some columns of rows
+                     travel at a time (layers/gine.py): of two pieces, and 4 n_p of each
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
@@ -38,6 +39,7 @@ import numpy as np
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
 from app.gnn.reach import MOST_ENTRIES, widest_products
+from app.memory.operations import Operation
 from app.model import memory
 from app.model.gnn import Training
 
@@ -155,7 +157,8 @@ def exchange(training: Training, rank: int) -> int:
     if layout.ranks == 1:
         return 0
     recorded = [each for operations in engine.recorded.values() for each in operations]
-    widths = [width for each in recorded for width in each.exchanges]
+    turns = {each.exchanges for each in recorded if _in_turns(each)}
+    widths = [width for each in recorded if not _in_turns(each) for width in each.exchanges]
     widths += [min(width, KEPT_COLUMNS) for width in engine.kept.values()]
     staged = [each.shape[1] for each in recorded if each.sparse and each.kind == "gram"]
     widest, sent, held = max(widths, default=0), 0, 0
@@ -165,7 +168,14 @@ def exchange(training: Training, rank: int) -> int:
         sent = int(layout.sent[rank]) if layout.mode == "halo" else 0
         held = layout.extended(rank)
     stages = len({turn % 2 for turn in range(layout.ranks) if turn != rank})
-    return 4 * (widest * (held + sent) + stages * int(layout.rows.max()) * max(staged, default=0))
+    pieces = sum(max((width for each in turns for width in each[turn::2]), default=0) for turn in range(2))
+    pieces *= held + sent + int(layout.rows[rank])
+    return 4 * (widest * (held + sent) + pieces + stages * int(layout.rows.max()) * max(staged, default=0))
+
+
+def _in_turns(each: Operation) -> bool:
+    """Whether the columns of its rows travel some after the others, the next ones under way meanwhile."""
+    return each.name.startswith("messages") and len(each.exchanges) > 1
 
 
 def pairs_apart(training: Training, rank: int) -> int:
@@ -176,13 +186,15 @@ def pairs_apart(training: Training, rank: int) -> int:
 def edge_sums(training: Training, rank: int) -> int:
     """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e, and of
     what the device holds of entries meanwhile."""
-    widths = [each.exchanges[0] for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
-    if not widths:
+    found = [each.exchanges for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
+    if not found:
         return 0
     columns, kinds = training.inputs.edge_width, training.case.edge_feature_rows == "one_hot"
-    stored = int(training.layout.stored[rank]) // (1 + training.directed)
-    held = training.device.edge_bytes(stored, max(widths), columns, kinds)
-    return 4 * int(training.layout.blocks[rank]) * (columns + 1) * max(widths) + held
+    stored, apart = int(training.layout.stored[rank]) // (1 + training.directed), training.layout.ranks > 1
+    held = max(max(each) if apart else sum(each) for each in found)
+    widest = max(sum(each) * (2 if apart and len(each) > 1 else 1) for each in found)  # by pieces, and whole
+    sums = 4 * int(training.layout.blocks[rank]) * (columns + 1) * widest
+    return sums + training.device.edge_bytes(stored, held, columns, kinds)
 
 
 def gradients(training: Training, rank: int) -> int:

@@ -59,14 +59,14 @@ INLINE void fetch(const Edges *a, int64_t p, int64_t count, int64_t f, const flo
 
 /* The messages of a group of entries to their rows of Y, from row *row on. */
 WIDE static void add_group(const Edges *a, int64_t p, int64_t count, const Message *to, const float *X, float *Y,
-                           int64_t *row) {
+                           int64_t ldy, int64_t *row) {
     const int64_t f = to->f;
     const float *b = to->b;
     int64_t i = *row, end = number(a->indptr, a->wide, i + 1);
     for (int64_t q = 0; q < count; ++q) {
         while (p + q >= end) end = number(a->indptr, a->wide, ++i + 1);
         const float *x = X + number(a->indices, a->wide, p + q) * f, *add = to->Q + q * f;
-        float *restrict y = Y + i * f;
+        float *restrict y = Y + i * ldy;
         for (int64_t c = 0; c < f; ++c) {
             const float m = x[c] + (add[c] + b[c]);
             y[c] += m <= 0.0f ? 0.0f : m;
@@ -75,28 +75,28 @@ WIDE static void add_group(const Edges *a, int64_t p, int64_t count, const Messa
     *row = i;
 }
 
-/* Y_i += relu(X_j + E_ij W + b) for every entry, in order.  X [*, f], Y [n, f]. */
-void lk_edge_add(const Edges *a, const Message *to, const float *X, float *Y) {
+/* Y_i += relu(X_j + E_ij W + b) for every entry, in order.  X [*, f], Y [n, f], rows ldy apart. */
+void lk_edge_add(const Edges *a, const Message *to, const float *X, float *Y, int64_t ldy) {
     const int64_t last = number(a->indptr, a->wide, a->n), most = group_of(to->f);
     int64_t row = 0;
     for (int64_t p = number(a->indptr, a->wide, 0); p < last; p += most) {
         const int64_t count = last - p < most ? last - p : most;
         fetch(a, p, count, to->f, X);
         edge_rows(a, p, count, to);
-        add_group(a, p, count, to, X, Y, &row);
+        add_group(a, p, count, to, X, Y, ldy, &row);
     }
 }
 
 /* Q becomes G, which is added to dH and db. */
-WIDE static void back_group(const Edges *a, int64_t p, int64_t count, const Message *to, const float *H, const float *D,
-                            float *dH, float *restrict db, int64_t *row) {
+WIDE static void back_group(const Edges *a, int64_t p, int64_t count, const Message *to, const float *H, int64_t ldh,
+                            const float *D, float *dH, int64_t ldd, float *restrict db, int64_t *row) {
     const int64_t f = to->f;
     const float *b = to->b;
     int64_t i = *row, end = number(a->indptr, a->wide, i + 1);
     for (int64_t q = 0; q < count; ++q) {
         while (p + q >= end) end = number(a->indptr, a->wide, ++i + 1);
-        const float *h = H + i * f, *d = D + number(a->indices, a->wide, p + q) * f;
-        float *restrict g = to->Q + q * f, *restrict dh = dH + i * f;
+        const float *h = H + i * ldh, *d = D + number(a->indices, a->wide, p + q) * f;
+        float *restrict g = to->Q + q * f, *restrict dh = dH + i * ldd;
         for (int64_t c = 0; c < f; ++c) {
             const float m = h[c] + (g[c] + b[c]), v = m > 0.0f ? d[c] : 0.0f;
             g[c] = v;
@@ -130,9 +130,9 @@ static void edge_gram(const Edges *a, int64_t p, int64_t count, const Message *t
 
 /* Of a matrix whose rows are the messages' origins: with G_ij = D_j where H_i + E_ij W + b > 0, else 0, dH_i += G_ij for
  * every entry, in order; out [blocks][(k + 1) f] = sums of E^T G and of G over the entries of each block's rows.
- * H, dH [n, f], D [*, f]; block i is rows starts[i] .. starts[i + 1] - 1. */
-void lk_edge_back(const Edges *a, const Message *to, const float *H, const float *D, float *dH, int64_t blocks,
-                  const int64_t *starts, float *out) {
+ * H, dH [n, f], rows ldh and ldd apart, D [*, f]; block i is rows starts[i] .. starts[i + 1] - 1. */
+void lk_edge_back(const Edges *a, const Message *to, const float *H, int64_t ldh, const float *D, float *dH, int64_t ldd,
+                  int64_t blocks, const int64_t *starts, float *out) {
     const int64_t most = group_of(to->f), size = (a->k + 1) * to->f;
     for (int64_t i = 0; i < blocks; ++i, out += size) {
         int64_t row = starts[i];
@@ -143,7 +143,7 @@ void lk_edge_back(const Edges *a, const Message *to, const float *H, const float
             const int64_t count = last - p < most ? last - p : most;
             fetch(a, p, count, to->f, D);
             edge_rows(a, p, count, to);
-            back_group(a, p, count, to, H, D, dH, out + a->k * to->f, &row);
+            back_group(a, p, count, to, H, ldh, D, dH, ldd, out + a->k * to->f, &row);
             edge_gram(a, p, count, to, out);
         }
     }
