@@ -22,6 +22,7 @@ from app.gnn.edges import EdgeColumns, EdgeInputs
 from app.gnn.layers import gine
 from app.gnn.layers.gine import side_by_side
 from app.gnn.model import Model
+from app.gnn.reach import fewer_edges
 from app.gnn.saved import load_model
 from app.graphs.edge_data import EdgeData, EdgeRows
 from app.graphs.formats.memory import stream_of_object
@@ -269,15 +270,53 @@ def test_dropout_residuals_and_normalisation_go_with_it(group, single):
     assert found[0] == found[1]
 
 
-def test_what_the_loss_does_not_depend_on_changes_nothing(group):
-    layers = {"gnn.layers": ["gcn 8", "gine 8", "gcn"]}
-    classifier = classifier_on(group, attributed(), layers, train=2)
-    assert classifier.engine.narrow
+@pytest.mark.parametrize("neighbours", ["both", "in"])
+@pytest.mark.parametrize("rows", ["as_given", "one_hot"])
+def test_what_the_loss_does_not_depend_on_changes_nothing(group, single, neighbours, rows):
+    settings = {"gnn.layers": ["gcn 8", "gine 8", "gine"], "gnn.edge_feature_rows": rows}
+    settings["graph.neighbours"] = neighbours
+    graph = nx.DiGraph(attributed(kinds=rows == "one_hot"))
+    classifier = classifier_on(group, graph, settings, train=2)
+    engine = classifier.engine
+    assert (
+        engine.narrow[2].edges and engine.narrow[2].edges.heard.values.size < engine.edges.heard.values.size
+    )
     classifier.epoch(1)
-    before = np.array(classifier.device.get(classifier.engine.gradient))
-    classifier.engine.narrow = {}
+    before = np.array(classifier.device.get(engine.gradient))
+    assert before.tobytes() == bits_of(classifier_on(single, graph, settings, train=2))
+    engine.narrow = {}
     classifier.epoch(1)
-    assert np.array_equal(classifier.device.get(classifier.engine.gradient), before)
+    assert np.array_equal(classifier.device.get(engine.gradient), before)
+
+
+def test_memory_of_fewer_edges_is_that_which_is_counted():
+    group = Group(MPI.COMM_WORLD, HostDevice())
+    classifier = classifier_on(group, attributed(), {"gnn.layers": ["gine 8", "gine 4", "gine"]}, train=2)
+    inputs = Inputs(4, 3, edges=WIDTH, edge_width=WIDTH)
+    layout, shares = of_blocks(group, classifier.block), classifier.shares()
+    training = Training(classifier.device, classifier.case, inputs, layout, shares=shares)
+    kept = {narrow.edges for narrow in classifier.engine.narrow.values() if narrow.edges}
+    assert set(training.fewer_edges) == {i for i, each in classifier.engine.narrow.items() if each.edges}
+    held = sum(side.values.nbytes for edges in kept for side in (edges.heard, edges.hearing))
+    counted = sum(gnn_memory.fewer_edges(training, rank) for rank in range(group.size))
+    wanted = int(group.sum_integers(np.array([held]))[0])
+    matrices = 8 * (sum(layout.rows) + group.size) * len(kept)
+    assert (
+        abs((counted - matrices) * 4 * WIDTH / (4 * WIDTH + 4) - wanted) < 16 * WIDTH * len(kept) * group.size
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "found"),
+    [
+        ([1.0, 0.5, 0.1], {2: 2, 1: 1}), ([0.9, 0.6, 0.5], {2: 2}), ([0.6, 0.6, 0.6], {2: 2, 1: 2, 0: 2}),
+        ([0.3, 0.3, 0.7], {2: 2, 1: 1, 0: 1}), ([1.0, 1.0, 1.0], {}),
+    ],
+)  # fmt: skip
+@alone
+def test_layers_that_need_the_same_rows_share_what_they_read(shares, found):
+    assert fewer_edges(shares, {0, 1, 2}) == found
+    assert set(fewer_edges(shares, {0, 2})) <= {0, 2}
 
 
 # ---- learning ---------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ in training
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
+    fewer edges      of layers that read features of fewer edges: 4 k and 4 for each entry of A, and of A^T
     tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile,
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
@@ -100,6 +101,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "on their way": on_their_way,
         "exchange": exchange(training, rank),
         "fewer columns": fewer_columns(training, rank),
+        "fewer edges": fewer_edges(training, rank),
         "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
@@ -130,6 +132,15 @@ def fewer_columns(training: Training, rank: int) -> int:
     stored = stored // 2 if training.directed else stored
     entries = round((index + values) * sum(training.copies) * stored)
     return entries + index * (rows + 1) * tiles * matrices + 4 * rows * flagged
+
+
+def fewer_edges(training: Training, rank: int) -> int:
+    """Bytes of the features of edges, and of their matrices, that layers have of their own."""
+    layout, kept = training.layout, set(training.fewer_edges.values())
+    stored, rows = int(layout.stored[rank]) // (1 + training.directed), int(layout.rows[rank])
+    index = 4 if max(stored, layout.extended(rank)) < 1 << 31 else 8
+    entries = round(sum(training.shares[layer] for layer in kept) * stored)
+    return 2 * (entries * (index + 4 * training.inputs.edges) + index * (rows + 1) * len(kept))
 
 
 def tiles(training: Training, rank: int) -> int:

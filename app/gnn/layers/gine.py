@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.gnn.edges import EdgeInputs
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.gin import GIN
@@ -36,8 +37,7 @@ class GINE(GIN):
               time, the next ones while some are worked on, and the rows of other ranks are never held whole.
               Not with staged broadcasts: the chain of dW_e goes through whole rows of A^T.
     Differs   Where the input are features, dense or sparse, they are multiplied by weights W_in first:
-              messages are of S, h columns wide, whatever the features are. Products make all rows, also
-              those that the loss does not depend on.
+              messages are of S, h columns wide, whatever the features are
     """
 
     reads_edges = True
@@ -77,15 +77,15 @@ class GINE(GIN):
         """New rows Y."""
         device, own, Y = engine.device, engine.params[self.eps] + 1, engine.take("Y", self.width)
 
-        def add(X: Array, first: int) -> None:
-            some = slice(first, first + X.shape[1])
-            device.edge_add(engine.edges.heard, *self._edge_weights(engine, some), X, Y.array[:, some])
+        def work(edges: EdgeInputs) -> None:
+            def add(X: Array, first: int) -> None:
+                some = slice(first, first + X.shape[1])
+                device.edge_add(edges.heard, *self._edge_weights(engine, some), X, Y.array[:, some])
 
-        def work() -> None:
             device.xp.multiply(S.array, own, out=Y.array)
             engine.neighbours_of.columns(S.array, self.pieces, add)
 
-        engine.apply("spmm", "messages", [S], [Y], work, self.pieces)
+        engine.messages("messages", [S], [Y], work, self.pieces)
         return Y
 
     def _edge_weights(self, engine: Engine, some: slice) -> tuple[Array, Array | None]:
@@ -128,20 +128,20 @@ class GINE(GIN):
         """New rows dS; the gradients of W_e and b_e go to the engine."""
         device, own, dS = engine.device, engine.params[self.eps] + 1, engine.take("dS", self.width)
         names = (self.W_edge, self.edge_bias) if self.settings.bias else (self.W_edge,)
-        sums: list[Array] = []
 
-        def add(D_ext: Array, first: int) -> None:
-            some = slice(first, first + D_ext.shape[1])
-            rows, edge = (S.array[:, some], D_ext, dS.array[:, some]), self._edge_weights(engine, some)
-            sums.append(device.edge_back(engine.edges.hearing, *edge, *rows, engine.starts[0]))
+        def work(edges: EdgeInputs) -> None:
+            sums: list[Array] = []
 
-        def work() -> None:
+            def add(D_ext: Array, first: int) -> None:
+                some = slice(first, first + D_ext.shape[1])
+                rows, edge = (S.array[:, some], D_ext, dS.array[:, some]), self._edge_weights(engine, some)
+                sums.append(device.edge_back(edges.hearing, *edge, *rows, engine.starts[0]))
+
             device.xp.multiply(dY.array, own, out=dS.array)
             engine.adjoint.columns(dY.array, self.pieces, add)
-            engine.give_addends(names, side_by_side(device.xp, sums, engine.edges.hearing.width))
-            sums.clear()
+            engine.give_addends(names, side_by_side(device.xp, sums, edges.hearing.width))
 
-        engine.apply("spmm", "messages_back", [S, dY], [dS], work, self.pieces)
+        engine.messages("messages_back", [S, dY], [dS], work, self.pieces)
         return dS
 
 
