@@ -1,8 +1,8 @@
 """A full-batch epoch of layers that read features of edges beside PyTorch Geometric's GINEConv.
 
 Both programs have equal graphs, features and first weights; an epoch is forward, loss, backward and a step of
-Adam, on one thread of a process of its own. What is compared is processor time, pairs of epochs by turns. This
-program leaves out the messages that the loss does not depend on, as it does in training; losses are equal.
+Adam, on one thread of a process of its own. What is compared is processor time, pairs of epochs by turns.
+This program leaves out the messages that the loss does not depend on, as it does in training.
 """
 
 from collections.abc import Iterator
