@@ -213,8 +213,9 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
 
 def row_cases(rows: int) -> Iterator[Case]:
-    """Activations, losses, layer normalisation, Adam, attention, pairs of nodes, choices."""
-    for cases in (activation_cases, loss_cases, layer_cases, attention_cases, pair_cases, state_cases):
+    """Activations, losses, layer normalisation, Adam, attention, edges, pairs of nodes, choices."""
+    near = attention_cases, edge_cases, pair_cases
+    for cases in (activation_cases, loss_cases, layer_cases, *near, state_cases):
         yield from cases(rows)
 
 
@@ -316,6 +317,26 @@ def attention_cases(rows: int) -> Iterator[Case]:
         [normal("E", rows, 27), normal("L", rows, 3), normal("D", rows, 24)],
         None,
     )
+
+
+def edge_cases(rows: int, k: int = 9) -> Iterator[Case]:
+    """Messages of neighbours that read numbers, or categories, of edges; and back."""
+    indptr, indices, shape = csr(rows, 300)
+    starts = np.linspace(0, rows, 17).astype(np.int64)
+    kinds = (np.arange(3 * len(indices)).reshape(-1, 3) * 7 % 4 + np.arange(3) * 3 - 1).astype(np.int32)
+    kinds[:, 1:][kinds[:, 1:] % 3 == 2] = -1  # the last of the column before
+    for m in (1, 37, 64):
+        for values in (normal("E", len(indices), k), kinds):
+
+            def work(device: Any, W: Array, X: Array, H: Array, Y: Array, values: Any = values) -> Any:
+                entries = device.edge_entries(device.csr(indptr, indices, None, shape), values, k)
+                b, dH = device.xp.ascontiguousarray(X[0]), device.xp.zeros_like(H)
+                device.edge_add(entries, W, b, X, Y)
+                return Y, device.edge_back(entries, W, None, H, X, dH, starts), dH
+
+            name = f"messages along edges, {m} columns, {'categories' if values is kinds else 'numbers'}"
+            operands = [normal("W", k, m), normal("X", shape[1], m), normal("H", rows, m)]
+            yield name, work, [*operands, normal("Y", rows, m)], None
 
 
 def pair_cases(rows: int, m: int = 37) -> Iterator[Case]:

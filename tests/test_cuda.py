@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import standin
 
+from app.cuda import edges as cuda_edges
 from app.cuda import matrix as cuda_matrix
 from app.cuda.vendor import VendorDevice
 from app.device import HostDevice
@@ -531,6 +532,54 @@ def test_pairs(pair, d):
         return Y, losses, device.pair_dots(Z, Y)
 
     pair.same(work, normal(6, n, d) / 20, *X)
+
+
+# ---- rows of edges ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kinds", [False, True])
+@pytest.mark.parametrize(("k", "f"), [(1, 1), (3, 20), (13, 16), (40, 7), (6, 65)])
+def test_messages_along_edges(pair, monkeypatch, k, f, kinds):
+    """Into columns of wider rows and back, of all entries at once and of one row block after the other."""
+    n, starts = 37, np.array([0, 0, 9, 10, 30, 37])
+    indptr, indices, shape = rows_of(k, n, n + 4, 14)
+    draws = np.random.default_rng(f)
+    values = normal(1, len(indices), k)
+    if kinds:
+        values = draws.integers(-1, k, (len(indices), 2)).astype(np.int32)
+        values[values[:, 0] == values[:, 1], 1] = -1
+    b = normal(2, f) if k > 1 else None
+
+    def work(device, W, X, D, H, Y, dH):
+        entries = device.edge_entries(device.csr(indptr, indices, None, shape), values, k)
+        bias, some = None if b is None else device.put(b), slice(4, 4 + f)
+        device.edge_add(entries, W, bias, X, Y[:, some])
+        return device.edge_back(entries, W, bias, H[:, some], D, dH[:, some], starts)
+
+    operands = [normal(i, rows, f) for i, rows in enumerate((k, n + 4, n + 4), 3)]
+    operands += [normal(i, n, f + 8) for i in range(3)]
+    whole = pair.same(work, *operands)
+    monkeypatch.setattr(cuda_edges, "EDGE_BYTES", 1)
+    assert all(np.array_equal(bits(a), bits(b)) for a, b in zip(whole, pair.same(work, *operands)))
+
+
+@pytest.mark.parametrize("kinds", [False, True])
+def test_what_messages_hold_is_counted(emulated, monkeypatch, kinds):
+    """Of some row blocks at a time, each of few entries."""
+    f, k, n = 6, 5, 64
+    indptr, indices, shape = rows_of(1, n, n)
+    values = np.zeros((len(indices), 1), np.int32) if kinds else normal(1, len(indices), k)
+    entries = emulated.edge_entries(emulated.csr(indptr, indices, None, shape), values, k)
+    W, H, D, dH = (emulated.put(normal(i, rows, f)) for i, rows in enumerate((k, n, n, n)))
+    made, empty = [], emulated.empty
+    monkeypatch.setattr(emulated, "empty", lambda shape: made.append(shape) or empty(shape))
+    for most in (cuda_edges.EDGE_BYTES, 4 * (f + k * kinds) * 100):
+        monkeypatch.setattr(cuda_edges, "EDGE_BYTES", most)
+        made.clear()
+        emulated.edge_back(entries, W, None, H, D, dH, np.arange(n + 1))
+        held = max(4 * rows * (width + k * kinds) for rows, width in made[:: 2 + kinds])
+        counted = emulated.edge_bytes(len(indices), f, k, kinds)
+        assert held <= counted <= min(most, 4 * len(indices) * (f + k * kinds)) and 2 * held > counted
 
 
 # ---- the device -------------------------------------------------------------------------------------------

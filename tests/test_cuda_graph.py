@@ -13,6 +13,7 @@ from app.comm.group import Group
 from app.cuda.graph import NotCapturable
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
+from app.graphs.edge_data import EdgeData, EdgeRows
 from app.graphs.nodes.data import NodeData
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
@@ -117,10 +118,12 @@ def classifier(device, **keys):
     draws, own = np.random.default_rng(1), block.n_own
     real = np.arange(own) < 40
     labels = np.where(real, draws.integers(0, 3, own), -1).astype(np.int32)
+    edges = EdgeRows(block.degrees_own(), draws.integers(0, 4, (block.stored, 2)).astype(np.float32))
     data = NodeData(
         features=(draws.standard_normal((own, 5)) * real[:, None]).astype(np.float32), labels=labels,
         labelled=real, train=real, val=~real, test=~real, classes=3, multilabel=False,
         class_ids=np.arange(3), width=5, binary=False, counts={"train": 40, "val": 0, "test": 0},
+        edges=EdgeData(edges, edges),
     )  # fmt: skip
     case = GnnCase(**{"hidden": 6, "dropout": 0.0, "input_dropout": 0.0, "weight_decay": 0.0, **keys})
     return Classifier(group, case, block, data, 1), case
@@ -143,9 +146,11 @@ def train(device, epochs=4, **keys):
     return losses, b"".join(each.tobytes() for each in weights.values()), graphs
 
 
-@pytest.mark.parametrize("model", ["gcn", "sage", "gin", "gat"])
+@pytest.mark.parametrize("model", ["gcn", "sage", "gin", "gat", "gine", "gine one_hot"])
 def test_epochs_have_the_bits_of_plain_ones(emulated, device, model):
-    plain, replayed = train(emulated, model=model), train(device, model=model)
+    model, *rows = model.split()
+    keys = {"model": model, **({"edge_feature_rows": rows[0]} if rows else {})}
+    plain, replayed = train(emulated, **keys), train(device, **keys)
     assert plain[:2] == replayed[:2]
     assert (plain[2], replayed[2]) == (0, 3), device.told
 

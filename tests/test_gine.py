@@ -14,11 +14,15 @@ from mpi4py import MPI
 
 from app import classify
 from app.case.file import build
+from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeColumns, EdgeInputs
+from app.gnn.layers import gine
+from app.gnn.layers.gine import side_by_side
 from app.gnn.model import Model
+from app.gnn.reach import fewer_edges
 from app.gnn.saved import load_model
 from app.graphs.edge_data import EdgeData, EdgeRows
 from app.graphs.formats.memory import stream_of_object
@@ -26,6 +30,9 @@ from app.graphs.formats.memory_edges import edge_rows, features_of_rows
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
+from app.model import gnn_memory
+from app.model.gnn import Inputs, Training, traffic
+from app.model.layout import of_blocks
 from app.partition.edge_data import load_edge_data
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
@@ -72,6 +79,25 @@ def test_kernels_have_the_bits_of_the_plain_path(compiled, lanes, k, f, kinds):
         sums = device.edge_back(entries, W, b, X, D, dH, np.array([0, 0, 8, 31, 60, 60]))
         found.append((Y, dH, sums))
     assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(*found))
+
+
+@alone
+@pytest.mark.parametrize("kinds", [0, 1])
+def test_kernels_work_on_columns_of_wider_rows(compiled, lanes, kinds):
+    found, starts = [], np.array([0, 20, 60])
+    for device, piece in ((HostDevice(), 40), (HostDevice(), 16), (HostDevice(compiled=False), 16)):
+        draws = np.random.default_rng(1)
+        entries = entries_of(device, draws, 60, 6, kinds)
+        W, X, D, Y, dH = (draws.normal(size=(r, 40)).astype(np.float32) for r in (6, 60, 60, 60, 60))
+        sums = []
+        for lo in range(0, 40, piece):
+            some = slice(lo, lo + piece)
+            device.edge_add(entries, W[:, some], None, np.ascontiguousarray(X[:, some]), Y[:, some])
+            rows = X[:, some], np.ascontiguousarray(D[:, some]), dH[:, some]
+            sums.append(device.edge_back(entries, W[:, some], None, *rows, starts))
+        found.append((Y, dH, side_by_side(np, sums, 6)))
+    for other in found[1:]:
+        assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(found[0], other))
 
 
 # ---- a model against its definition ------------------------------------------------------------------------
@@ -197,6 +223,36 @@ def test_gradients_are_those_of_one_rank(group, single, rows, exchange):
     assert found == bits_of(classifier_on(single, graph, settings))
 
 
+@pytest.mark.parametrize("rows", ["as_given", "one_hot"])
+@pytest.mark.parametrize("exchange", READING)
+def test_columns_that_travel_one_after_the_other_change_no_bit(group, single, monkeypatch, rows, exchange):
+    settings = {"gnn.edge_feature_rows": rows, "gnn.layers": ["gine 8", "gine 7", "gine"]}
+    graph = attributed(kinds=rows == "one_hot")
+    found = bits_of(classifier_on(single, graph, settings))
+    monkeypatch.setattr(gine, "COLUMNS", 3)
+    for group.stages_ahead in (0, 1):
+        assert found == bits_of(classifier_on(group, graph, settings, exchange))
+
+
+@pytest.mark.parametrize("columns", [64, 3])
+@pytest.mark.parametrize("exchange", READING)
+def test_bytes_and_memory_of_exchanges_are_those_that_are_counted(monkeypatch, columns, exchange):
+    monkeypatch.setattr(gine, "COLUMNS", columns)
+    group = Group(MPI.COMM_WORLD, HostDevice())
+    classifier = classifier_on(group, attributed(), {"gnn.layers": ["gine 8", "gine 4", "gine"]}, exchange)
+    inputs = Inputs(4, 3, edges=WIDTH, edge_width=WIDTH)
+    training = Training(classifier.device, classifier.case, inputs, of_blocks(group, classifier.block))
+    assert training.engine.recorded == classifier.engine.recorded
+    group._scratch.clear()
+    before = dict(group.sent_bytes)
+    classifier.epoch(1)
+    sent = {phase: count - before.get(phase, 0) for phase, count in group.sent_bytes.items()}
+    counted = {phase: count for phase, (count, _) in traffic(training.epoch(group.rank)).items() if count}
+    assert counted == {phase: count for phase, count in sent.items() if count}
+    terms = gnn_memory.in_training(training, group.rank)
+    assert terms.get("exchange", 0) == sum(each.nbytes for each in group._scratch.values())
+
+
 def test_rows_may_move_between_epochs(group):
     classifier = classifier_on(group, nx.DiGraph(attributed()), {"graph.neighbours": "in"})
     before = bits_of(classifier)
@@ -214,15 +270,53 @@ def test_dropout_residuals_and_normalisation_go_with_it(group, single):
     assert found[0] == found[1]
 
 
-def test_what_the_loss_does_not_depend_on_changes_nothing(group):
-    layers = {"gnn.layers": ["gcn 8", "gine 8", "gcn"]}
-    classifier = classifier_on(group, attributed(), layers, train=2)
-    assert classifier.engine.narrow
+@pytest.mark.parametrize("neighbours", ["both", "in"])
+@pytest.mark.parametrize("rows", ["as_given", "one_hot"])
+def test_what_the_loss_does_not_depend_on_changes_nothing(group, single, neighbours, rows):
+    settings = {"gnn.layers": ["gcn 8", "gine 8", "gine"], "gnn.edge_feature_rows": rows}
+    settings["graph.neighbours"] = neighbours
+    graph = nx.DiGraph(attributed(kinds=rows == "one_hot"))
+    classifier = classifier_on(group, graph, settings, train=2)
+    engine = classifier.engine
+    assert (
+        engine.narrow[2].edges and engine.narrow[2].edges.heard.values.size < engine.edges.heard.values.size
+    )
     classifier.epoch(1)
-    before = np.array(classifier.device.get(classifier.engine.gradient))
-    classifier.engine.narrow = {}
+    before = np.array(classifier.device.get(engine.gradient))
+    assert before.tobytes() == bits_of(classifier_on(single, graph, settings, train=2))
+    engine.narrow = {}
     classifier.epoch(1)
-    assert np.array_equal(classifier.device.get(classifier.engine.gradient), before)
+    assert np.array_equal(classifier.device.get(engine.gradient), before)
+
+
+def test_memory_of_fewer_edges_is_that_which_is_counted():
+    group = Group(MPI.COMM_WORLD, HostDevice())
+    classifier = classifier_on(group, attributed(), {"gnn.layers": ["gine 8", "gine 4", "gine"]}, train=2)
+    inputs = Inputs(4, 3, edges=WIDTH, edge_width=WIDTH)
+    layout, shares = of_blocks(group, classifier.block), classifier.shares()
+    training = Training(classifier.device, classifier.case, inputs, layout, shares=shares)
+    kept = {narrow.edges for narrow in classifier.engine.narrow.values() if narrow.edges}
+    assert set(training.fewer_edges) == {i for i, each in classifier.engine.narrow.items() if each.edges}
+    held = sum(side.values.nbytes for edges in kept for side in (edges.heard, edges.hearing))
+    counted = sum(gnn_memory.fewer_edges(training, rank) for rank in range(group.size))
+    wanted = int(group.sum_integers(np.array([held]))[0])
+    matrices = 8 * (sum(layout.rows) + group.size) * len(kept)
+    assert (
+        abs((counted - matrices) * 4 * WIDTH / (4 * WIDTH + 4) - wanted) < 16 * WIDTH * len(kept) * group.size
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "found"),
+    [
+        ([1.0, 0.5, 0.1], {2: 2, 1: 1}), ([0.9, 0.6, 0.5], {2: 2}), ([0.6, 0.6, 0.6], {2: 2, 1: 2, 0: 2}),
+        ([0.3, 0.3, 0.7], {2: 2, 1: 1, 0: 1}), ([1.0, 1.0, 1.0], {}),
+    ],
+)  # fmt: skip
+@alone
+def test_layers_that_need_the_same_rows_share_what_they_read(shares, found):
+    assert fewer_edges(shares, {0, 1, 2}) == found
+    assert set(fewer_edges(shares, {0, 2})) <= {0, 2}
 
 
 # ---- learning ---------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_products_are_never_contracted():
         calls = re.findall(r"\bfmaf?\(|__fmaf\w*", source(file))
         assert calls == ["__fmaf_rn"]  # that of common.cuh
         own = source(file).replace((FOLDER / "common.cuh").read_text("utf-8"), "")
-        assert ("fused(" in own) == (file in {"dense", "gram"})
+        assert ("fused(" in own) == (file in {"dense", "edges", "gram"})
 
 
 @pytest.mark.parametrize("capabilities", [(NEWEST,), pytest.param((75, 80), marks=pytest.mark.long)])

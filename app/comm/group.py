@@ -1,7 +1,7 @@
 """Group: a communicator together with a device. Its methods are the only places where ranks talk."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,48 @@ class Group:
         self._count("stage", rows.nbytes * (self.size - 1) if rank == self.rank else 0)
         with _Clock(self, "stage"):
             return self.comm.Ibcast(rows, root=rank), rows
+
+    def rows_in_turns(
+        self, makes: list[Callable[[], Array]], send_counts: list[int] | None, recv_counts: list[int]
+    ) -> Iterator[Array]:
+        """What exchange_rows gives for some arrays one after the other, while the next one is under way.
+
+        makes        the arrays to send, row-major, on the device; each is made just before it is sent, and
+                     must stay as it is until the next but one is made
+        send_counts  None: all rows go to all ranks, as by gather_rows
+        yields       [sum(recv_counts), f] device rows, until the next turn; two receive buffers serve all
+        Ranks        all call, and take every turn (Ialltoallv, Iallgatherv)
+        """
+        started: list[tuple[MPI.Request, Array]] = []
+        for turn in range(len(makes)):
+            for later in range(len(started), min(turn + 1 + self.stages_ahead, len(makes))):
+                slot = f"turn {later % 2}"
+                started.append(self._start_turn(makes[later](), send_counts, recv_counts, slot))
+            request, rows = started[turn]
+            with _Clock(self, "gather" if send_counts is None else "exchange"):
+                request.Wait()
+            yield self._incoming(rows, f"turn {turn % 2}")
+
+    def _start_turn(
+        self, X: Array, send_counts: list[int] | None, recv_counts: list[int], slot: str
+    ) -> tuple[MPI.Request, Array]:
+        """Begin to send an array; the request, and what it will fill."""
+        send, shape = self._outgoing(X, f"{slot} sent"), (sum(recv_counts), *X.shape[1:])
+        if self.direct:
+            rows = self.scratch(slot, shape, X.dtype)  # the device is done with it: see _outgoing
+        else:
+            rows = self.device.stage_buffer(slot, shape, X.dtype)
+        width, kind = _row_size(send), _mpi_type(send)
+        into = [count * width for count in recv_counts]
+        if send_counts is None:
+            self._count("gather", send.nbytes * (self.size - 1))
+            with _Clock(self, "gather"):
+                return self.comm.Iallgatherv(send, [rows, into, _offsets(into), kind]), rows
+        out, places = [count * width for count in send_counts], _offsets(into)
+        into[self.rank] = out[self.rank]
+        self._count("exchange", send.nbytes - out[self.rank] * send.itemsize)
+        with _Clock(self, "exchange"):
+            return self.comm.Ialltoallv([send, out, _offsets(out), kind], [rows, into, places, kind]), rows
 
     def _gather(self, send: Array, counts: list[int], receive: Array | None, phase: str) -> Array:
         width = _row_size(send)

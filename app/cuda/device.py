@@ -12,6 +12,7 @@ import numpy as np
 
 from app.cuda.changes import CudaChanges
 from app.cuda.compiler import OPTIONS
+from app.cuda.edges import CudaEdgeSums
 from app.cuda.graph import Captured, NotCapturable, call_plainly
 from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
@@ -19,7 +20,6 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
-from app.numerics.edges import EdgeSums
 
 Array = Any
 
@@ -53,7 +53,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 
 class CudaDevice(
-    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, EdgeSums
+    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, CudaEdgeSums
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

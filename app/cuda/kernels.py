@@ -40,6 +40,7 @@ KERNELS = {
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
+    "edges": ("edge_add", "edge_add_4", "edge_back", "edge_back_4", "edge_ones"),
     "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots"),
     "choose": ("best_rows", "next_key"),
     "changes": ("place_rows", "clear_rows", "place_keys"),

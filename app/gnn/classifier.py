@@ -23,7 +23,7 @@ from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.programs import Rows
-from app.gnn.reach import FORWARD, narrow_layers, nodes_of_graphs, widest_products
+from app.gnn.reach import FORWARD, fewer_edges, narrow_layers, nodes_of_graphs, widest_products
 from app.gnn.rehearsal import DenseWidth
 from app.gnn.scale import Scale
 from app.graphs.members import Members, readout_rows
@@ -300,6 +300,14 @@ class Classifier:
             if self._readout is not None:  # the last layer, which sums over the nodes of training graphs
                 train, alone = nodes_of_graphs(self.group, self._readout, train), alone[:-1]
             engine.narrow = narrow_layers(self.group, self.block, train, alone, engine.products, weighted)
+        layers = enumerate(self.model.blocks)
+        reading = {i for i, each in layers if getattr(each.convolution, "reads_edges", False)}
+        for layer, owner in fewer_edges(self.shares(), reading).items():
+            narrow, edges = engine.narrow[layer], engine.narrow[owner].edges
+            if edges is None:
+                rows_own = self.device.get(narrow.rows) > 0
+                edges = engine.edges.within(self.group, self.block, rows_own)
+            engine.narrow[layer] = replace(narrow, edges=edges)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 
@@ -323,7 +331,6 @@ class Classifier:
         """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
         engine = self.engine
         elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
-        elsewhere = elsewhere or engine.edges is not None
         alone = self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
         return alone and self.block.stored <= REPLAYED
 

@@ -97,6 +97,22 @@ class EdgeInputs:
             hearing = device.edge_entries(block.transpose.A, back, columns.width)
         return cls(heard, hearing, unknown)
 
+    def within(self, group: Group, block: RowBlock, rows_own: np.ndarray) -> "EdgeInputs":
+        """Those of the entries of A in some rows, and of the same entries of A^T, which has them in columns.
+
+        rows_own   [n_own] bool
+        Ranks      all call (one exchange of a byte a row)
+        """
+        extended = block.extend_host(group, rows_own.view(np.uint8)).astype(bool)
+        heard = _some(group.device, self.heard, *block.adjacency.part(group.device, rows_own))
+        hearing = _some(group.device, self.hearing, *block.transpose.part(group.device, None, extended))
+        return EdgeInputs(heard, hearing, self.unknown)
+
+
+def _some(device: Any, entries: EdgeEntries, matrix: Any, chosen: np.ndarray) -> EdgeEntries:
+    """Those entries [nnz] bool, which are those of a matrix."""
+    return device.edge_entries(matrix, device.get(entries.values)[chosen], entries.width)
+
 
 def no_edge_features(name: str, key: str = "graph.edge_features") -> str:
     """Why layers that read edge features have nothing to read in a graph; key: what would name them."""

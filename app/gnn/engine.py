@@ -18,7 +18,7 @@ from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import FeatureStore, PiecedFeatures
 from app.gnn.programs import Rows
-from app.gnn.reach import BACKWARD, Narrow
+from app.gnn.reach import BACKWARD, FORWARD, Narrow
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
 from app.numerics.products import PLAIN, Finish, Operand, merge_rows
@@ -208,6 +208,24 @@ class Engine(ByPieces):
         if self.way and not self.numeric:
             self.products.add((layer, self.way))
         self._run("spmm", name, reads, writes, work, flops, exchanges=widths, layer=layer, way=self.way)
+
+    def messages(
+        self, name: str, reads: list[Rows], writes: list[Rows], work: Callable[[EdgeInputs], None],
+        widths: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        """The operation of a layer that reads features of edges, by exchanges.
+
+        work   is told those of the entries that the pass needs
+        """
+        layer = self.layer if self.way else -1
+        if self.way == FORWARD and not self.numeric:
+            self.products.add((layer, self.way))
+
+        def with_edges() -> None:
+            narrow = self.narrow.get(layer) if layer >= 0 else None
+            work((narrow and narrow.edges) or self.edges)
+
+        self._run("spmm", name, reads, writes, with_edges, exchanges=widths, layer=layer, way=self.way)
 
     def _accumulate(self, X: Array, Y: Array) -> None:
         """Y += A X, or in a backward pass A^T X, on the rows that the pass needs."""

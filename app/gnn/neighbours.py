@@ -68,12 +68,13 @@ class Neighbours:
             work(self._own, X_own)
         self.exchange.visit(X_own, self._patterns, work)
 
-    def extended(self, X_own: Array, work: Callable[[Array], None]) -> None:
-        """Call `work` with the rows of X that the columns of A number. Ranks: all call (one exchange).
+    def columns(self, X_own: Array, widths: tuple[int, ...], work: Callable[[Array, int], None]) -> None:
+        """Call `work` with the rows of X that the columns of A number, some columns of X after the others,
+        and which is their first (Exchange.visit_columns). Ranks: all call (an exchange for each width).
 
         Not where rows come stage after stage, which the block's plan says.
         """
-        self.exchange.visit(X_own, None, lambda _, X: work(X))
+        self.exchange.visit_columns(X_own, widths, work)
 
     def scale(self, kind: str) -> Array:
         """[n_own] float32 factors of rows, zero on padding; computed once. Ranks: all call, the first time.

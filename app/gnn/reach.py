@@ -38,12 +38,15 @@ class Narrow:
     rows     [n_own] float32 on the device, 1 where the layer's output is needed, else 0
     matrix   A^T (or its tiles) without the columns of other nodes; None: A^T itself
     nbytes   of the matrix on this rank
+    edges    of a layer that reads features of edges, those of the entries of A in such rows, and of the same
+             entries of A^T (gnn/edges.py); None: of all entries
     """
 
     share: float
     rows: Array
     matrix: Any = None
     nbytes: int = 0
+    edges: Any = None
 
 
 def narrow_layers(
@@ -128,6 +131,22 @@ def copied_shares(shares: list[float], products: set[tuple[int, str]]) -> list[f
     return copied[::-1]
 
 
+def fewer_edges(shares: list[float], reading: set[int]) -> dict[int, int]:
+    """The layers that read features of edges and have those of fewer entries, each with the layer whose they
+    are: its own, or those of a later one that needs the same rows. In all not more than the graph has.
+
+    shares   as of `narrow_layers`: a layer needs all rows that a later one needs
+    """
+    spare, found, last = 1.0, {}, -1
+    for layer in sorted(reading, reverse=True):
+        if last >= 0 and shares[layer] == shares[last]:
+            found[layer] = last
+        elif shares[layer] <= min(spare, MOST_ENTRIES):
+            spare -= shares[layer]
+            found[layer] = last = layer
+    return found
+
+
 def widest_products(operations: list[Any], copied: set[int], directed: bool) -> dict[int | str, int]:
     """Columns of the widest operand that each matrix meets: by layers that have their own, FORWARD: A, and
     BACKWARD: A^T, of a directed graph.
@@ -136,7 +155,7 @@ def widest_products(operations: list[Any], copied: set[int], directed: bool) -> 
     """
     found: dict[int | str, int] = {}
     for each in operations:
-        if each.way:
+        if each.way and not each.name.startswith("messages"):  # whose entries are not gone through by tiles
             back = each.way == BACKWARD
             matrix = (
                 each.layer if back and each.layer in copied else BACKWARD if back and directed else FORWARD

@@ -28,7 +28,7 @@ from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.pieces import cut_rows
-from app.gnn.reach import BACKWARD, copied_shares, expected_shares
+from app.gnn.reach import BACKWARD, copied_shares, expected_shares, fewer_edges
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.graphs.nodes.data import SPLITS
 from app.memory.operations import Operation
@@ -124,6 +124,12 @@ class Training:
             self.copies = copied_shares(self.shares, self.engine.products)
         if self.owned is None:
             self.owned = np.arange(layout.ranks + 1) * inputs.features // layout.ranks
+
+    @property
+    def fewer_edges(self) -> dict[int, int]:
+        """The layers that have features of fewer edges, and whose these are (gnn/reach.py)."""
+        reading = {each.layer for each in self.engine.recorded["epoch"] if each.name == "messages"}
+        return fewer_edges(self.shares, reading) if self.case.epochs else {}
 
     def _bytes_of_row(self) -> int:
         inputs = self.inputs
@@ -265,7 +271,7 @@ class Share(Terms):
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
         if each.name.startswith("messages"):
             entries = round(self._share(each) * int(self.layout.stored[self.rank]))
-            k, m = max(self.training.inputs.edges, 1), each.exchanges[0]
+            k, m = max(self.training.inputs.edges, 1), sum(each.exchanges)
             self.add(f"{each.name}: edges", "wide dense", entries, k, m, 4 * k * m)
             if each.name == "messages_back":
                 self.add(f"{each.name}: gradient", "wide gram", entries, k, m, 4 * k * m)
@@ -288,7 +294,9 @@ class Share(Terms):
     def _share(self, each: Operation) -> float:
         """Of the entries: those that a product reads."""
         training, share = self.training, 1.0
-        if each.way:
+        if each.name.startswith("messages"):
+            share = training.shares[each.layer] if each.way and each.layer in training.fewer_edges else 1.0
+        elif each.way:
             back = each.way == BACKWARD
             share = (training.copies[each.layer] or 1.0) if back else training.shares[each.layer]
         return share / 2 if training.directed else share

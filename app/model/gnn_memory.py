@@ -18,17 +18,19 @@ in training
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     on their way     under a limit with a file: pages of what is loaded and of what is stored at once
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
-                     stages of the largest rank (MG-GCN's broadcast buffers)
+                     stages of the largest rank (MG-GCN's broadcast buffers). Where some columns of rows
+                     travel at a time (layers/gine.py): of two pieces, and 4 n_p of each
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
+    fewer edges      of layers that read features of fewer edges: 4 k and 4 for each entry of A, and of A^T
     tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile,
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
     pairs            of links: APART for each stored entry, `apart` times, of pairs that are not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
-                     columns
+                     columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
@@ -38,6 +40,7 @@ import numpy as np
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
 from app.gnn.reach import MOST_ENTRIES, widest_products
+from app.memory.operations import Operation
 from app.model import memory
 from app.model.gnn import Training
 
@@ -98,6 +101,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "on their way": on_their_way,
         "exchange": exchange(training, rank),
         "fewer columns": fewer_columns(training, rank),
+        "fewer edges": fewer_edges(training, rank),
         "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
@@ -130,6 +134,15 @@ def fewer_columns(training: Training, rank: int) -> int:
     return entries + index * (rows + 1) * tiles * matrices + 4 * rows * flagged
 
 
+def fewer_edges(training: Training, rank: int) -> int:
+    """Bytes of the features of edges, and of their matrices, that layers have of their own."""
+    layout, kept = training.layout, set(training.fewer_edges.values())
+    stored, rows = int(layout.stored[rank]) // (1 + training.directed), int(layout.rows[rank])
+    index = 4 if max(stored, layout.extended(rank)) < 1 << 31 else 8
+    entries = round(sum(training.shares[layer] for layer in kept) * stored)
+    return 2 * (entries * (index + 4 * training.inputs.edges) + index * (rows + 1) * len(kept))
+
+
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
     if not training.case.epochs or training.budget.limit:
@@ -155,7 +168,8 @@ def exchange(training: Training, rank: int) -> int:
     if layout.ranks == 1:
         return 0
     recorded = [each for operations in engine.recorded.values() for each in operations]
-    widths = [width for each in recorded for width in each.exchanges]
+    turns = {each.exchanges for each in recorded if _in_turns(each)}
+    widths = [width for each in recorded if not _in_turns(each) for width in each.exchanges]
     widths += [min(width, KEPT_COLUMNS) for width in engine.kept.values()]
     staged = [each.shape[1] for each in recorded if each.sparse and each.kind == "gram"]
     widest, sent, held = max(widths, default=0), 0, 0
@@ -165,7 +179,14 @@ def exchange(training: Training, rank: int) -> int:
         sent = int(layout.sent[rank]) if layout.mode == "halo" else 0
         held = layout.extended(rank)
     stages = len({turn % 2 for turn in range(layout.ranks) if turn != rank})
-    return 4 * (widest * (held + sent) + stages * int(layout.rows.max()) * max(staged, default=0))
+    pieces = sum(max((width for each in turns for width in each[turn::2]), default=0) for turn in range(2))
+    pieces *= held + sent + int(layout.rows[rank])
+    return 4 * (widest * (held + sent) + pieces + stages * int(layout.rows.max()) * max(staged, default=0))
+
+
+def _in_turns(each: Operation) -> bool:
+    """Whether the columns of its rows travel some after the others, the next ones under way meanwhile."""
+    return each.name.startswith("messages") and len(each.exchanges) > 1
 
 
 def pairs_apart(training: Training, rank: int) -> int:
@@ -174,10 +195,17 @@ def pairs_apart(training: Training, rank: int) -> int:
 
 
 def edge_sums(training: Training, rank: int) -> int:
-    """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e."""
-    widths = [each.exchanges[0] for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
-    size = (training.inputs.edge_width + 1) * max(widths, default=0)
-    return 4 * int(training.layout.blocks[rank]) * size
+    """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e, and of
+    what the device holds of entries meanwhile."""
+    found = [each.exchanges for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
+    if not found:
+        return 0
+    columns, kinds = training.inputs.edge_width, training.case.edge_feature_rows == "one_hot"
+    stored, apart = int(training.layout.stored[rank]) // (1 + training.directed), training.layout.ranks > 1
+    held = max(max(each) if apart else sum(each) for each in found)
+    widest = max(sum(each) * (2 if apart and len(each) > 1 else 1) for each in found)  # by pieces, and whole
+    sums = 4 * int(training.layout.blocks[rank]) * (columns + 1) * widest
+    return sums + training.device.edge_bytes(stored, held, columns, kinds)
 
 
 def gradients(training: Training, rank: int) -> int:

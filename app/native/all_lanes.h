@@ -8,6 +8,7 @@
 #include "gram_lanes.h"
 #include "basis_lanes.h"
 #include "incremental_lanes.h"
+#include "edge_lanes.h"
 
 const Lanes LANES_TABLE = {LANES,      spmm,       tiled,       live,         lookup,        dense,
-                           gram_block, basis_rows, basis_nodes, basis_shares, neighbour_sums};
+                           gram_block, basis_rows, basis_nodes, basis_shares, neighbour_sums, edge_add, edge_back};

@@ -28,8 +28,8 @@ class _Message(ctypes.Structure):
 
 
 Entries, Given = ctypes.POINTER(_Edges), ctypes.POINTER(_Message)
-ADD = function("lk_edge_add", Entries, Given, Pointer, Pointer)
-BACK = function("lk_edge_back", Entries, Given, *(Pointer,) * 3, Long, Pointer, Pointer)
+ADD = function("lk_edge_add", Entries, Given, Pointer, Pointer, Long)
+BACK = function("lk_edge_back", Entries, Given, Pointer, Long, Pointer, Pointer, Long, Long, Pointer, Pointer)
 
 
 def available() -> bool:
@@ -60,7 +60,8 @@ class HostEdgeSums(EdgeSums):
         """Y_i += relu(X_j + E_ij W + b) for every entry, in order."""
         if not (self.native and self.portable):
             return super().edge_add(entries, W, b, X_ext, Y)
-        ADD(entries.record, _message(entries, W, b), *_rows(W.shape[1], X_ext, Y))
+        f = W.shape[1]
+        ADD(entries.record, _message(entries, W, b), _rows(f, X_ext), *_columns(f, Y))
 
     def edge_back(
         self, entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None, H: np.ndarray, D_ext: np.ndarray,
@@ -71,7 +72,7 @@ class HostEdgeSums(EdgeSums):
             return super().edge_back(entries, W, b, H, D_ext, dH, starts)
         f, starts = W.shape[1], np.ascontiguousarray(starts, dtype=np.int64)
         out = np.empty((len(starts) - 1, (entries.width + 1) * f), dtype=np.float32)
-        rows = _rows(f, H, D_ext, dH)
+        rows = *_columns(f, H), _rows(f, D_ext), *_columns(f, dH)
         BACK(entries.record, _message(entries, W, b), *rows, len(out), address(starts), address(out))
         return out
 
@@ -92,9 +93,16 @@ def _message(entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None) -> _Mess
     return made
 
 
-def _rows(f: int, *operands: np.ndarray) -> list[int]:
-    """The addresses of row-major float32 arrays of f columns."""
-    for X in operands:
-        if X.dtype != np.float32 or not X.flags.c_contiguous or X.shape[1] != f:
-            raise NumericsError(f"edges: operands must be float32, row-major and of {f} columns")
-    return [address(X) for X in operands]
+def _rows(f: int, X: np.ndarray) -> int:
+    """The address of row-major float32 rows of f columns."""
+    if not X.flags.c_contiguous:
+        raise NumericsError("edges: rows of other ranks must be row-major, without gaps")
+    return _columns(f, X)[0]
+
+
+def _columns(f: int, X: np.ndarray) -> tuple[int, int]:
+    """The address of float32 rows of f columns, and the numbers from one to the next."""
+    step, inside = X.strides
+    if X.dtype != np.float32 or X.shape[1] != f or (X.size and f > 1 and inside != 4) or step % 4:
+        raise NumericsError(f"edges: operands must be float32, row-major and of {f} columns")
+    return address(X), step // 4

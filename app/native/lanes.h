@@ -16,6 +16,23 @@ typedef struct {
     float *out;        /* [blocks][sum k][m] */
 } Gram;
 
+/* Entries that have rows of their own, and the weights of these: see edges.c. */
+typedef struct {
+    int64_t n, wide; /* rows; whether offsets and columns have 8 bytes */
+    const void *indptr, *indices;
+    int64_t k, each, kinds; /* rows of W; numbers of an entry; whether these are columns that are 1, or -1 for none */
+    const float *E;         /* [nnz][each] */
+    const int32_t *C;       /* the same of categories */
+} Edges;
+
+/* W is [k][mp], mp = f padded by zeros to a multiple of 16; b is [mp], and none is mp zeros; Q has room for a group of rows
+ * of f numbers. */
+typedef struct {
+    int64_t f, mp;
+    const float *W, *b, *none;
+    float *Q;
+} Message;
+
 /* The kernels of one width; each is described where it is. */
 typedef struct {
     int64_t lanes;
@@ -38,6 +55,9 @@ typedef struct {
                          const float *dW, const int64_t *at, float *turned, float *sums);
     void (*neighbour_sums)(int64_t count, const int32_t *rows, const int32_t *indptr, const int32_t *indices,
                            int64_t K, const float *X, const float *factor, const int32_t *code, float *N);
+    void (*edge_add)(const Edges *a, const Message *to, const float *X, float *Y, int64_t ldy);
+    void (*edge_back)(const Edges *a, const Message *to, const float *H, int64_t ldh, const float *D, float *dH,
+                      int64_t ldd, int64_t blocks, const int64_t *starts, float *out);
 } Lanes;
 
 extern const Lanes lk_lanes_4; /* any processor */

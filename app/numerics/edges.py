@@ -68,14 +68,15 @@ class EdgeSums:
     def edge_add(self, entries: EdgeEntries, W: Array, b: Array | None, X_ext: Array, Y: Array) -> None:
         """Y_i += relu(X_j + E_ij W + b) for every entry, in order.
 
-        W [width, f]   b [f] or None   X_ext [*, f], rows that the columns number   Y [n, f]
+        W [width, f]   b [f] or None   X_ext [*, f] row-major, rows that the columns number
+        Y [n, f], which may be columns of a wider array, as H and dH of `edge_back`
         """
         xp, indptr = self.xp, entries.indptr
-        for lo, hi in _pieces(indptr, np.arange(len(indptr))):
+        for lo, hi in pieces(indptr, np.arange(len(indptr))):
             first, last = int(indptr[lo]), int(indptr[hi])
             M = X_ext[entries.A.indices[first:last]] + self._edge_rows(entries, first, last, W, b)
             ones = self._piece(entries, lo, hi)[1]
-            self.spmm_add(ones, xp.where(M <= 0, np.float32(0), M), Y[lo:hi])
+            self._add_to(ones, xp.where(M <= 0, np.float32(0), M), Y[lo:hi])
 
     def edge_back(
         self, entries: EdgeEntries, W: Array, b: Array | None, H: Array, D_ext: Array, dH: Array,
@@ -92,24 +93,40 @@ class EdgeSums:
         xp, f, indptr = self.xp, W.shape[1], entries.indptr
         size = entries.width * f
         out = self.zeros((len(starts) - 1, size + f))
-        for lo, hi in _pieces(indptr, starts):
+        for lo, hi in pieces(indptr, starts):
             top, bottom = int(starts[lo]), int(starts[hi])
             first, last = int(indptr[top]), int(indptr[bottom])
             row, ones = self._piece(entries, top, bottom)
             M = H[row] + self._edge_rows(entries, first, last, W, b)
             G = xp.where(M > 0, D_ext[entries.A.indices[first:last]], np.float32(0))
-            self.spmm_add(ones, G, dH[top:bottom])
+            self._add_to(ones, G, dH[top:bottom])
             ends = indptr[starts[lo : hi + 1]] - first
             E = entries.rows(xp, first, last)
             out[lo:hi, :size] = self.block_gram(E, G, ends[None])
             out[lo:hi, size:] = self.fold(ends, G)
         return out
 
+    def edge_bytes(self, stored: int, f: int, width: int, kinds: bool) -> int:
+        """What `edge_back` holds of so many entries while it runs, where that grows with them.
+
+        f, width   columns of messages, of rows of entries     kinds   rows are categories
+        """
+        return 0
+
     def _edge_rows(self, entries: EdgeEntries, first: int, last: int, W: Array, b: Array | None) -> Array:
         """[last-first, f], E W + b of some entries."""
         E = entries.rows(self.xp, first, first - (first - last) // OCTET * OCTET)
         Q = self.row_product(E, self.xp.ascontiguousarray(W))[: last - first]
         return Q if b is None else Q + b
+
+    def _add_to(self, A: Any, X: Array, Y: Array) -> None:
+        """Y += A X."""
+        if Y.flags.c_contiguous:
+            self.spmm_add(A, X, Y)
+            return
+        sums = self.xp.ascontiguousarray(Y)
+        self.spmm_add(A, X, sums)
+        Y[...] = sums
 
     def _piece(self, entries: EdgeEntries, lo: int, hi: int) -> tuple[Array, Any]:
         """Of the entries of rows lo..hi-1 the row of each, and the matrix that adds up those of each row."""
@@ -121,13 +138,13 @@ class EdgeSums:
         return entries.kept[lo, hi]
 
 
-def _pieces(indptr: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) of consecutive blocks that have entries: of at most PIECE, or of one block."""
+def pieces(indptr: np.ndarray, starts: np.ndarray, most: int = PIECE) -> Iterator[tuple[int, int]]:
+    """(first, last + 1) of consecutive blocks that have entries: of at most `most`, or of one block."""
     ends = indptr[starts]
     at, blocks = 0, len(starts) - 1
     while at < blocks:
-        most = int(np.searchsorted(ends, ends[at] + PIECE, side="right")) - 1
-        end = min(max(most, at + 1), blocks)
+        fits = int(np.searchsorted(ends, ends[at] + most, side="right")) - 1
+        end = min(max(fits, at + 1), blocks)
         if ends[end] > ends[at]:
             yield at, end
         at = end

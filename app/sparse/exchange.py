@@ -1,6 +1,7 @@
 """Exchange: how the rows of a batch reach the ranks that multiply by them, and the products themselves."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import gcd
 from typing import Any
 
@@ -110,6 +111,42 @@ class Exchange:
             work(found[0][0], X)
 
         self._for_rows(X_own, [[tiles]], add)
+
+    def visit_columns(
+        self, X_own: Array, widths: tuple[int, ...], work: Callable[[Array, int], None]
+    ) -> None:
+        """The rows of X that a matrix's columns number, of a batch of one graph with one state that is not
+        staged: some columns after the others, the next ones under way while work is done on some.
+
+        X_own    [rows, f] row-major
+        widths   of f columns, how many at a time; all at once on one rank
+        work     called with the rows [*, width], and which column is their first
+        Memory   two pieces of the columns of rows that are received, sent and, of own rows, copied
+        Ranks    all call
+        """
+        if self.group.size == 1 or len(widths) == 1:
+            work(self._extend(X_own), 0)
+            return
+        firsts, counts = _starts(widths), self._table.sum(axis=0).tolist()
+        if not self._gathers and self._sends is None:
+            self._sends = self._sent_rows()
+        index, sizes = (None, None) if self._gathers else self._sends
+        parts = [X_own[:, first : first + width] for first, width in zip(firsts, widths)]
+        makes = [partial(self._some_columns, part, turn, index) for turn, part in enumerate(parts)]
+        own_at = sum(counts[: self.group.rank])
+        for part, first, received in zip(parts, firsts, self.group.rows_in_turns(makes, sizes, counts)):
+            if index is not None:
+                received[own_at : own_at + len(part)] = part
+            work(received, first)
+
+    def _some_columns(self, part: Array, turn: int, index: Array | None) -> Array:
+        """Own rows of some columns, in an array of their own; index: of these the rows that are sent."""
+        own = self.group.scratch(f"columns {turn % 2}", part.shape, part.dtype)
+        self.device.copy_into(own, part)
+        if index is None:
+            return own
+        sent = self.group.scratch(f"columns sent {turn % 2}", (len(index), part.shape[1]), part.dtype)
+        return _take(self.device.xp, own, index, sent)
 
     def _writes(self, matrices: list[list[Any]]) -> bool:
         """True where one product after another covers all rows, and may write them."""

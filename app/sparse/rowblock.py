@@ -335,6 +335,21 @@ class RowBlock(HostRows):
             indices.append(columns[kept])
         return self._matrix(device, [None] * len(indices), pointers, indices)
 
+    def part(
+        self, device: Any, rows_own: np.ndarray | None = None, wanted_ext: np.ndarray | None = None
+    ) -> tuple[Any, np.ndarray]:
+        """A matrix like A of the entries of some rows, or in some columns, and [nnz] bool, which of all they
+        are. Not of a staged block.
+
+        rows_own   [n_own] bool     wanted_ext   [n_ext] bool
+        """
+        chosen = np.ones(len(self._indices[0]), dtype=bool)
+        if rows_own is not None:
+            chosen &= np.repeat(rows_own, np.diff(self._pointers[0]))
+        if wanted_ext is not None:
+            chosen &= self._wanted(0, wanted_ext, 0, self.n_own)
+        return self._of_entries(device, [chosen]), chosen
+
     # ---- fewer columns ----------------------------------------------------------------------------------
 
     def pointers_within(self, wanted_ext: np.ndarray) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.gnn.edges import EdgeInputs
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.gin import GIN
@@ -9,6 +10,7 @@ from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.programs import Rows
 
 Array = Any
+COLUMNS = 64  # of rows that travel at a time
 
 
 class GINE(GIN):
@@ -31,10 +33,11 @@ class GINE(GIN):
               entry is sent. The sums over u, v are chains over the entries of a row block of A^T in order.
     Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward of f columns, addends of
               all parameters; a rank holds E for the entries of its rows of A, of a directed graph for those
-              of A^T too. Not with staged broadcasts: the chain of dW_e goes through whole rows.
+              of A^T too. Messages and their gradients are made column by column: rows travel COLUMNS at a
+              time, the next ones while some are worked on, and the rows of other ranks are never held whole.
+              Not with staged broadcasts: the chain of dW_e goes through whole rows of A^T.
     Differs   Where the input are features, dense or sparse, they are multiplied by weights W_in first:
-              messages are of S, h columns wide, whatever the features are. Products make all rows, also
-              those that the loss does not depend on.
+              messages are of S, h columns wide, whatever the features are
     """
 
     reads_edges = True
@@ -44,6 +47,7 @@ class GINE(GIN):
         super().__init__(name, spec, f_in, f_out, settings)
         self.W_in, self.W_edge, self.edge_bias = (f"{name}.{n}" for n in ("W_in", "W_edge", "edge_bias"))
         self.width = self.makes = self.hidden if settings.first else f_in
+        self.pieces = tuple(min(COLUMNS, self.width - lo) for lo in range(0, self.width, COLUMNS))
         self.meets_input = (self.W_in,) if settings.first else (self.W1,)
 
     def shapes(self) -> Shapes:
@@ -72,18 +76,22 @@ class GINE(GIN):
     def _messages(self, engine: Engine, S: Rows) -> Rows:
         """New rows Y."""
         device, own, Y = engine.device, engine.params[self.eps] + 1, engine.take("Y", self.width)
-        edge = engine.params[self.W_edge], self._edge_bias(engine)
 
-        def work() -> None:
+        def work(edges: EdgeInputs) -> None:
+            def add(X: Array, first: int) -> None:
+                some = slice(first, first + X.shape[1])
+                device.edge_add(edges.heard, *self._edge_weights(engine, some), X, Y.array[:, some])
+
             device.xp.multiply(S.array, own, out=Y.array)
-            add = lambda X: device.edge_add(engine.edges.heard, *edge, X, Y.array)  # noqa: E731
-            engine.neighbours_of.extended(S.array, add)
+            engine.neighbours_of.columns(S.array, self.pieces, add)
 
-        engine.apply("spmm", "messages", [S], [Y], work, (self.width,))
+        engine.messages("messages", [S], [Y], work, self.pieces)
         return Y
 
-    def _edge_bias(self, engine: Engine) -> Array | None:
-        return engine.params[self.edge_bias].reshape(-1) if self.settings.bias else None
+    def _edge_weights(self, engine: Engine, some: slice) -> tuple[Array, Array | None]:
+        """Columns of W_e, and of b_e where there are biases."""
+        bias = engine.params[self.edge_bias].reshape(-1)[some] if self.settings.bias else None
+        return engine.params[self.W_edge][:, some], bias
 
     # ---- backward ---------------------------------------------------------------------------------------
 
@@ -119,18 +127,27 @@ class GINE(GIN):
     def _messages_back(self, engine: Engine, S: Rows, dY: Rows) -> Rows:
         """New rows dS; the gradients of W_e and b_e go to the engine."""
         device, own, dS = engine.device, engine.params[self.eps] + 1, engine.take("dS", self.width)
-        edge = engine.params[self.W_edge], self._edge_bias(engine)
         names = (self.W_edge, self.edge_bias) if self.settings.bias else (self.W_edge,)
 
-        def work() -> None:
+        def work(edges: EdgeInputs) -> None:
+            sums: list[Array] = []
+
+            def add(D_ext: Array, first: int) -> None:
+                some = slice(first, first + D_ext.shape[1])
+                rows, edge = (S.array[:, some], D_ext, dS.array[:, some]), self._edge_weights(engine, some)
+                sums.append(device.edge_back(edges.hearing, *edge, *rows, engine.starts[0]))
+
             device.xp.multiply(dY.array, own, out=dS.array)
+            engine.adjoint.columns(dY.array, self.pieces, add)
+            engine.give_addends(names, side_by_side(device.xp, sums, edges.hearing.width))
 
-            def add(D_ext: Array) -> None:
-                rows = S.array, D_ext, dS.array
-                sums = device.edge_back(engine.edges.hearing, *edge, *rows, engine.starts[0])
-                engine.give_addends(names, sums)
-
-            engine.adjoint.extended(dY.array, add)
-
-        engine.apply("spmm", "messages_back", [S, dY], [dS], work, (self.width,))
+        engine.messages("messages_back", [S, dY], [dS], work, self.pieces)
         return dS
+
+
+def side_by_side(xp: Any, sums: list[Array], width: int) -> Array:
+    """[blocks, (width+1) f] of the same of some columns each (EdgeSums.edge_back)."""
+    if len(sums) == 1:
+        return sums[0]
+    parts = [each.reshape(len(each), width + 1, -1) for each in sums]
+    return xp.concatenate(parts, axis=2).reshape(len(sums[0]), -1)
