@@ -21,7 +21,7 @@ LAYERS = (
     ("case", "cuda", "native"),
     ("cli", "device", "graphs", "log", "memory", "page"),
     ("comm",),
-    ("checkpoint",),
+    ("blocks", "checkpoint"),
     ("partition",),
     ("sparse",),
     ("gnn", "reductions", "toolbox"),

@@ -25,7 +25,7 @@ from app.partition.load import generate_set, load_graphs, load_stream, ordered
 from app.partition.rows import cut_blocks
 
 WORLD = MPI.COMM_WORLD
-ORDERS = ["random", "rcm", pytest.param("metis", marks=pytest.mark.skipif(
+ORDERS = ["random", "rcm", "blocks", pytest.param("metis", marks=pytest.mark.skipif(
     importlib.util.find_spec("pymetis") is None, reason="pymetis is not installed"))]  # fmt: skip
 
 

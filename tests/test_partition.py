@@ -16,6 +16,9 @@ from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
 
 from app import TrainingRun, check, solve
+from app.blocks.multilevel import Multilevel, end_of
+from app.blocks.rounds import Blocks, groups, grown
+from app.blocks.whole import balanced, by_levels
 from app.bounds.certificate import BadCertificate
 from app.bounds.pairs.program import KINDS, MOST, PairProgram
 from app.bounds.partition.bounds import PartitionBounds
@@ -27,10 +30,8 @@ from app.graphs.graph import from_edges
 from app.problems.partition import Partition
 from app.proofs import archive
 from app.rng import SplitMix, stream
-from app.search.partition.baselines import balanced, by_levels, multilevel
 from app.search.partition.baselines import grown as grown_from_first
-from app.search.partition.blocks import Blocks, groups, grown
-from app.search.partition.multilevel import Multilevel, end_of
+from app.search.partition.baselines import multilevel
 from app.search.partition.search import PartitionSearch
 from app.search.partition.tools import PartitionTools
 from app.toolbox import Instance

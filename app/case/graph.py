@@ -93,8 +93,11 @@ class GraphCase(Table, frozen=True):
         ),
     ] = ""
     order: Annotated[
-        Literal["natural", "random", "rcm", "metis"],
-        about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
+        Literal["natural", "random", "rcm", "blocks", "metis"],
+        about(
+            "of the rows, before they are dealt; rcm: reverse Cuthill-McKee; blocks: by those of a balanced "
+            "partition with few edges between them; metis: likewise, by METIS (pymetis)"
+        ),
     ] = "natural"
     generator: Annotated[
         Literal[

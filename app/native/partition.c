@@ -1,5 +1,5 @@
 /* Balanced partitions: groups of nodes for coarser graphs, and local searches that begin where blocks meet.
-   app/search/partition/plain.py does the same without kernels, move by move. */
+   app/blocks/plain.py does the same without kernels, move by move. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -476,7 +476,7 @@ int64_t lk_partition_flows(Blocks *s, int64_t looks) {
     return looked;
 }
 
-/* Blocks [n] grow one after the other: see `grown` in app/search/partition/plain.py. Returns -1 without memory. */
+/* Blocks [n] grow one after the other: see `grown` in app/blocks/plain.py. Returns -1 without memory. */
 int64_t lk_partition_grow(
     int64_t n, int64_t parts, const int64_t *indptr, const int32_t *indices, const int64_t *weights, const int64_t *size,
     const int64_t *limit, const int32_t *order, int32_t *block

@@ -6,6 +6,8 @@ any number of them:
 natural   as the file numbers its nodes
 random    a random permutation: consecutive rows share the work (MG-GCN, section 5.2)
 rcm       reverse Cuthill-McKee (1969), SciPy's: neighbours get near numbers
+blocks    the blocks of a balanced partition (app/blocks/) one after the other, those of the first half first,
+          each in the file's order; as many as with metis
 metis     the parts of METIS (Karypis and Kumar 1998) one after the other, each in the file's order; PARTS of
           them, one for each block of rows where there are fewer blocks, whatever the number of ranks
 
@@ -19,9 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from app.blocks.whole import by_levels
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError
+from app.graphs.balance import Balance
+from app.graphs.contracted import WeightedRows
 from app.graphs.graph import Graph, index_type
 from app.partition.assemble import block_cuts
 from app.partition.rows import RowPartition, block_count
@@ -29,6 +34,7 @@ from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
 from app.rng import stream
 
 PARTS = 64
+IMBALANCE = 0.03  # of blocks
 SENT_ENTRIES = 1 << 20  # entries of all ranks that one exchange moves, where rows are no longer than that
 ORDERING = "ordering the rows"
 VALUES = ("weights", "arcs", "transpose_weights")  # of a Graph, one for each entry
@@ -71,6 +77,22 @@ def _cuthill_mckee(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return reverse_cuthill_mckee(pattern, symmetric_mode=True)
 
 
+def _blocks(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Nodes by (block, old number): blocks are numbered half by half, so that few of them are near, too."""
+    n = len(indptr) - 1
+    parts = _parts(n)
+    if parts < 2:
+        return np.arange(n)
+    ones = np.ones(len(indices), dtype=np.int64)
+    rows = WeightedRows(indptr.astype(np.int64), indices.astype(np.int32), ones, np.ones(n, dtype=np.int64))
+    most = int((1 + IMBALANCE) * -(-n // parts)) + 1
+    return np.argsort(by_levels(Balance(rows, np.full(parts, most, dtype=np.int64))), kind="stable")
+
+
+def _parts(n: int) -> int:
+    return min(PARTS, block_count(n), max(n, 1))
+
+
 def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Nodes by (part, old number)."""
     try:
@@ -79,7 +101,7 @@ def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
         right = "pip install pymetis, or another order, would be right"
         raise CaseError(f'graph.order = "metis": pymetis is not installed; {right}') from None
     n = len(indptr) - 1
-    parts = min(PARTS, block_count(n), max(n, 1))
+    parts = _parts(n)
     if parts < 2:
         return np.arange(n)
     adjacency = pymetis.CSRAdjacency(indptr, indices)
@@ -88,7 +110,7 @@ def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return np.argsort(np.asarray(part_of), kind="stable")
 
 
-FROM_PATTERN = {"rcm": _cuthill_mckee, "metis": _metis}
+FROM_PATTERN = {"rcm": _cuthill_mckee, "blocks": _blocks, "metis": _metis}
 
 
 def _pattern_on_first(

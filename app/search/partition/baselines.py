@@ -5,15 +5,10 @@ Each returns `(block, name)`: block [n] int64, and the name to print beside the 
 
 import numpy as np
 
-from app.errors import CaseError
-from app.graphs.balance import Balance, balance_of
+from app.blocks.rounds import grown as grown_blocks
+from app.blocks.whole import balanced, by_levels
+from app.graphs.balance import balance_of
 from app.graphs.graph import Graph
-from app.rng import SplitMix, stream
-from app.search.partition.blocks import Blocks
-from app.search.partition.blocks import grown as grown_blocks
-from app.search.partition.multilevel import Multilevel, end_of
-
-ALL = 1 << 62
 
 
 def grown(
@@ -37,47 +32,6 @@ def multilevel(
     Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998
     """
     return by_levels(balance_of(graph, parts, imbalance), compiled), "multilevel"
-
-
-def by_levels(balance: Balance, compiled: bool = True) -> np.ndarray:
-    """[n] int64, the blocks of `multilevel`, none too heavy."""
-    course = Multilevel(stream(0, "partition"), SplitMix(0), compiled).fresh(balance)
-    return balanced(balance, end_of(course), compiled)
-
-
-def balanced(balance: Balance, block: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """[n] int64, blocks of which none is too heavy, as near to these as may be. Raises CaseError."""
-    if not balance.over(block):
-        return block.astype(np.int64)
-    blocks = Blocks(balance, block, compiled)
-    for nodes in (blocks.heavy(), np.arange(balance.rows.n)):
-        blocks.begin_searches(nodes[np.argsort(-balance.rows.size[nodes], kind="stable")], 0, True)
-        while blocks.waiting:
-            blocks.run(ALL)
-        if not blocks.over:
-            return blocks.block.astype(np.int64)
-    return _packed(balance)
-
-
-def _packed(balance: Balance) -> np.ndarray:
-    """[n] int64, the heaviest node first, each in the block with the least, or the most, room. Raises
-    CaseError.
-    """
-    order = np.argsort(-balance.rows.size, kind="stable").tolist()
-    size, limits = balance.rows.size.tolist(), balance.limits.tolist()
-    for lightest in (True, False):
-        total, block = [0] * balance.parts, np.zeros(balance.rows.n, dtype=np.int64)
-        for v in order:
-            fits = [b for b in range(balance.parts) if total[b] + size[v] <= limits[b]]
-            if not fits:
-                break
-            to = min(fits, key=lambda b: (total[b] if lightest else -total[b], b))
-            block[v] = to
-            total[to] += size[v]
-        else:
-            return block
-    right = "a larger problem.imbalance, or fewer problem.parts, would be right"
-    raise CaseError(f"no partition was found whose blocks are light enough; {right}")
 
 
 PARTITION_BASELINES = {"grown": grown, "multilevel": multilevel}

@@ -12,10 +12,10 @@ from collections.abc import Generator
 
 import numpy as np
 
+from app.blocks.multilevel import Course, Multilevel
 from app.graphs.balance import Balance
 from app.graphs.contracted import overlay
 from app.rng import SplitMix, stream
-from app.search.partition.multilevel import Course, Multilevel
 from app.toolbox import Search
 
 PATIENCE = 3  # tries without a better partition end a lineage, for each of its ages

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from app.blocks.whole import balanced, by_levels
 from app.bounds.partition.bounds import PartitionBounds
 from app.bounds.partition.witness import PartitionProof
 from app.errors import CaseError
 from app.graphs.balance import balance_of
 from app.graphs.contracted import numbered
 from app.search.core_bounds import InnerBounds
-from app.search.partition.baselines import PARTITION_BASELINES, balanced, by_levels
+from app.search.partition.baselines import PARTITION_BASELINES
 from app.search.partition.search import PartitionSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.blocks.rounds import Blocks, groups, grown
 from app.graphs.balance import Balance
 from app.rng import SplitMix
-from app.search.partition.blocks import Blocks, groups, grown
 
 # Both say now and then how many nodes were looked at; the first one returns blocks.
 Course, Rounds = Generator[int, None, np.ndarray], Generator[int, None, None]
@@ -24,7 +24,7 @@ FRESH = 4  # times as many where blocks are made from nothing
 SLOW = 0.95  # of the nodes, that a coarser graph has at most
 TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
-ROUNDS = 12
+ROUNDS, QUICK_ROUNDS = 12, 3
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
 FLOW_COST = 3  # looks for each node of a corridor
 
@@ -32,13 +32,16 @@ FLOW_COST = 3  # looks for each node of a corridor
 class Multilevel:
     """Ways from blocks to better blocks of one graph; a function of what is drawn.
 
+    quick   without flows, of few tries
     looks   how many nodes may be looked at until a course has to say so, about
     """
 
     looks = 1 << 62
 
-    def __init__(self, draws: np.random.Generator, random: SplitMix, compiled: bool = True) -> None:
-        self._draws, self._random, self._compiled = draws, random, compiled
+    def __init__(
+        self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
+    ) -> None:
+        self._draws, self._random, self._compiled, self._quick = draws, random, compiled, quick
 
     def fresh(self, balance: Balance, tries: int = TRIES) -> Course:
         """Blocks from nothing, of the coarsest graph the best of so many tries (of two blocks TWO)."""
@@ -78,7 +81,7 @@ class Multilevel:
     def _begun(self, balance: Balance, tries: int) -> Course:
         """Blocks of a coarse graph, the best of some: two are grown, more are halves of halves."""
         best, worth = np.zeros(balance.rows.n, dtype=np.int32), None
-        for _ in range({1: 0, 2: TWO}.get(balance.parts, tries)):
+        for _ in range({1: 0, 2: TWO}.get(balance.parts, 1 if self._quick else tries)):
             block = yield from self._tried(balance)
             block = yield from self._settled(balance, block)
             told = balance.over(block), balance.cut(block)
@@ -115,10 +118,11 @@ class Multilevel:
         blocks = Blocks(balance, block, self._compiled)
         if blocks.over:
             yield from self._round(blocks, blocks.heavy(), True)
-        for _ in range(ROUNDS):
+        for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
             before = blocks.over, blocks.cut
             yield from self._round(blocks, blocks.meeting(), False)
-            yield from self._flows(blocks)
+            if not self._quick:
+                yield from self._flows(blocks)
             if (blocks.over, blocks.cut) == before:
                 break
         return blocks.block

@@ -8,10 +8,10 @@ import ctypes
 
 import numpy as np
 
+from app.blocks import plain as plain
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows, numbered
 from app.native.library import address, function, give_arrays, numbers_in
-from app.search.partition import plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ROWS = ("indptr", "indices", "weights", "size")
