@@ -2,10 +2,11 @@
 
     python bench/partition.py [--seconds 10] [--peers PYTHON] [--parts 2 16] [--data FOLDER]
 
-Graphs are drawn (a grid, random triangulations and geometric graphs, a random graph, a power-law graph), and real
-networks of a folder. Blocks may be 3 % heavier than an even share. kahip 3.25 (its "strong" and "eco" presets by
-turns; on social networks their social forms) and pymetis 2025.2 (k-way, ufactor 30) run from seeds 0, 1, ... while
-the time lasts; the best balanced partition counts. One thread, one rank; PYTHON has both, by default this one.
+Graphs are drawn (a grid, random triangulations and geometric graphs, a random graph, a power-law graph), and
+real networks of a folder. Blocks may be 3 % heavier than an even share. kahip 3.25 (its "strong" and "eco"
+presets by turns; on social networks their social forms) and pymetis 2025.2 (k-way, ufactor 30) run from seeds
+0, 1, ... while the time lasts; the best balanced partition counts. One thread, one rank; PYTHON has both, by
+default this one.
 """
 
 import argparse
@@ -130,7 +131,9 @@ def _read(path: str) -> sp.csr_array:
 
 
 def peer(which: str, graph: sp.csr_array, parts: int, social: bool, seconds: float, python: str) -> list[str]:
-    """What the best run of a peer cuts, and how many runs; "-" where it is not there, or takes far too long."""
+    """What the best run of a peer cuts, and how many runs; "-" where it is not there, or takes far too
+    long.
+    """
     told = json.dumps([which, parts, social, seconds, graph.indptr.tolist(), graph.indices.tolist()])
     try:
         done = subprocess.run(

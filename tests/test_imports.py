@@ -52,6 +52,7 @@ ONLY = {
     "commands": {"case", "errors", "files", "graphs", "page", "partition", "text"},
     "graphs": {"errors", "rng", "native"},
     "memory": {"errors"},
+    "blocks": {"errors", "graphs", "native", "rng"},
     "checkpoint": {"case", "comm", "errors", "faults", "log", "text", "watchdog"},
     "gnn": {
         "checkpoint",
@@ -71,7 +72,18 @@ ONLY = {
     "reductions": {"graphs", "errors", "native"},
     "toolbox": {"errors", "graphs"},
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
-    "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "proofs", "rng", "toolbox"},
+    "search": {
+        "blocks",
+        "graphs",
+        "errors",
+        "native",
+        "numerics",
+        "reductions",
+        "bounds",
+        "proofs",
+        "rng",
+        "toolbox",
+    },
     "problems": {
         "graphs",
         "errors",
