@@ -5,14 +5,16 @@ import time
 import numpy as np
 
 from app.bounds.partition.witness import PartitionBound, components, of_trees
-from app.bounds.partition.work import EigenWork, PairWork
+from app.bounds.partition.work import EigenWork, PairWork, step_seconds
 from app.graphs.balance import Balance
 from app.toolbox import Bounds
 
 TREES = "connected parts"
 PAIR_BYTES = 150.0  # of the work on a part, for each pair, about
 MOST_PAIRS = 1200  # nodes of a part whose pairs are looked at
-SHARE = 0.15  # of a time limit, that a step, or an eigenvalue, may take
+FEW = 200  # nodes of a part of which no eigenvalue is asked for, as pairs are quick
+SHARE = 0.25  # of a time limit, that an eigenvalue, or STEPS steps with pairs, may take
+STEPS = 30
 ENTRY_SECONDS = 1e-7  # of the first call, for each node and entry
 NEAR = 0.05
 
@@ -20,7 +22,8 @@ NEAR = 0.05
 class PartitionBounds(Bounds):
     """No partition cuts less than `value`.
 
-    Parts are what edges connect. At first trees are counted; then the largest part is worked on, and so on.
+    Parts are what edges connect. At first trees are counted; then the largest part is worked on, and so on:
+    by an eigenvalue where it is not small, by pairs where it is not large.
 
     parts   the proofs of those that were worked on
     """
@@ -32,7 +35,9 @@ class PartitionBounds(Bounds):
         self._balance, self._most = balance, most_bytes
         self.value, self.method = 0, ""
         self._limit = np.inf
-        self._works: dict[int, PairWork | EigenWork] = {}
+        self._works: dict[int, PairWork | EigenWork] = {}  # at hand, of a part
+        self._proofs: dict[int, PartitionBound] = {}
+        self._left: dict[int, list[type]] = {}  # works to come, of a part
         self._known: np.ndarray | None = None
         self._block: np.ndarray | None = None
 
@@ -57,8 +62,7 @@ class PartitionBounds(Bounds):
     @property
     def parts(self) -> tuple[PartitionBound, ...]:
         """What proves the bound, besides trees elsewhere."""
-        better = [i for i in sorted(self._works) if self._works[i].bound.lower > self._trees[i]]
-        return tuple(self._works[i].bound for i in better)
+        return tuple(self._proofs[i] for i in sorted(self._proofs))
 
     _best: int | None = None
 
@@ -76,10 +80,13 @@ class PartitionBounds(Bounds):
             self._begin()
         while self.value < best and (part := self._next()) is not None:
             work = self._works.get(part) or self._open(part)
-            if not work.done:
-                others = self.value - int(self._lowers[part])
-                work.run(end, best - others)
+            if work is None:
+                continue
+            work.run(end, best - self.value + int(self._lowers[part]))
+            if work.done:
+                del self._works[part]
             if work.bound.lower > self._lowers[part]:
+                self._proofs[part] = work.bound
                 self.value += work.bound.lower - int(self._lowers[part])
                 self._lowers[part] = work.bound.lower
                 self.method = work.method
@@ -99,22 +106,28 @@ class PartitionBounds(Bounds):
         order = np.argsort(label, kind="stable")
         ends = np.cumsum(np.bincount(label, minlength=len(self._trees)))
         self._nodes = {i: order[(ends[i - 1] if i else 0) : ends[i]] for i in open_parts.tolist()}
+        self._left = {
+            i: [EigenWork] * (len(each) > FEW) + [PairWork] * (len(each) <= MOST_PAIRS)
+            for i, each in self._nodes.items()
+        }
         self._turn = sorted(self._nodes, key=lambda i: (-len(self._nodes[i]), i))
 
     def _next(self) -> int | None:
         """The part to work on."""
-        return next((i for i in self._turn if i not in self._works or not self._works[i].done), None)
+        return next((i for i in self._turn if i in self._works or self._left[i]), None)
 
-    def _open(self, part: int) -> PairWork | EigenWork:
-        """Begin the work on a part, or find that it is too much."""
-        nodes, balance = self._nodes[part], self._balance
-        if len(nodes) <= MOST_PAIRS and PAIR_BYTES * float(len(nodes)) ** 2 <= self._most:
-            block = np.arange(len(nodes)) if self._block is None else self._block[nodes]
-            work: PairWork | EigenWork = PairWork(balance, nodes, block)
+    def _open(self, part: int) -> PairWork | EigenWork | None:
+        """The next work on a part, or None where that is too much."""
+        nodes, kind = self._nodes[part], self._left[part].pop(0)
+        block = np.arange(len(nodes)) if self._block is None else self._block[nodes]
+        if kind is EigenWork:
+            work: PairWork | EigenWork = EigenWork(self._balance, nodes)
+            if not work.fits or work.seconds > SHARE * self._limit:
+                return None
         else:
-            work = EigenWork(balance, nodes)
-            work.done = not work.fits
-        if work.seconds > SHARE * self._limit:
-            work.done = True
+            needed = PAIR_BYTES * float(len(nodes)) ** 2
+            if STEPS * step_seconds(len(nodes)) > SHARE * self._limit or needed > self._most:
+                return None
+            work = PairWork(self._balance, nodes, block)
         self._works[part] = work
         return work

@@ -28,6 +28,7 @@ STILL, PERIOD = 2e-3, 100  # a share of the gap that so many steps close where t
 CLOSED = 0.02  # of the gap, by which a bound has to be better in order to be proved in whole numbers
 SHRINKS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2)  # by which an eigenvalue is lowered until it is proved
 SHIFT = 1e-3  # of the mean degree, that makes a Laplacian definite
+MOST_DENSE = 2000  # nodes of a part that is proved by a dense matrix, where no band is narrow
 EIGEN_PLACES = 46
 DENSE = 300  # nodes whose eigenvalues are computed at once
 FLOPS = 2e9  # a second
@@ -66,7 +67,7 @@ class PairWork:
     @property
     def seconds(self) -> float:
         """Of one step, about."""
-        return 25.0 * len(self._program.matrix) ** 3 / FLOPS
+        return step_seconds(len(self._program.matrix))
 
     @property
     def _lower(self) -> float:
@@ -117,6 +118,11 @@ class PairWork:
                 self.bound = replace(found, lower=lower)
 
 
+def step_seconds(k: int) -> float:
+    """Of a step with the pairs of k nodes, about."""
+    return 4.0 * float(k) ** 3 / FLOPS
+
+
 class EigenWork:
     """A bound by one eigenvalue, of more nodes; for all others as PairWork."""
 
@@ -129,20 +135,26 @@ class EigenWork:
         nodes = nodes[reverse_cuthill_mckee(pattern, symmetric_mode=True)]
         self._part, self.bound, self.done = part_of(balance, nodes), no_bound(nodes), False
 
+        self._dense = len(nodes) <= MOST_DENSE and 5 * band_of(self._part) > 2 * len(nodes)
+
     @property
     def fits(self) -> bool:
         """Whether memory holds the matrix of the proof."""
-        return (band_of(self._part) + 1) * 2 * self._part.rows.n <= ROOM
+        return self._dense or (band_of(self._part) + 1) * 2 * self._part.rows.n <= ROOM
 
     @property
     def seconds(self) -> float:
         """Of all of it, about."""
-        return 5.0 * self._part.rows.n * float(band_of(self._part)) ** 2 / FLOPS
+        n, band = self._part.rows.n, float(band_of(self._part))
+        return (2.0 * n**3 if self._dense else 3.0 * n * band**2) / FLOPS
 
     def run(self, end: float, wanted: int) -> None:
         """All of it."""
         self.done = True
         part, found = self._part, smallest_above_zero(self._part)
+        if self._dense:
+            self._by_pairs(found)
+            return
         places = min(EIGEN_PLACES, FULL.bit_length() - 1 - (4 * part.edges).bit_length())
         while places > 0 and lifted(part, int(math.ldexp(found, places)), places) is None:
             places -= 2
@@ -150,6 +162,28 @@ class EigenWork:
             least = int(math.ldexp(found * (1 - shrink), places)) if places > 0 else 0
             if least > 0 and above(part, least, places):
                 made = replace(self.bound, least=least, places=places)
+                self.bound = replace(made, lower=made.proved(part))
+                return
+
+    def _by_pairs(self, found: float) -> None:
+        """The same proved by pairs, with S of witness.py as it stands there."""
+        part, c, total = self._part, self._part.sizes, self._part.total
+        degrees = np.zeros(part.rows.n, dtype=np.int64)
+        np.add.at(degrees, part.rows.row_of(), part.rows.weights)
+        size = max(float(part.edges) * 8, found * total * 4, 1.0)
+        places = min(
+            room(FULL, size), room(LARGEST, 2 * float(degrees.max(initial=1)) + found * float(c.max()))
+        )
+        if places <= 0 or found <= 0:
+            return
+        for shrink in SHRINKS:
+            least = int(math.ldexp(found * (1 - shrink), places))
+            over = -(-least // total)
+            matrix = over * np.outer(c, c)
+            matrix[part.rows.row_of(), part.rows.indices] -= part.rows.weights << places
+            matrix[np.diag_indices(len(c))] += (degrees << places) - least * c
+            made = replace(self.bound, matrix=semidefinite(matrix), over=over, places=places)
+            with suppress(BadCertificate):
                 self.bound = replace(made, lower=made.proved(part))
                 return
 
