@@ -361,6 +361,18 @@ def test_plain_heuristics_keep_the_limit(rule):
         np.testing.assert_array_equal(block, rule(graph, compiled=False, parts=3, imbalance=0.25)[0])
 
 
+@alone
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_nodes_that_weigh_nothing_are_in_blocks(parts):
+    for n in (0, 1, 4):
+        graph = nx.path_graph(n)
+        balance = balance_of(whole(graph, [0] * n), parts, 0.0)
+        for compiled in (True, False):
+            assert balance.cut(by_levels(balance, compiled)) == 0
+        answer = solve(graph, "partition", node_weights=[0] * n, settings=settings(parts, 0.0))
+        assert answer.objective == 0 and answer.optimal
+
+
 # ---- bounds -----------------------------------------------------------------------------------------------
 
 

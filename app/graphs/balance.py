@@ -66,7 +66,7 @@ def balance_of(graph: Graph, parts: int, imbalance: float) -> Balance:
     size, node_unit = _sizes(graph)
     total = sum(size.tolist())
     most = int((1 + Fraction(str(float(imbalance)))) * -(-total // parts))
-    most = min(most, max(total, 1))
+    most = max(min(most, total), 1)  # where nothing weighs anything, all fits in any block
     heavy = int(size.argmax()) if graph.n else 0
     if graph.n and size[heavy] > most:
         right = "fewer problem.parts, or a larger problem.imbalance, would be right"
