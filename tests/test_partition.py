@@ -373,6 +373,18 @@ def test_nodes_that_weigh_nothing_are_in_blocks(parts):
         assert answer.objective == 0 and answer.optimal
 
 
+@alone
+def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
+    balance = balance_of(whole(nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))), 2, 0.0)
+    whole_run, sliced = (PartitionSearch(balance, np.arange(10) % 2, 1) for _ in range(2))
+    whole_run.run(5000)
+    for _ in range(5000):
+        sliced.run(1)
+    assert whole_run.done and sliced.done and whole_run.best == 0
+    assert whole_run.steps == sliced.steps < 5000
+    assert PartitionSearch(balance, whole_run.solution(), 1).done
+
+
 # ---- bounds -----------------------------------------------------------------------------------------------
 
 
