@@ -385,6 +385,17 @@ def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
     assert PartitionSearch(balance, whole_run.solution(), 1).done
 
 
+@alone
+def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes():
+    n = 4100
+    balance = balance_of(whole(nx.path_graph(n), [2.0**40] * n), n, 1e9)
+    assert sum(balance.limits.tolist()) > 1 << 63
+    order = np.arange(n)
+    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
+    assert not balance.over(by_levels(balance))
+    assert balance_of(whole(nx.path_graph(3)), 65536, 0.0).parts == 3
+
+
 # ---- bounds -----------------------------------------------------------------------------------------------
 
 
