@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import sys
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -419,6 +420,23 @@ def test_no_bound_is_above_the_best_partition(seed):
         proof = PartitionProof((work.bound,), True)
         assert work.bound.lower <= tools.prove(proof) <= value
         assert archive.from_bytes(archive.to_bytes(proof)).proved(balance) == tools.prove(proof)
+
+
+@alone
+def test_many_trees_are_counted_at_once():
+    n = 60_000
+    graph = from_edges(n, np.arange(0, n, 2), np.arange(1, n, 2), None)
+    bounds, begun = PartitionBounds(balance_of(graph, 1 << 16, 0.0)), time.perf_counter()
+    bounds.improve(0.0, n)
+    assert bounds.value == n // 2 and time.perf_counter() - begun < 5.0  # 12 s, one by one
+
+
+@alone
+def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_eigenvalue():
+    balance = balance_of(whole(nx.path_graph(4), [0, 0, 0, 0]), 2, 0.0)
+    work = EigenWork(balance, np.arange(4))
+    work.run(math.inf, 1)
+    assert work.done and work.bound.lower == 0
 
 
 @alone
