@@ -338,6 +338,18 @@ def test_a_finer_partition_is_never_made_worse():
 
 
 @alone
+def test_where_a_search_starts_is_found_once(monkeypatch):
+    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
+    start = tools.start()
+    monkeypatch.setattr("app.search.partition.tools.by_levels", None)
+    block, name = tools.baselines()["multilevel"]()
+    np.testing.assert_array_equal(block, start)
+    np.testing.assert_array_equal(block, multilevel(tools.graph, parts=3)[0])
+    block[:] = 9
+    assert name == "multilevel" and tools.start().max() < 3
+
+
+@alone
 def test_a_search_goes_on_from_what_it_hears_and_meets():
     balance = balance_of(whole(nx.planted_partition_graph(8, 10, 0.6, 0.05, seed=1)), 8, 0.0)
     start = balanced(balance, np.arange(80) % 8)
