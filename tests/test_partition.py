@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import sys
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -337,6 +338,18 @@ def test_a_finer_partition_is_never_made_worse():
 
 
 @alone
+def test_where_a_search_starts_is_found_once(monkeypatch):
+    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
+    start = tools.start()
+    monkeypatch.setattr("app.search.partition.tools.by_levels", None)
+    block, name = tools.baselines()["multilevel"]()
+    np.testing.assert_array_equal(block, start)
+    np.testing.assert_array_equal(block, multilevel(tools.graph, parts=3)[0])
+    block[:] = 9
+    assert name == "multilevel" and tools.start().max() < 3
+
+
+@alone
 def test_a_search_goes_on_from_what_it_hears_and_meets():
     balance = balance_of(whole(nx.planted_partition_graph(8, 10, 0.6, 0.05, seed=1)), 8, 0.0)
     start = balanced(balance, np.arange(80) % 8)
@@ -359,6 +372,41 @@ def test_plain_heuristics_keep_the_limit(rule):
         block, _ = rule(graph, parts=3, imbalance=0.25)
         assert not balance.over(block)
         np.testing.assert_array_equal(block, rule(graph, compiled=False, parts=3, imbalance=0.25)[0])
+
+
+@alone
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_nodes_that_weigh_nothing_are_in_blocks(parts):
+    for n in (0, 1, 4):
+        graph = nx.path_graph(n)
+        balance = balance_of(whole(graph, [0] * n), parts, 0.0)
+        for compiled in (True, False):
+            assert balance.cut(by_levels(balance, compiled)) == 0
+        answer = solve(graph, "partition", node_weights=[0] * n, settings=settings(parts, 0.0))
+        assert answer.objective == 0 and answer.optimal
+
+
+@alone
+def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
+    balance = balance_of(whole(nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))), 2, 0.0)
+    whole_run, sliced = (PartitionSearch(balance, np.arange(10) % 2, 1) for _ in range(2))
+    whole_run.run(5000)
+    for _ in range(5000):
+        sliced.run(1)
+    assert whole_run.done and sliced.done and whole_run.best == 0
+    assert whole_run.steps == sliced.steps < 5000
+    assert PartitionSearch(balance, whole_run.solution(), 1).done
+
+
+@alone
+def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes():
+    n = 4100
+    balance = balance_of(whole(nx.path_graph(n), [2.0**40] * n), n, 1e9)
+    assert sum(balance.limits.tolist()) > 1 << 63
+    order = np.arange(n)
+    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
+    assert not balance.over(by_levels(balance))
+    assert balance_of(whole(nx.path_graph(3)), 65536, 0.0).parts == 3
 
 
 # ---- bounds -----------------------------------------------------------------------------------------------
@@ -384,6 +432,23 @@ def test_no_bound_is_above_the_best_partition(seed):
         proof = PartitionProof((work.bound,), True)
         assert work.bound.lower <= tools.prove(proof) <= value
         assert archive.from_bytes(archive.to_bytes(proof)).proved(balance) == tools.prove(proof)
+
+
+@alone
+def test_many_trees_are_counted_at_once():
+    n = 60_000
+    graph = from_edges(n, np.arange(0, n, 2), np.arange(1, n, 2), None)
+    bounds, begun = PartitionBounds(balance_of(graph, 1 << 16, 0.0)), time.perf_counter()
+    bounds.improve(0.0, n)
+    assert bounds.value == n // 2 and time.perf_counter() - begun < 5.0  # 12 s, one by one
+
+
+@alone
+def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_eigenvalue():
+    balance = balance_of(whole(nx.path_graph(4), [0, 0, 0, 0]), 2, 0.0)
+    work = EigenWork(balance, np.arange(4))
+    work.run(math.inf, 1)
+    assert work.done and work.bound.lower == 0
 
 
 @alone

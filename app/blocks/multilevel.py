@@ -99,9 +99,10 @@ class Multilevel:
         """Blocks of the two halves of a bisection, each half with its share of the room that there is."""
         rows, parts = balance.rows, balance.parts
         first = (parts + 1) // 2
-        total, room = int(rows.size.sum()), int(balance.limits.sum())
+        total, limits = int(rows.size.sum()), balance.limits.tolist()
+        room = sum(limits)  # it may be more than int64 holds
         spare = max(room / max(total, 1), 1.0) ** (1 / (parts - 1).bit_length())
-        shares = [int(balance.limits[:first].sum()), int(balance.limits[first:].sum())]
+        shares = [sum(limits[:first]), sum(limits[first:])]
         limits = [max(int(total * share / room * spare), total * share // room + 1) for share in shares]
         sides = yield from self.fresh(replace(balance, limits=np.array(limits, dtype=np.int64)))
         block = np.zeros(rows.n, dtype=np.int32)

@@ -157,7 +157,9 @@ def grown(balance: Balance, order: np.ndarray) -> np.ndarray:
         each.tolist() for each in (rows.indptr, rows.indices, rows.weights, rows.size)
     )
     block, starts = [-1] * rows.n, order.tolist()
-    left, room = sum(size), sum(limits)
+    left, room = sum(size), 0.0
+    for limit in limits:  # as the kernel adds them up
+        room += limit
     for b in range(balance.parts - 1):
         wanted, weight = int(left * (limits[b] / room)) + 1, 0
         gain: dict[int, int] = {}

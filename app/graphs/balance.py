@@ -23,7 +23,7 @@ class Balance:
     """A question: nodes in blocks that weigh at most so much, such that little is cut.
 
     rows    weights of edges and nodes in whole numbers; edges of weight 0 are left out
-    limits  [parts] int64, what blocks may weigh
+    limits  [parts] int64, what blocks may weigh; as many as there are nodes, at most
     unit    objective = cut * unit
     node_unit   of weights of nodes
     """
@@ -66,7 +66,7 @@ def balance_of(graph: Graph, parts: int, imbalance: float) -> Balance:
     size, node_unit = _sizes(graph)
     total = sum(size.tolist())
     most = int((1 + Fraction(str(float(imbalance)))) * -(-total // parts))
-    most = min(most, max(total, 1))
+    most = max(min(most, total), 1)  # where nothing weighs anything, all fits in any block
     heavy = int(size.argmax()) if graph.n else 0
     if graph.n and size[heavy] > most:
         right = "fewer problem.parts, or a larger problem.imbalance, would be right"
@@ -75,6 +75,7 @@ def balance_of(graph: Graph, parts: int, imbalance: float) -> Balance:
             f"{most * node_unit:g}; {right}"
         )
     rows = WeightedRows(*map(np.ascontiguousarray, (indptr, indices, weights, size)))
+    parts = min(parts, max(graph.n, 1))  # more blocks have no nodes
     return Balance(rows, np.full(parts, most, dtype=np.int64), unit, node_unit)
 
 

@@ -483,13 +483,14 @@ int64_t lk_partition_grow(
 ) {
     Course c = {0};
     uint8_t *refused = malloc((size_t)n + 1);
-    int64_t *gain = malloc((size_t)(n + 1) * sizeof *gain), left = 0, room = 0, at = 0;
+    int64_t *gain = malloc((size_t)(n + 1) * sizeof *gain), left = 0, at = 0;
+    double room = 0.0; /* it may be more than int64_t holds */
     int made = gain && refused ? 0 : -1;
     Blocks s = {.gain = gain};
     for (int64_t v = 0; v < n; v++) left += size[v], block[v] = -1;
-    for (int64_t b = 0; b < parts; b++) room += limit[b];
+    for (int64_t b = 0; b < parts; b++) room += (double)limit[b];
     for (int32_t b = 0; b < parts - 1 && !made; b++) {
-        const int64_t wanted = (int64_t)((double)left * ((double)limit[b] / (double)room)) + 1;
+        const int64_t wanted = (int64_t)((double)left * ((double)limit[b] / room)) + 1;
         int64_t weight = 0;
         for (int64_t v = 0; v < n; v++) gain[v] = NONE;
         memset(refused, 0, (size_t)n);
@@ -523,7 +524,7 @@ int64_t lk_partition_grow(
             }
         }
         left -= weight;
-        room -= limit[b];
+        room -= (double)limit[b];
     }
     for (int64_t v = 0; v < n; v++)
         if (block[v] < 0) block[v] = (int32_t)parts - 1;

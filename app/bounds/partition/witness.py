@@ -175,12 +175,15 @@ def band_of(part: Part) -> int:
 
 
 def lifted(part: Part, least: int, places: int) -> np.ndarray | None:
-    """[band + 1, 2k] int64: the matrix in x_1, y_1, x_2, y_2, ... by its diagonals; None: it is too large.
+    """[band + 1, 2k] int64: the matrix in x_1, y_1, x_2, y_2, ... by its diagonals; None: it is too large,
+    or nodes weigh nothing.
 
     With s = least/total, rounded up, sigma is 3s and tau 3sk: more than 2s and 2sk would do. Numbers are
     in units of 2^-places.
     """
     rows, c, k = part.rows, part.sizes, part.rows.n
+    if not part.total:  # weights of so many nodes may all be rounded down to nothing
+        return None
     band = band_of(part)
     sigma = 3 * -(-least // part.total)
     tau = sigma * k
@@ -237,10 +240,15 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
     weight = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(weight, label, rows.size)
     needed = np.maximum(-(-weight // max(most, 1)) - 1, 0)
+    row = rows.row_of()
+    once = row < rows.indices
+    where, inside = label[row[once]], rows.weights[once]
+    order = np.lexsort((inside, where))  # the lightest edges of each component first
+    where, inside = where[order], inside[order]
+    begin = np.append(0, np.cumsum(np.bincount(where, minlength=len(weight))))
+    counted = np.arange(len(where)) - begin[where] < needed[where]
     found = np.zeros(len(weight), dtype=np.int64)
-    for each in np.flatnonzero(needed).tolist():
-        inside = rows.weights[label[rows.row_of()] == each]
-        found[each] = int(np.sort(inside)[::2][: needed[each]].sum())  # each edge is there twice
+    np.add.at(found, where[counted], inside[counted])
     return found
 
 

@@ -38,6 +38,7 @@ class PartitionSearch(Search):
         self._ways = Multilevel(stream(seed, "partition"), SplitMix(seed), compiled)
         self._block = self._best = np.array(start, dtype=np.int32)
         self._cut = self.best = balance.cut(start)
+        self.done = self.best == 0
         self.steps = self.found_at = self._left = 0
         self._guests: list[np.ndarray] = []
         self._course = self._forever()
@@ -115,9 +116,9 @@ class PartitionSearch(Search):
             self.done = self.best == 0
 
     def _charged(self, course: Course) -> Generator[None, None, np.ndarray]:
-        """What a course returns; steps are counted, and it waits where there are none left."""
+        """What a course returns; steps are counted, and it waits where there are none left, or no need."""
         while True:
-            while self._left <= 0:
+            while self._left <= 0 or self.done:
                 yield
             self._ways.looks = self._left
             try:

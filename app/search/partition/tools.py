@@ -1,6 +1,6 @@
 """The toolbox of balanced partitions: a multilevel start, a search, bounds."""
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,11 @@ class PartitionTools(Toolbox):
 
     def start(self) -> np.ndarray:
         """One way down and up again."""
+        return self._levels.copy()
+
+    @cached_property
+    def _levels(self) -> np.ndarray:
+        """The blocks of `multilevel`, which are made once."""
         return by_levels(self.asked, self.instance.compiled)
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
@@ -102,7 +107,8 @@ class PartitionTools(Toolbox):
         """The plain heuristics by name."""
         given = self.instance
         asked = {"compiled": given.compiled, "parts": given.parts, "imbalance": given.imbalance}
-        return {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
+        rules = {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
+        return rules | {"multilevel": lambda: (self.start(), "multilevel")}
 
 
 def in_order(label: np.ndarray) -> np.ndarray:
