@@ -1,590 +1,393 @@
-"""Balanced partitions: against all partitions of small graphs, without kernels, on any ranks; bounds."""
+"""Row partitions, and the rows of a graph on any number of ranks: the same graph as on one."""
 
-import itertools
-import json
-import math
-import sys
-import time
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import fields
+from itertools import pairwise
 
-import networkx as nx
+import networkx
 import numpy as np
 import pytest
-from data import data_dir, needs_data
-from jobs import run_job
+from helpers import edge_stream, random_graph
+from hypothesis import given
+from hypothesis import strategies as st
 from mpi4py import MPI
-from test_certificates import altered, refused_or_valid
 
-from app import TrainingRun, check, solve
-from app.blocks.multilevel import Multilevel, end_of
-from app.blocks.rounds import Blocks, groups, grown
-from app.blocks.whole import balanced, by_levels
-from app.bounds.certificate import BadCertificate
-from app.bounds.pairs.program import KINDS, MOST, PairProgram
-from app.bounds.partition.bounds import PartitionBounds
-from app.bounds.partition.witness import PartitionProof, above, lifted, of_trees, part_of
-from app.bounds.partition.work import EigenWork, PairWork, smallest_above_zero
-from app.errors import CaseError, GraphError
-from app.graphs.balance import balance_of
-from app.graphs.graph import from_edges
-from app.problems.partition import Partition
-from app.proofs import archive
-from app.rng import SplitMix, stream
-from app.search.partition.baselines import grown as grown_from_first
-from app.search.partition.baselines import multilevel
-from app.search.partition.search import PartitionSearch
-from app.search.partition.tools import PartitionTools
-from app.toolbox import Instance
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.run import ParallelCase
+from app.device import HostDevice
+from app.errors import GraphError, LockstepError, NumericsError
+from app.graphs.formats.readers import open_edges
+from app.graphs.generators.random import barabasi_albert, erdos_renyi
+from app.graphs.stream import EdgeStream
+from app.partition import assemble as assemble_module
+from app.partition.assemble import assemble, gather_whole
+from app.partition.even import entries_weights
+from app.partition.families import FAMILIES, Turn, family_names, turn_of
+from app.partition.load import generate_set, load_graphs
+from app.partition.migrate import move_rows
+from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, partition_rows
 
-QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
-alone = pytest.mark.mpi_skip
+WORLD = MPI.COMM_WORLD
+SIZES = [1, 5, 8, 9, 17, 64, 100, 1000, 2047, 2049, 5000]
 
 
-def whole(given, node_weights=None):
-    """A NetworkX graph as the solver holds it."""
-    given = nx.convert_node_labels_to_integers(given)
-    edges = np.array([(u, v) for u, v in given.edges], dtype=np.int64).reshape(-1, 2)
-    weights = [data.get("weight") for *_, data in given.edges(data=True)]
-    weights = None if not weights or None in weights else np.array(weights, dtype=np.float32)
-    graph = from_edges(given.number_of_nodes(), *edges.T, weights)
-    return graph if node_weights is None else replace(graph, node_weights=np.float32(node_weights))
+@pytest.fixture
+def device():
+    """Nothing here leaves the host."""
+    return HostDevice()
 
 
-def drawn(seed, most=8):
-    """A random graph of up to so many nodes, some of weights, and weights of its nodes or None."""
-    draws = np.random.default_rng(seed)
-    graph = nx.gnp_random_graph(
-        int(draws.integers(2, most + 1)), 0.2 + 0.8 * float(draws.random()), seed=seed
+# ---- blocks and cuts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, *SIZES, 200_000, 262_145, 3_000_000])
+def test_blocks_are_a_function_of_n(n):
+    starts = block_starts(n, block_count(n))
+    rows = np.diff(starts)
+    assert starts[0] == 0
+    assert 0 <= starts[-1] - n < 8
+    assert (starts % 8 == 0).all()
+    assert rows.max() <= 1024
+    if n:
+        assert rows.min() >= 8
+        assert rows.max() - rows.min() <= 8
+        assert len(rows) == min(-(-n // 8), max(256, -(-n // 1024)))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+def test_ranks_own_consecutive_rows(n, ranks):
+    rows = partition_rows(n, ranks)
+    owner = np.full(n, -1)
+    for rank in range(ranks):
+        lo, hi = rows.range_of(rank)
+        assert (owner[lo:hi] == -1).all()
+        owner[lo:hi] = rank
+        assert hi - lo == rows.row_counts()[rank]
+    assert (np.diff(owner) >= 0).all()
+    assert owner.min() >= 0
+    assert np.array_equal(rows.owner(np.arange(n)), owner)
+    assert (rows.offsets % 8 == 0).all()
+    assert sum(rows.block_counts) == len(rows.starts) - 1
+    # The same blocks on any number of ranks.
+    assert np.array_equal(rows.starts, partition_rows(n, 1).starts)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 9))
+def test_cuts_are_balanced(weights, ranks):
+    cuts = cut_blocks(np.array(weights), ranks)
+    assert cuts[0] == 0
+    assert cuts[-1] == len(weights)
+    assert (np.diff(cuts) >= 0).all()
+    loads = [sum(weights[a:b]) for a, b in pairwise(cuts)]
+    assert sum(loads) == sum(weights)
+    assert max(loads) <= sum(weights) / ranks + max(weights) + 1
+
+
+def test_equal_blocks_are_dealt_equally():
+    assert cut_blocks(np.ones(12), 4).tolist() == [0, 3, 6, 9, 12]
+    assert cut_blocks(np.array([9, 1, 1, 1]), 2).tolist() == [0, 1, 4]
+    assert cut_blocks(np.array([5]), 3).tolist()[-1] == 1
+
+
+def test_graphs_of_a_set_have_one_number_of_blocks():
+    rows = partition_rows(5, 3, blocks=4)
+    assert len(rows.starts) == 5
+    assert sum(rows.row_counts()) == 5
+    with pytest.raises(NumericsError, match="3 weights for 4 blocks"):
+        partition_rows(5, 3, np.ones(3), blocks=4)
+
+
+# ---- assembling -------------------------------------------------------------------------------------------
+
+
+class Edges:
+    """A random file: loops, repeats, both directions, ids with gaps where the node count is unknown."""
+
+    def __init__(self, n, m, seed, known=True, weighted=False, node_weights=False):
+        draws = np.random.default_rng(seed)
+        numbers = (
+            np.arange(n) if known else np.sort(draws.choice(10 * n + 10**12 * (seed % 2), n, replace=False))
+        )
+        self.known, self.n, self.first_id = known, n, 7 if known else 0
+        self.u, self.v = numbers[draws.integers(0, max(n, 1), (2, m))] if n else np.empty((2, 0), int)
+        back = draws.random(m) < 0.3
+        self.u, self.v = np.append(self.u, self.v[back]), np.append(self.v, self.u[back])
+        self.weights = draws.integers(-4, 9, len(self.u)).astype(np.float32) / 2 if weighted else None
+        self.node_weights = draws.random(n, np.float32) if node_weights else None
+
+    def stream(self, piece=5):
+        """An EdgeStream of small pieces."""
+
+        def chunks(stream):
+            for at in range(0, len(self.u), piece):
+                part = slice(at, at + piece)
+                yield self.u[part], self.v[part], None if self.weights is None else self.weights[part]
+            stream.node_weights = self.node_weights
+
+        nodes = self.n if self.known else None
+        weighted = self.weights is not None
+        return EdgeStream("sample", "", "edges", nodes, self.first_id, weighted, chunks)
+
+    def dense(self):
+        """Sorted ids, adjacency, and edge weights (of repeats the largest)."""
+        ids = np.arange(self.n) if self.known else np.unique(np.concatenate([self.u, self.v]))
+        place = {int(number): i for i, number in enumerate(ids)}
+        A, M = np.zeros((len(ids), len(ids)), bool), np.full((len(ids), len(ids)), -np.inf)
+        weights = np.ones(len(self.u)) if self.weights is None else self.weights
+        for u, v, w in zip(self.u.tolist(), self.v.tolist(), weights.tolist()):
+            i, j = place[u], place[v]
+            if i != j:
+                A[i, j] = A[j, i] = True
+                M[i, j] = M[j, i] = max(M[i, j], w)
+        return ids, A, np.where(A, M, 0)
+
+
+FILES = {
+    "plain": Edges(50, 120, 1),
+    "weights": Edges(33, 90, 2, weighted=True),
+    "ids with gaps": Edges(40, 70, 3, known=False),
+    "ids with gaps and weights": Edges(61, 100, 4, known=False, weighted=True),
+    "node weights": Edges(29, 40, 5, node_weights=True),
+    "isolated nodes": Edges(200, 30, 6),
+    "five nodes": Edges(5, 9, 7),
+    "one node": Edges(1, 2, 8),
+    "no edges": Edges(20, 0, 9),
+    "only an edge": Edges(2, 1, 12, known=False),
+    "many rows": Edges(1200, 2000, 11),
+}
+
+
+def on_first(group, make):
+    """What rank 0 makes; None elsewhere."""
+    return make() if group.rank == 0 else None
+
+
+def dense_rows(graph):
+    """[hi-lo, n] adjacency and weights of the rows that are held."""
+    A, M = np.zeros((graph.hi - graph.lo, graph.n), bool), np.zeros((graph.hi - graph.lo, graph.n))
+    for row in range(graph.hi - graph.lo):
+        held = slice(graph.indptr[row], graph.indptr[row + 1])
+        columns = graph.indices[held]
+        assert (np.diff(columns) > 0).all()
+        A[row, columns] = True
+        M[row, columns] = 1 if graph.weights is None else graph.weights[held]
+    return A, M
+
+
+@pytest.mark.parametrize("balance", ["edges", "rows"])
+@pytest.mark.parametrize("name", FILES)
+def test_rows_are_those_of_the_dense_matrix(group, name, balance):
+    file = FILES[name]
+    ids, A, M = file.dense()
+    graph, rows, counts = assemble(group, on_first(group, file.stream), balance=balance)
+    assert (graph.n, graph.edges, graph.name) == (len(ids), A.sum() // 2, "sample")
+    assert (graph.lo, graph.hi) == rows.range_of(group.rank)
+    A_own, M_own = dense_rows(graph)
+    assert np.array_equal(A_own, A[graph.lo : graph.hi])
+    assert np.array_equal(M_own, M[graph.lo : graph.hi])
+    assert np.array_equal(
+        graph.node_ids(np.arange(graph.lo, graph.hi)), ids[graph.lo : graph.hi] + file.first_id
     )
-    if seed % 3:
-        for edge in graph.edges.values():
-            edge["weight"] = int(draws.integers(0 if seed % 3 == 1 else 1, 9)) / (1 if seed % 2 else 4)
-    sizes = None if seed % 4 else draws.integers(0, 5, graph.number_of_nodes()).tolist()
-    return graph, sizes
+    if file.node_weights is not None:
+        assert np.array_equal(graph.node_weights, file.node_weights[graph.lo : graph.hi])
+    lines, loops = len(file.u), int((file.u == file.v).sum())
+    arcs = len({(u, v) for u, v in zip(file.u.tolist(), file.v.tolist()) if u != v})
+    assert (counts.lines, counts.loops, counts.repeats) == (lines, loops, lines - loops - arcs)
+    assert counts.reversed == arcs - graph.edges
 
 
-def asked_of(seed, most=8):
-    """A question that has an answer: graph, node weights, parts, imbalance."""
-    graph, sizes = drawn(seed, most)
-    parts, imbalance = 2 + seed % 3, (0.0, 0.03, 0.5)[seed % 5 % 3]
-    if best_of(graph, sizes, parts, imbalance) is None:
-        return graph, None, parts, imbalance
-    return graph, sizes, parts, imbalance
+def bits(graph):
+    """Every field of a graph, arrays as dtype and bytes."""
+    values = (getattr(graph, field.name) for field in fields(graph))
+    return [(v.dtype.str, v.tobytes()) if isinstance(v, np.ndarray) else v for v in values]
 
 
-def limit_of(graph, sizes, parts, imbalance):
-    total = graph.number_of_nodes() if sizes is None else sum(sizes)
-    return math.floor((1 + Fraction(str(imbalance))) * -(-total // parts))
+@pytest.mark.parametrize("complement", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_all_ranks_together_hold_the_graph_of_one(group, solo, name, complement):
+    if complement and name == "many rows":
+        return
+    file = FILES[name]
+    one, one_rows, _ = assemble(solo, file.stream(piece=1000), complement=complement)
+    graph, rows, _ = assemble(group, on_first(group, file.stream), complement=complement)
+    assert np.array_equal(rows.starts, one_rows.starts)
+    for key in ("indices", "weights", "ids", "node_weights"):
+        parts, whole = WORLD.allgather(getattr(graph, key)), getattr(one, key)
+        assert (whole is None) == (parts[0] is None)
+        if whole is not None:
+            together = np.concatenate(parts)
+            assert (together.dtype, together.tobytes()) == (whole.dtype, whole.tobytes())
+    degrees = np.concatenate(WORLD.allgather(np.diff(graph.indptr)))
+    assert np.array_equal(degrees, np.diff(one.indptr))
+    assert bits(gather_whole(group, graph, rows)) == bits(one)
 
 
-def cut_of(graph, label):
-    return sum(data.get("weight", 1) for u, v, data in graph.edges(data=True) if label[u] != label[v])
+@pytest.mark.parametrize("name", ["plain", "weights", "ids with gaps", "one node", "no edges"])
+def test_complement(group, name):
+    ids, A, _ = FILES[name].dense()
+    graph, _, counts = assemble(group, on_first(group, FILES[name].stream), complement=True)
+    assert counts == assemble(group, on_first(group, FILES[name].stream))[2]  # what the file held, either way
+    missing = ~A & ~np.eye(len(ids), dtype=bool)
+    assert np.array_equal(dense_rows(graph)[0], missing[graph.lo : graph.hi])
+    assert graph.edges == missing.sum() // 2
+    assert graph.weights is None
 
 
-def best_of(graph, sizes, parts, imbalance):
-    """What the best of all partitions cuts; None: there is none."""
-    limit, n, found = limit_of(graph, sizes, parts, imbalance), graph.number_of_nodes(), []
-    for label in itertools.product(range(parts), repeat=n - 1):
-        label = (0, *label)
-        weighs = [0] * parts
-        for node, block in enumerate(label):
-            weighs[block] += 1 if sizes is None else sizes[node]
-        if max(weighs) <= limit:
-            found.append(cut_of(graph, label))
-    return min(found, default=None)
+def test_a_complement_that_is_too_large_is_refused(group, monkeypatch):
+    monkeypatch.setattr(assemble_module, "COMPLEMENT_ENTRIES", 10)
+    with pytest.raises(GraphError, match="complement of 50 nodes is too large"):
+        assemble(group, on_first(group, FILES["plain"].stream), complement=True)
 
 
-def settings(parts, imbalance, **more):
-    return QUICK | {"problem.parts": parts, "problem.imbalance": imbalance} | more
-
-
-def label_of(graph, answer):
-    label = {node: k for k, nodes in enumerate(answer.nodes) for node in nodes}
-    assert sum(map(len, answer.nodes)) == len(label) == graph.number_of_nodes()
-    return label
-
-
-# ---- answers ----------------------------------------------------------------------------------------------
-
-
-@alone
-@pytest.mark.parametrize("seed", range(24))
-def test_small_graphs_are_partitioned_as_well_as_can_be(seed):
-    graph, sizes, parts, imbalance = asked_of(seed)
-    answer = solve(graph, "partition", node_weights=sizes, settings=settings(parts, imbalance))
-    label = label_of(graph, answer)
-    weighs = np.bincount(list(label.values()), weights=None if sizes is None else [sizes[v] for v in label])
-    assert weighs.max() <= limit_of(graph, sizes, parts, imbalance) and len(weighs) <= parts
-    assert cut_of(graph, label) == answer.objective == best_of(graph, sizes, parts, imbalance)
-    assert answer.bound <= answer.objective and answer.bound_verified
-
-
-@alone
-@pytest.mark.parametrize(
-    ("graph", "parts", "imbalance", "cut"),
-    [
-        (nx.grid_2d_graph(6, 6), 2, 0.0, 6),
-        (nx.cycle_graph(12), 3, 0.0, 3),
-        (nx.path_graph(20), 4, 0.03, 3),
-        (nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(5)), 2, 0.0, 0),
-        (nx.complete_graph(8), 2, 0.0, 16),
-        (nx.hypercube_graph(4), 2, 0.0, 8),
-        (nx.empty_graph(7), 3, 0.0, 0),
-        (nx.path_graph(2), 5, 0.0, 1),
-        (nx.empty_graph(1), 2, 0.0, 0),
-    ],
-)
-def test_graphs_whose_best_cut_is_known_are_proved(graph, parts, imbalance, cut):
-    answer = solve(graph, "partition", settings=settings(parts, imbalance, **{"search.bound_seconds": 20.0}))
-    assert answer.objective == cut and answer.optimal and answer.bound_verified
-
-
-@alone
-def test_settings_of_kernels_and_bounds_leave_the_same_answers():
-    graph, keys = nx.gnp_random_graph(60, 0.1, seed=3), settings(4, 0.03) | {"search.bound_seconds": 0.1}
-    found = [
-        solve(graph, "partition", settings=keys | more)
-        for more in ({}, {"run.kernels": "plain"}, {"search.bounds": False}, {"search.reductions": False})
-    ]
-    assert len({each.digest for each in found}) == 1
-    assert found[0].objective == cut_of(graph, label_of(graph, found[0]))
-    assert set(found[0].baselines) == {"greedy growing", "multilevel"}
-    assert found[0].objective <= min(found[0].baselines.values())
-
-
-@alone
-def test_an_answer_is_never_worse_than_where_it_starts():
-    graph = nx.gnp_random_graph(80, 0.08, seed=5)
-    keys = settings(5, 0.05) | {"search.bounds": False}
-    first = solve(graph, "partition", settings=keys)
-    again = solve(graph, "partition", start=first, settings=keys | {"search.steps": 1})
-    assert again.objective <= first.objective
-    uneven = {v: int(v < 3) for v in graph}
-    assert solve(graph, "partition", start=uneven, settings=keys).feasible  # it is repaired
-
-
-def test_ranks_agree_with_one_rank():
-    graph = nx.planted_partition_graph(6, 12, 0.5, 0.05, seed=2)
-    keys = {"problem.parts": 5, "search.steps": 30_000, "search.starts": 3, "search.bounds": False}
-    answer = solve(graph, "partition", settings=keys)
-    one = solve(graph, "partition", settings=keys, comm=MPI.COMM_SELF)
-    assert answer.digest == one.digest and answer.nodes == one.nodes
-
-
-@alone
-def test_a_run_writes_blocks_that_can_be_checked(tmp_path):
-    case = ["inputs/partition.toml", 'graph.path="networkx:karate_club"', "search.steps=20000"]
-    out = tmp_path / "run"
-    more = ["output.certificates=true", "output.plots=false", "search.bound_seconds=2.0", f"--out={out}"]
-    assert run_job([sys.executable, "run.py", *case, *more], 120)[0] == 0
-    entry = json.loads((out / "result.json").read_text())["instances"][0]
-    assert entry["bound_verified"] and entry["sense"] == "minimise"
-    lines = (out / "solution" / "karate_club.txt").read_text().split("\n")[:-1]
-    label = dict(map(int, line.split()) for line in lines)
-    graph = nx.karate_club_graph()
-    assert cut_of(graph, label) == entry["objective"]
-    assert max(np.bincount(list(label.values()))) <= 9
-    code, told = run_job([sys.executable, "run.py", out / "case.toml", "--check", out], 120)
-    assert code == 0 and "bounds of 1 are proved" in told
-
-
-@alone
-def test_answers_from_elsewhere_are_checked():
-    graph = nx.karate_club_graph()
-    for edge in graph.edges.values():
-        del edge["weight"]
-    label = {v: v * 2 // 34 for v in graph}
-    found = check(graph, label, "partition", settings=QUICK)
-    assert found.objective == cut_of(graph, label) and found.bound == 10
-    classes = [[v for v in graph if label[v] == k] for k in (1, 0)]
-    assert check(graph, classes, "partition", settings=QUICK).objective == found.objective
-    with pytest.raises(GraphError, match=r"block 0 of the partition weighs 20; at most 17 would be right"):
-        check(graph, {v: int(v >= 20) for v in graph}, "partition", settings=QUICK)
-    with pytest.raises(GraphError, match="has 3 blocks; at most 2"):
-        check(graph, {v: v % 3 for v in graph}, "partition", settings=QUICK)
-    with pytest.raises(GraphError, match="has no block"):
-        check(graph, {0: 1}, "partition", settings=QUICK)
-    solved = solve(graph, "partition", settings=QUICK | {"output.certificates": True})
-    assert check(graph, solved).optimal
+def test_no_nodes(group):
+    graph, rows, counts = assemble(group, on_first(group, Edges(0, 0, 1).stream))
+    assert (graph.n, graph.edges, counts.lines, sum(rows.row_counts())) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    ("refused", "message"),
     [
-        ({"search.solver": "policy"}, "no policy answers it"),
-        ({"problem.parts": 1}, "problem.parts"),
-        ({"problem.imbalance": -0.1}, "problem.imbalance"),
-        ({"problem.null": "sizes"}, "only communities have one"),
-        ({"problem.name": "mvc", "problem.parts": 3}, "only partition has one"),
-        ({"problem.name": "communities", "problem.imbalance": 0.1}, "only partition has one"),
+        ({"self_loops": "error"}, r'sample: \d+ self loops; clean the file, or set graph.self_loops="drop"'),
+        (
+            {"duplicates": "error"},
+            r'sample: \d+ repeated edges; clean the file, or set graph.duplicates="merge"',
+        ),
     ],
 )
-def test_what_is_asked_for_wrongly_is_refused(keys, message):
-    with pytest.raises(CaseError, match=message):
-        solve(nx.path_graph(4), settings={"problem.name": "partition"} | keys)
+def test_what_a_case_does_not_want_is_refused(group, refused, message):
+    with pytest.raises(GraphError, match=message) as caught:
+        assemble(group, on_first(group, FILES["plain"].stream), **refused)
+    assert len(set(WORLD.allgather(str(caught.value)))) == 1
+    clean = Edges(4, 0, 1)
+    clean.u, clean.v = np.array([0, 1]), np.array([1, 2])
+    assert assemble(group, on_first(group, clean.stream), **refused)[0].edges == 2
 
 
-def test_graphs_weights_and_fixed_nodes_that_do_not_fit_are_refused():
-    graph = nx.path_graph(4)
-    with pytest.raises(CaseError, match="none inside or outside"):
-        solve(graph, "partition", inside=[1])
-    with pytest.raises(CaseError, match="no policy answers partition"):
-        TrainingRun(problem="partition", graphs=[graph])
-    with pytest.raises(GraphError, match=r"node 2 weighs 9, a block at most 6; fewer problem.parts"):
-        solve(graph, "partition", node_weights=[1, 1, 9, 1])
-    with pytest.raises(GraphError, match=r"node 1 has the weight -1 < 0"):
-        solve(graph, "partition", node_weights=[1, -1, 1, 1])
-    with pytest.raises(CaseError, match="no partition was found"):
-        solve(graph, "partition", node_weights=[3, 3, 3, 1], settings={"problem.imbalance": 0.0})
-    nx.set_edge_attributes(graph, {(0, 1): 1.0, (1, 2): -2.0, (2, 3): 1.0}, "weight")
-    with pytest.raises(GraphError, match="edge 1-2 has the weight -2 < 0"):
-        solve(graph, "partition")
+@pytest.mark.parametrize("error", [GraphError("file:3: found x"), ValueError("a bug")])
+@pytest.mark.parametrize("good_pieces", [0, 2])
+def test_an_error_while_reading_is_raised_on_all_ranks(group, error, good_pieces):
+    def chunks(stream):
+        for _ in range(good_pieces):
+            yield np.array([0, 1]), np.array([1, 2]), None
+        raise error
+
+    stream = EdgeStream("bad", "", "edges", 3, 0, False, chunks)
+    with pytest.raises((LockstepError, ValueError)) as caught:
+        assemble(group, on_first(group, lambda: stream))
+    assert str(error) in str(caught.value)
+    if isinstance(error, GraphError):
+        assert type(caught.value) is GraphError
+    group.barrier()
 
 
-# ---- search -----------------------------------------------------------------------------------------------
+# ---- loading ----------------------------------------------------------------------------------------------
 
 
-def question(seed, n=60):
-    """A random graph of weights, in whole numbers, with blocks that are not too heavy."""
-    draws = np.random.default_rng(seed)
-    graph = nx.gnm_random_graph(n, 3 * n, seed=seed)
-    for edge in graph.edges.values():
-        edge["weight"] = int(draws.integers(1, 1 + 10 ** (seed % 4)))
-    sizes = draws.integers(1, 4, n) if seed % 2 else None
-    return balance_of(whole(graph, sizes), 2 + seed % 5, (0.0, 0.05, 0.3)[seed % 3])
+@pytest.mark.parametrize("name", ["karate_club", "les_miserables"])
+def test_a_graph_of_networkx(group, name):
+    wanted = getattr(networkx, f"{name}_graph")()
+    graph, rows, _ = assemble(group, on_first(group, lambda: open_edges(f"networkx:{name}", "auto", 10**9)))
+    A = networkx.to_numpy_array(wanted, weight=None) > 0
+    whole = gather_whole(group, graph, rows)
+    assert whole.edges == wanted.number_of_edges()
+    assert sorted(whole.degrees()) == sorted(A.sum(axis=0))
+    if name == "karate_club":
+        assert np.array_equal(dense_rows(whole)[0], A)
 
 
-@alone
-@pytest.mark.parametrize("seed", range(8))
-def test_a_search_is_the_same_without_kernels_and_however_it_is_sliced(seed):
-    balance = question(seed)
-    start = by_levels(balance)
-    np.testing.assert_array_equal(start, by_levels(balance, compiled=False))
-    assert not balance.over(start)
-    searches = [PartitionSearch(balance, start, 7, compiled) for compiled in (True, False, True)]
-    for search in searches[:2]:
-        search.run(6000)
-    for part in (1, 999, 17, 2983, 2000):
-        searches[2].run(part)
-    for search in searches:
-        np.testing.assert_array_equal(search.solution(), searches[0].solution())
-        assert (search.steps, search.best, search.found_at) == (
-            searches[0].steps, searches[0].best, searches[0].found_at,
-        )  # fmt: skip
-        assert search.best == balance.cut(search.solution()) and not balance.over(search.solution())
+def test_a_generated_set_shares_its_cuts(group, solo):
+    table = GraphCase(generator="mixed", nodes=(3, 60), count=6, d=2)
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    assert [item.graph.name.split("-")[0] for item in loaded] == ["ba", "er"] * 3
+    largest = max(item.graph.n for item in loaded)
+    for item, one in zip(loaded, alone):
+        assert len(item.rows.starts) == block_count(largest) + 1
+        assert np.array_equal(item.rows.cuts, loaded[0].rows.cuts)
+        assert bits(gather_whole(group, item.graph, item.rows)) == bits(one.graph)
+    other = generate_set(solo, table, 5, "y")
+    assert [bits(a.graph) for a in other] != [bits(a.graph) for a in alone]
 
 
-@alone
-@pytest.mark.parametrize("seed", range(6))
-def test_rounds_keep_what_is_cut_and_what_is_too_much(seed):
-    balance = question(seed)
-    draws = np.random.default_rng(seed)
-    blocks = Blocks(balance, draws.integers(0, balance.parts, balance.rows.n))
-    before = blocks.over, blocks.cut
-    blocks.begin_searches(blocks.heavy(), 0, True)
-    while blocks.waiting:
-        blocks.run(10)
-    assert blocks.over <= before[0]
-    before = blocks.over, blocks.cut
-    blocks.begin_searches(blocks.meeting(), 30)
-    while blocks.waiting:
-        blocks.run(10)
-    assert (blocks.over, blocks.cut) <= before
-    before = blocks.over, blocks.cut
-    pair, begin, meet = blocks.meetings()
-    blocks.begin_flows(pair, begin, meet, np.full(len(pair), int(balance.limits[0])))
-    while blocks.flowing:
-        blocks.run_flows(10)
-    assert (blocks.over, blocks.cut) <= before
-    assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
-    np.testing.assert_array_equal(blocks.total, balance.totals(blocks.block))
+def test_families_and_weights_by_turns(group, solo):
+    table = GraphCase(generator="varied", edge_weights="mixed", nodes=(9, 60), count=12, d=2)
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    assert [item.graph.name.split("-")[0] for item in loaded] == ["ba", "er", "torus"] * 4
+    kinds = []
+    for item, one in zip(loaded, alone):
+        whole = gather_whole(group, item.graph, item.rows)
+        assert bits(whole) == bits(one.graph)
+        values = {1.0} if whole.weights is None else set(whole.weights.tolist())
+        kinds.append("one" if values == {1.0} else "signs" if values <= {1.0, -1.0} else "normal")
+    assert kinds == ["one"] * 3 + ["signs"] * 3 + ["normal"] * 3 + ["one"] * 3
+    plain = generate_set(solo, GraphCase(generator="varied", nodes=(9, 60), count=12, d=2), 5, "x")
+    assert [np.array_equal(a.graph.indices, b.graph.indices) for a, b in zip(plain, alone)] == [True] * 12
 
 
-@alone
-def test_a_flow_finds_the_smallest_cut_between_two_blocks():
-    graph = nx.barbell_graph(8, 4)  # cliques 0 to 7 and 12 to 19, a path between them
-    balance = balance_of(whole(graph), 2, 0.5)
-    blocks = Blocks(balance, (np.arange(20) >= 6).astype(np.int32))
-    assert blocks.cut == 12
-    blocks.begin_flows(*blocks.meetings(), np.array([10]))
-    blocks.run_flows(1)
-    assert blocks.cut == 1 and not blocks.over
-
-
-@alone
-@pytest.mark.parametrize("seed", range(4))
-def test_groups_are_light_and_within_blocks_and_the_same_without_kernels(seed):
-    balance = question(seed)
-    draws = np.random.default_rng(seed)
-    order, within = draws.permutation(balance.rows.n), draws.integers(0, 3, balance.rows.n)
-    group = groups(balance.rows, 5, order, within)
-    np.testing.assert_array_equal(group, groups(balance.rows, 5, order, within, compiled=False))
-    assert np.bincount(group, weights=balance.rows.size).max() <= 5 and len(np.unique(group)) < len(group)
-    for each in np.unique(group):
-        assert len(np.unique(within[group == each])) == 1
-    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
-
-
-@alone
-def test_a_finer_partition_is_never_made_worse():
-    balance = question(1)
-    ways = Multilevel(stream(1, "test"), SplitMix(1))
-    block = end_of(ways.fresh(balance))
-    for _ in range(5):
-        better = end_of(ways.better(balance, block))
-        assert balance.cut(better) <= balance.cut(block) and not balance.over(better)
-        block = better
-
-
-@alone
-def test_where_a_search_starts_is_found_once(monkeypatch):
-    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
-    start = tools.start()
-    monkeypatch.setattr("app.search.partition.tools.by_levels", None)
-    block, name = tools.baselines()["multilevel"]()
-    np.testing.assert_array_equal(block, start)
-    np.testing.assert_array_equal(block, multilevel(tools.graph, parts=3)[0])
-    block[:] = 9
-    assert name == "multilevel" and tools.start().max() < 3
-
-
-@alone
-def test_a_search_goes_on_from_what_it_hears_and_meets():
-    balance = balance_of(whole(nx.planted_partition_graph(8, 10, 0.6, 0.05, seed=1)), 8, 0.0)
-    start = balanced(balance, np.arange(80) % 8)
-    good = PartitionSearch(balance, start, 1)
-    good.run(300_000)
-    search = PartitionSearch(balance, start, 2)
-    search.hear(good.solution())
-    search.meet([good.news()])
-    search.run(60_000)
-    assert search.best <= good.best < balance.cut(start)
-
-
-@alone
-@pytest.mark.parametrize("rule", [grown_from_first, multilevel])
-def test_plain_heuristics_keep_the_limit(rule):
-    for seed in range(6):
-        graph, sizes = drawn(seed, 30)
-        graph = whole(graph, sizes)
-        balance = balance_of(graph, 3, 0.25)
-        block, _ = rule(graph, parts=3, imbalance=0.25)
-        assert not balance.over(block)
-        np.testing.assert_array_equal(block, rule(graph, compiled=False, parts=3, imbalance=0.25)[0])
-
-
-@alone
-@pytest.mark.parametrize("parts", [2, 3, 7])
-def test_nodes_that_weigh_nothing_are_in_blocks(parts):
-    for n in (0, 1, 4):
-        graph = nx.path_graph(n)
-        balance = balance_of(whole(graph, [0] * n), parts, 0.0)
-        for compiled in (True, False):
-            assert balance.cut(by_levels(balance, compiled)) == 0
-        answer = solve(graph, "partition", node_weights=[0] * n, settings=settings(parts, 0.0))
-        assert answer.objective == 0 and answer.optimal
-
-
-@alone
-def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
-    balance = balance_of(whole(nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))), 2, 0.0)
-    whole_run, sliced = (PartitionSearch(balance, np.arange(10) % 2, 1) for _ in range(2))
-    whole_run.run(5000)
-    for _ in range(5000):
-        sliced.run(1)
-    assert whole_run.done and sliced.done and whole_run.best == 0
-    assert whole_run.steps == sliced.steps < 5000
-    assert PartitionSearch(balance, whole_run.solution(), 1).done
-
-
-@alone
-def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes():
-    n = 4100
-    balance = balance_of(whole(nx.path_graph(n), [2.0**40] * n), n, 1e9)
-    assert sum(balance.limits.tolist()) > 1 << 63
-    order = np.arange(n)
-    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
-    assert not balance.over(by_levels(balance))
-    assert balance_of(whole(nx.path_graph(3)), 65536, 0.0).parts == 3
-
-
-# ---- bounds -----------------------------------------------------------------------------------------------
-
-
-def tools_of(seed, most=8):
-    graph, sizes, parts, imbalance = asked_of(seed, most)
-    instance = Instance(whole(graph, sizes), parts=parts, imbalance=imbalance)
-    return PartitionTools(instance, Partition()), best_of(graph, sizes, parts, imbalance)
-
-
-@alone
-@pytest.mark.parametrize("seed", range(24))
-def test_no_bound_is_above_the_best_partition(seed):
-    tools, best = tools_of(seed, 7)
-    balance = tools.asked
-    value = round(best / balance.unit)
-    nodes = np.arange(balance.rows.n)
-    assert int(of_trees(balance, nodes).sum()) <= value
-    works = [PairWork(balance, nodes, tools.start()), EigenWork(balance, nodes)]
-    for work in works:
-        work.run(math.inf, value)
-        proof = PartitionProof((work.bound,), True)
-        assert work.bound.lower <= tools.prove(proof) <= value
-        assert archive.from_bytes(archive.to_bytes(proof)).proved(balance) == tools.prove(proof)
-
-
-@alone
-def test_many_trees_are_counted_at_once():
-    n = 60_000
-    graph = from_edges(n, np.arange(0, n, 2), np.arange(1, n, 2), None)
-    bounds, begun = PartitionBounds(balance_of(graph, 1 << 16, 0.0)), time.perf_counter()
-    bounds.improve(0.0, n)
-    assert bounds.value == n // 2 and time.perf_counter() - begun < 5.0  # 12 s, one by one
-
-
-@alone
-def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_eigenvalue():
-    balance = balance_of(whole(nx.path_graph(4), [0, 0, 0, 0]), 2, 0.0)
-    work = EigenWork(balance, np.arange(4))
-    work.run(math.inf, 1)
-    assert work.done and work.bound.lower == 0
-
-
-@alone
-@pytest.mark.parametrize("seed", range(6))
-def test_an_eigenvalue_is_proved_below_it_and_not_above(seed):
-    graph = nx.connected_watts_strogatz_graph(30, 4, 0.3, seed=seed)
-    sizes = None if seed % 2 else np.random.default_rng(seed).integers(1, 5, 30)
-    balance = balance_of(whole(graph, sizes), 2, 0.0)
-    part = part_of(balance, EigenWork(balance, np.arange(30)).bound.nodes)
-    rows, places = part.rows, 30
-    L = np.zeros((30, 30))
-    L[rows.row_of(), rows.indices] = -rows.weights
-    L -= np.diag(L.sum(axis=1))
-    scale = 1 / np.sqrt(part.sizes)
-    wanted = np.linalg.eigvalsh(scale[:, None] * L * scale)[1]
-    assert smallest_above_zero(part) == pytest.approx(wanted, rel=1e-6)
-    assert above(part, int(0.999 * wanted * 2**places), places)
-    assert not above(part, int(1.001 * wanted * 2**places), places)
-    full = lifted(part, int(wanted * 2**places), places)
-    dense = np.diag(full[0].astype(float))
-    for k in range(1, len(full)):
-        dense += np.diag(full[k, : 60 - k].astype(float), -k) + np.diag(full[k, : 60 - k].astype(float), k)
-    x, y = np.random.default_rng(seed).normal(size=(2, 30))
-    both, c, t = np.stack([x, y], axis=1).reshape(-1), part.sizes, int(wanted * 2**places)
-    sigma = 3 * -(-t // part.total)
-    steps = np.diff(y, prepend=0.0) - c * x
-    found = x @ L @ x * 2**places - t * (c * x * x).sum() + 30 * sigma * (steps**2).sum() + sigma * y[-1] ** 2
-    assert both @ dense @ both == pytest.approx(found, rel=1e-9)
-
-
-@alone
-@pytest.mark.parametrize("two", [True, False])
-def test_triangles_hold_for_every_partition(two):
-    for label in itertools.product(range(2 if two else 3), repeat=3):
-        x = [label[0] == label[1], label[0] == label[2], label[1] == label[2]]
-        for kind in range(4 if two else 3):
-            assert np.dot(KINDS[kind], x) <= MOST[kind]
-
-
-@alone
-def test_a_program_with_triangles_is_nearly_what_the_best_partition_is():
-    graph = whole(nx.grid_2d_graph(5, 6))
-    worth = np.zeros((30, 30))
-    worth[graph.row_of(), graph.indices] = 2.0
-    program = PairProgram(worth, np.eye(30, dtype=bool), 0.5, np.ones(30), 2 * 15.0**2, True)
-    for _ in range(300):
-        program.step()
-    assert worth.sum() / 2 - program.value == pytest.approx(10.0, abs=0.5)  # five edges of weight 2
-    assert np.linalg.eigvalsh(program.matrix)[0] > -1e-9 and (program.g >= 0).all()
-
-
-def bounded(graph, seconds=10.0, **keys):
-    """Tools of a graph after a search, and its bounds."""
-    tools = PartitionTools(Instance(whole(graph), **keys), Partition())
-    search = tools.search(1, tools.start())
-    search.run(20_000)
-    bounds = tools.bounds()
-    bounds.improve(seconds, search.best, search.solution())
-    return tools, bounds
-
-
-@alone
-def test_certificates_prove_bounds_and_damaged_ones_do_not():
-    tools, bounds = bounded(nx.grid_2d_graph(5, 5))
-    proof = bounds.proof()
-    assert tools.prove(proof) == bounds.value == 6
-    (part,) = proof.parts
-    assert len(part.g) and part.matrix.size and part.over
-    moved = part.matrix.copy()
-    moved[0, 1] += 1
-    wrong = [
-        replace(part, lower=part.lower + 1),
-        replace(part, g=-part.g - 1),
-        replace(part, g=part.g[:-1]),
-        replace(part, triangles=part.triangles[:, ::-1].copy()),
-        replace(part, triangles=part.triangles + 1000),
-        replace(part, nodes=np.zeros_like(part.nodes)),
-        replace(part, nodes=part.nodes + 1000),
-        replace(part, places=63),
-        replace(part, over=-1),
-        replace(part, over=1 << 62),
-        replace(part, least=1 << 20),
-        replace(part, least=-1),
-        replace(part, matrix=moved),
-        replace(part, matrix=np.eye(3, dtype=np.int64)),
-        replace(part, matrix=-np.eye(len(part.nodes), dtype=np.int64)),
-        replace(part, matrix=part.matrix[:0, :0]),
+def test_diverse_graphs_come_by_turns_within_turns(group, solo):
+    table = GraphCase(generator="diverse", nodes=(20, 60), count=3 * len(FAMILIES["diverse"]))
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    families = family_names(table)
+    assert [item.graph.name.split("-")[0] for item in loaded] == families * 3
+    assert [bits(gather_whole(group, item.graph, item.rows)) for item in loaded] == [
+        bits(one.graph) for one in alone
     ]
-    for each in wrong:
-        with pytest.raises(BadCertificate):
-            tools.prove(replace(proof, parts=(each,)))
-    with pytest.raises(BadCertificate):
-        tools.prove(replace(proof, parts=(part, part)))
-    assert tools.prove(replace(proof, parts=())) == 1  # the tree
+    # The keys of each turn, and those of the table where a turn has none.
+    first = [turn_of(table, number)[0].table(table, 50) for number in range(len(families))]
+    assert [each.generator for each in first] == families
+    assert first[0].d == 1 and turn_of(table, len(families))[0].table(table, 50).d == 2
+    sparse = Turn("er", 2).table(table, 50)
+    assert sparse.p * 49 == pytest.approx(4) and Turn("er", 2).table(table, 2).p == 1
+    assert Turn("chung_lu", 1.5).table(table, 50).edges == 75 and Turn("ba", 6).table(table, 4).d == 3
 
 
-@alone
-@pytest.mark.parametrize("kind", ["pairs", "eigenvalue"])
-def test_a_damaged_file_proves_nothing_untrue(kind):
-    random, refused, tried = np.random.default_rng(3), 0, 0
-    for seed in range(10):
-        tools, best = tools_of(seed, 7)
-        nodes = np.arange(tools.asked.rows.n)
-        work = PairWork(tools.asked, nodes, nodes) if kind == "pairs" else EigenWork(tools.asked, nodes)
-        work.run(math.inf, round(best / tools.unit))
-        content = archive.to_bytes(PartitionProof((work.bound,), True))
-        best = round(best / tools.unit)
-        assert not refused_or_valid(tools, content, best)
-        for _ in range(30):
-            refused += refused_or_valid(tools, altered(altered(content, random), random), best)
-            tried += 1
-    assert refused > tried // 4  # a change need not do harm
+@pytest.mark.parametrize("make", [lambda: erdos_renyi(500, 0.02, 3), lambda: barabasi_albert(500, 4, 3)])
+def test_generated_graphs_do_not_depend_on_the_ranks(group, solo, make):
+    graph, rows, _ = assemble(group, on_first(group, make))
+    assert bits(gather_whole(group, graph, rows)) == bits(assemble(solo, make())[0])
 
 
-@alone
-def test_parts_that_no_edge_connects_are_bounded_apart():
-    graph = nx.disjoint_union(nx.grid_2d_graph(4, 5), nx.grid_2d_graph(3, 5))
-    tools, bounds = bounded(graph, parts=5, imbalance=0.0)
-    proof = bounds.proof()
-    assert len(proof.parts) == 2 and tools.prove(proof) == bounds.value
-    none = PartitionProof((), True)
-    assert 0 < tools.prove(none) < bounds.value
+def test_a_file_that_is_missing_is_an_error_on_all_ranks(group, tmp_path):
+    table = GraphCase(path=["no such file"])
+    with pytest.raises(GraphError, match="no such file: No such file or directory") as caught:
+        load_graphs(group, table, "x", Case())
+    assert len(set(WORLD.allgather(str(caught.value)))) == 1
 
 
-@alone
-def test_larger_parts_have_an_eigenvalue_and_memory_limits_hold():
-    balance = balance_of(whole(nx.random_regular_graph(4, 220, seed=1)), 2, 0.0)
-    bounds = PartitionBounds(balance, most_bytes=1000)
-    assert not bounds.improve(10.0, 10**6)
-    assert bounds.method == "eigenvalue" and bounds.value > 20
-    assert PartitionProof(bounds.parts, True).proved(balance) == bounds.value
+def test_files_come_before_generated_graphs(group):
+    table = GraphCase(path="networkx:karate_club", generator="er", nodes=20, count=2)
+    loaded = load_graphs(group, table, "x", Case())
+    assert [item.graph.n for item in loaded] == [34, 20, 20]
+    assert loaded[0].counts.lines == 78
 
 
-@needs_data
-@alone
-def test_a_power_grid_is_cut_as_little_as_is_known():
-    path = str(data_dir() / "mvc" / "power.graph.gz")
-    found = solve(path, "partition", settings=settings(2, 0.03, **{"search.bound_seconds": 1.0}))
-    assert found.objective <= 20 and found.bound >= 1
+@pytest.mark.parametrize("count", [1, 3])
+def test_generated_graphs_are_cut_as_the_case_wants(group, solo, count):
+    table = GraphCase(generator="ba", nodes=2000, d=4, count=count)
+    alone = load_graphs(solo, table, "x", Case())
+    weights = {"rows": 0, "edges": 0}
+    for item in alone:
+        weights["rows"] = np.ones(len(item.rows.starts) - 1, dtype=np.int64)
+        weights["edges"] = weights["edges"] + entries_weights(solo, item.graph, item.rows.starts)
+    for balance, expected in weights.items():
+        loaded = load_graphs(group, table, "x", Case(parallel=ParallelCase(partition=balance)))
+        for item, one in zip(loaded, alone):
+            assert np.array_equal(item.rows.cuts, cut_blocks(expected, group.size))
+            assert bits(gather_whole(group, item.graph, item.rows)) == bits(one.graph)
+    if group.size > 1:  # the graph's hubs come first: the first rank owns fewer rows than others
+        assert not np.array_equal(loaded[0].rows.cuts, cut_blocks(weights["rows"], group.size))
+
+
+def test_moved_rows_are_the_rows_of_the_other_partition(group):
+    for n, seed in ((1, 0), (9, 1), (50, 2), (301, 3)):
+        graph, rows, _ = assemble(group, edge_stream(random_graph(n, 0.2, seed, weighted=True)))
+        for blocks in (1, 7, block_count(n)):
+            cuts = cut_blocks(np.ones(blocks, dtype=np.int64), group.size)
+            other = RowPartition(n, block_starts(n, blocks), cuts)
+            moved = move_rows(group, graph, rows, other)
+            direct, _, _ = assemble(
+                group, edge_stream(random_graph(n, 0.2, seed, weighted=True)), blocks=blocks, cuts=cuts
+            )
+            assert (moved.lo, moved.hi, moved.edges) == (direct.lo, direct.hi, direct.edges)
+            for name in ("indptr", "indices", "weights"):
+                assert np.array_equal(getattr(moved, name), getattr(direct, name))

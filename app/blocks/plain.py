@@ -130,7 +130,7 @@ class _Course:
             if (s.over, s.cut) <= best:
                 best, kept, since = (s.over, s.cut), len(done), 0
             for u, _ in self.near(v):
-                if s.moved[u]:
+                if s.moved[u] or s.rows.indptr[u + 1] - s.rows.indptr[u] > s.hub:
                     continue
                 to, gained = self.best_block(u)
                 looked += 1

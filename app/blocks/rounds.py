@@ -18,12 +18,13 @@ ROWS = ("indptr", "indices", "weights", "size")
 ARRAYS = ("block", "total", "limit", "order", "moved", "gain", "joined", "met", "place")
 PAIRS = ("pair", "begin", "width", "meet", "changed")
 NUMBERS = ("pairs", "next_pair", "seeds", "next", "patience", "repair", "cut", "over")
+LEAST_HUB, HUB = 64, 12  # entries of a hub, at least; times the mean
 NONE = -(1 << 63)  # the gain of a node that does not wait
 
 
 class _Blocks(ctypes.Structure):
     _fields_ = (
-        *((name, Long) for name in ("n", "parts", "slack")),
+        *((name, Long) for name in ("n", "parts", "slack", "hub")),
         *((name, Pointer) for name in (*ROWS, *ARRAYS, *PAIRS)),
         *((name, Long) for name in NUMBERS),
     )
@@ -69,6 +70,7 @@ class Blocks:
     rows, parts, limit   as Balance has them
     block   [n] int32     total   [parts] int64
     cut, over   weight between blocks; by how much they are too heavy
+    hub     entries of a row that is not looked at again whenever a neighbour moves, but where its turn comes
     slack   by how much a block may be heavier in the middle of a search
 
     order [n] int32 has `seeds` nodes, `next` of which were begun from; moved [n] uint8 since the round began;
@@ -80,6 +82,7 @@ class Blocks:
         n = self.rows.n
         self.compiled = compiled and REFINE is not None
         self.slack = int(self.rows.size.max(initial=0))
+        self.hub = max(LEAST_HUB, HUB * len(self.rows.indices) // max(n, 1))
         self.block = np.array(block, dtype=np.int32)
         self.total = balance.totals(self.block)
         self.cut, self.over = balance.cut(self.block), balance.over(self.block)
@@ -89,7 +92,7 @@ class Blocks:
             self.gain = np.full(n, NONE, dtype=np.int64)
             self.joined, self.met = np.zeros(self.parts, np.int64), np.zeros(self.parts, np.int32)
             self.place = np.full(n, -1, dtype=np.int32)
-            self._struct = _Blocks(n, self.parts, self.slack)
+            self._struct = _Blocks(n, self.parts, self.slack, self.hub)
             give_arrays(self.rows, self._struct, ROWS)
             give_arrays(self, self._struct, ARRAYS)
 

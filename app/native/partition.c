@@ -48,6 +48,7 @@ typedef struct {
 
 typedef struct {
     int64_t n, parts, slack;
+    int64_t hub; /* entries of a row beyond which it is not looked at again when a neighbour moves */
     const int64_t *indptr;
     const int32_t *indices;
     const int64_t *weights; /* [nnz] */
@@ -208,7 +209,7 @@ static int64_t search_on(Blocks *s, Course *c) {
         }
         for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
             const int32_t u = s->indices[e];
-            if (s->moved[u]) continue;
+            if (s->moved[u] || s->indptr[u + 1] - s->indptr[u] > s->hub) continue;
             const int32_t to = best_block(s, u, &gained);
             looked += 1;
             if (to < 0)

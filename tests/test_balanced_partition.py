@@ -1,0 +1,590 @@
+"""Balanced partitions: against all partitions of small graphs, without kernels, on any ranks; bounds."""
+
+import itertools
+import json
+import math
+import sys
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+from jobs import run_job
+from mpi4py import MPI
+from test_certificates import altered, refused_or_valid
+
+from app import TrainingRun, check, solve
+from app.blocks.multilevel import Multilevel, end_of
+from app.blocks.rounds import Blocks, groups, grown
+from app.blocks.whole import balanced, by_levels
+from app.bounds.certificate import BadCertificate
+from app.bounds.pairs.program import KINDS, MOST, PairProgram
+from app.bounds.partition.bounds import PartitionBounds
+from app.bounds.partition.witness import PartitionProof, above, lifted, of_trees, part_of
+from app.bounds.partition.work import EigenWork, PairWork, smallest_above_zero
+from app.errors import CaseError, GraphError
+from app.graphs.balance import balance_of
+from app.graphs.graph import from_edges
+from app.problems.partition import Partition
+from app.proofs import archive
+from app.rng import SplitMix, stream
+from app.search.partition.baselines import grown as grown_from_first
+from app.search.partition.baselines import multilevel
+from app.search.partition.search import PartitionSearch
+from app.search.partition.tools import PartitionTools
+from app.toolbox import Instance
+
+QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
+alone = pytest.mark.mpi_skip
+
+
+def whole(given, node_weights=None):
+    """A NetworkX graph as the solver holds it."""
+    given = nx.convert_node_labels_to_integers(given)
+    edges = np.array([(u, v) for u, v in given.edges], dtype=np.int64).reshape(-1, 2)
+    weights = [data.get("weight") for *_, data in given.edges(data=True)]
+    weights = None if not weights or None in weights else np.array(weights, dtype=np.float32)
+    graph = from_edges(given.number_of_nodes(), *edges.T, weights)
+    return graph if node_weights is None else replace(graph, node_weights=np.float32(node_weights))
+
+
+def drawn(seed, most=8):
+    """A random graph of up to so many nodes, some of weights, and weights of its nodes or None."""
+    draws = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(
+        int(draws.integers(2, most + 1)), 0.2 + 0.8 * float(draws.random()), seed=seed
+    )
+    if seed % 3:
+        for edge in graph.edges.values():
+            edge["weight"] = int(draws.integers(0 if seed % 3 == 1 else 1, 9)) / (1 if seed % 2 else 4)
+    sizes = None if seed % 4 else draws.integers(0, 5, graph.number_of_nodes()).tolist()
+    return graph, sizes
+
+
+def asked_of(seed, most=8):
+    """A question that has an answer: graph, node weights, parts, imbalance."""
+    graph, sizes = drawn(seed, most)
+    parts, imbalance = 2 + seed % 3, (0.0, 0.03, 0.5)[seed % 5 % 3]
+    if best_of(graph, sizes, parts, imbalance) is None:
+        return graph, None, parts, imbalance
+    return graph, sizes, parts, imbalance
+
+
+def limit_of(graph, sizes, parts, imbalance):
+    total = graph.number_of_nodes() if sizes is None else sum(sizes)
+    return math.floor((1 + Fraction(str(imbalance))) * -(-total // parts))
+
+
+def cut_of(graph, label):
+    return sum(data.get("weight", 1) for u, v, data in graph.edges(data=True) if label[u] != label[v])
+
+
+def best_of(graph, sizes, parts, imbalance):
+    """What the best of all partitions cuts; None: there is none."""
+    limit, n, found = limit_of(graph, sizes, parts, imbalance), graph.number_of_nodes(), []
+    for label in itertools.product(range(parts), repeat=n - 1):
+        label = (0, *label)
+        weighs = [0] * parts
+        for node, block in enumerate(label):
+            weighs[block] += 1 if sizes is None else sizes[node]
+        if max(weighs) <= limit:
+            found.append(cut_of(graph, label))
+    return min(found, default=None)
+
+
+def settings(parts, imbalance, **more):
+    return QUICK | {"problem.parts": parts, "problem.imbalance": imbalance} | more
+
+
+def label_of(graph, answer):
+    label = {node: k for k, nodes in enumerate(answer.nodes) for node in nodes}
+    assert sum(map(len, answer.nodes)) == len(label) == graph.number_of_nodes()
+    return label
+
+
+# ---- answers ----------------------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("seed", range(24))
+def test_small_graphs_are_partitioned_as_well_as_can_be(seed):
+    graph, sizes, parts, imbalance = asked_of(seed)
+    answer = solve(graph, "partition", node_weights=sizes, settings=settings(parts, imbalance))
+    label = label_of(graph, answer)
+    weighs = np.bincount(list(label.values()), weights=None if sizes is None else [sizes[v] for v in label])
+    assert weighs.max() <= limit_of(graph, sizes, parts, imbalance) and len(weighs) <= parts
+    assert cut_of(graph, label) == answer.objective == best_of(graph, sizes, parts, imbalance)
+    assert answer.bound <= answer.objective and answer.bound_verified
+
+
+@alone
+@pytest.mark.parametrize(
+    ("graph", "parts", "imbalance", "cut"),
+    [
+        (nx.grid_2d_graph(6, 6), 2, 0.0, 6),
+        (nx.cycle_graph(12), 3, 0.0, 3),
+        (nx.path_graph(20), 4, 0.03, 3),
+        (nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(5)), 2, 0.0, 0),
+        (nx.complete_graph(8), 2, 0.0, 16),
+        (nx.hypercube_graph(4), 2, 0.0, 8),
+        (nx.empty_graph(7), 3, 0.0, 0),
+        (nx.path_graph(2), 5, 0.0, 1),
+        (nx.empty_graph(1), 2, 0.0, 0),
+    ],
+)
+def test_graphs_whose_best_cut_is_known_are_proved(graph, parts, imbalance, cut):
+    answer = solve(graph, "partition", settings=settings(parts, imbalance, **{"search.bound_seconds": 20.0}))
+    assert answer.objective == cut and answer.optimal and answer.bound_verified
+
+
+@alone
+def test_settings_of_kernels_and_bounds_leave_the_same_answers():
+    graph, keys = nx.gnp_random_graph(60, 0.1, seed=3), settings(4, 0.03) | {"search.bound_seconds": 0.1}
+    found = [
+        solve(graph, "partition", settings=keys | more)
+        for more in ({}, {"run.kernels": "plain"}, {"search.bounds": False}, {"search.reductions": False})
+    ]
+    assert len({each.digest for each in found}) == 1
+    assert found[0].objective == cut_of(graph, label_of(graph, found[0]))
+    assert set(found[0].baselines) == {"greedy growing", "multilevel"}
+    assert found[0].objective <= min(found[0].baselines.values())
+
+
+@alone
+def test_an_answer_is_never_worse_than_where_it_starts():
+    graph = nx.gnp_random_graph(80, 0.08, seed=5)
+    keys = settings(5, 0.05) | {"search.bounds": False}
+    first = solve(graph, "partition", settings=keys)
+    again = solve(graph, "partition", start=first, settings=keys | {"search.steps": 1})
+    assert again.objective <= first.objective
+    uneven = {v: int(v < 3) for v in graph}
+    assert solve(graph, "partition", start=uneven, settings=keys).feasible  # it is repaired
+
+
+def test_ranks_agree_with_one_rank():
+    graph = nx.planted_partition_graph(6, 12, 0.5, 0.05, seed=2)
+    keys = {"problem.parts": 5, "search.steps": 30_000, "search.starts": 3, "search.bounds": False}
+    answer = solve(graph, "partition", settings=keys)
+    one = solve(graph, "partition", settings=keys, comm=MPI.COMM_SELF)
+    assert answer.digest == one.digest and answer.nodes == one.nodes
+
+
+@alone
+def test_a_run_writes_blocks_that_can_be_checked(tmp_path):
+    case = ["inputs/partition.toml", 'graph.path="networkx:karate_club"', "search.steps=20000"]
+    out = tmp_path / "run"
+    more = ["output.certificates=true", "output.plots=false", "search.bound_seconds=2.0", f"--out={out}"]
+    assert run_job([sys.executable, "run.py", *case, *more], 120)[0] == 0
+    entry = json.loads((out / "result.json").read_text())["instances"][0]
+    assert entry["bound_verified"] and entry["sense"] == "minimise"
+    lines = (out / "solution" / "karate_club.txt").read_text().split("\n")[:-1]
+    label = dict(map(int, line.split()) for line in lines)
+    graph = nx.karate_club_graph()
+    assert cut_of(graph, label) == entry["objective"]
+    assert max(np.bincount(list(label.values()))) <= 9
+    code, told = run_job([sys.executable, "run.py", out / "case.toml", "--check", out], 120)
+    assert code == 0 and "bounds of 1 are proved" in told
+
+
+@alone
+def test_answers_from_elsewhere_are_checked():
+    graph = nx.karate_club_graph()
+    for edge in graph.edges.values():
+        del edge["weight"]
+    label = {v: v * 2 // 34 for v in graph}
+    found = check(graph, label, "partition", settings=QUICK)
+    assert found.objective == cut_of(graph, label) and found.bound == 10
+    classes = [[v for v in graph if label[v] == k] for k in (1, 0)]
+    assert check(graph, classes, "partition", settings=QUICK).objective == found.objective
+    with pytest.raises(GraphError, match=r"block 0 of the partition weighs 20; at most 17 would be right"):
+        check(graph, {v: int(v >= 20) for v in graph}, "partition", settings=QUICK)
+    with pytest.raises(GraphError, match="has 3 blocks; at most 2"):
+        check(graph, {v: v % 3 for v in graph}, "partition", settings=QUICK)
+    with pytest.raises(GraphError, match="has no block"):
+        check(graph, {0: 1}, "partition", settings=QUICK)
+    solved = solve(graph, "partition", settings=QUICK | {"output.certificates": True})
+    assert check(graph, solved).optimal
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"search.solver": "policy"}, "no policy answers it"),
+        ({"problem.parts": 1}, "problem.parts"),
+        ({"problem.imbalance": -0.1}, "problem.imbalance"),
+        ({"problem.null": "sizes"}, "only communities have one"),
+        ({"problem.name": "mvc", "problem.parts": 3}, "only partition has one"),
+        ({"problem.name": "communities", "problem.imbalance": 0.1}, "only partition has one"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_refused(keys, message):
+    with pytest.raises(CaseError, match=message):
+        solve(nx.path_graph(4), settings={"problem.name": "partition"} | keys)
+
+
+def test_graphs_weights_and_fixed_nodes_that_do_not_fit_are_refused():
+    graph = nx.path_graph(4)
+    with pytest.raises(CaseError, match="none inside or outside"):
+        solve(graph, "partition", inside=[1])
+    with pytest.raises(CaseError, match="no policy answers partition"):
+        TrainingRun(problem="partition", graphs=[graph])
+    with pytest.raises(GraphError, match=r"node 2 weighs 9, a block at most 6; fewer problem.parts"):
+        solve(graph, "partition", node_weights=[1, 1, 9, 1])
+    with pytest.raises(GraphError, match=r"node 1 has the weight -1 < 0"):
+        solve(graph, "partition", node_weights=[1, -1, 1, 1])
+    with pytest.raises(CaseError, match="no partition was found"):
+        solve(graph, "partition", node_weights=[3, 3, 3, 1], settings={"problem.imbalance": 0.0})
+    nx.set_edge_attributes(graph, {(0, 1): 1.0, (1, 2): -2.0, (2, 3): 1.0}, "weight")
+    with pytest.raises(GraphError, match="edge 1-2 has the weight -2 < 0"):
+        solve(graph, "partition")
+
+
+# ---- search -----------------------------------------------------------------------------------------------
+
+
+def question(seed, n=60):
+    """A random graph of weights, in whole numbers, with blocks that are not too heavy."""
+    draws = np.random.default_rng(seed)
+    graph = nx.gnm_random_graph(n, 3 * n, seed=seed)
+    for edge in graph.edges.values():
+        edge["weight"] = int(draws.integers(1, 1 + 10 ** (seed % 4)))
+    sizes = draws.integers(1, 4, n) if seed % 2 else None
+    return balance_of(whole(graph, sizes), 2 + seed % 5, (0.0, 0.05, 0.3)[seed % 3])
+
+
+@alone
+@pytest.mark.parametrize("seed", range(8))
+def test_a_search_is_the_same_without_kernels_and_however_it_is_sliced(seed):
+    balance = question(seed)
+    start = by_levels(balance)
+    np.testing.assert_array_equal(start, by_levels(balance, compiled=False))
+    assert not balance.over(start)
+    searches = [PartitionSearch(balance, start, 7, compiled) for compiled in (True, False, True)]
+    for search in searches[:2]:
+        search.run(6000)
+    for part in (1, 999, 17, 2983, 2000):
+        searches[2].run(part)
+    for search in searches:
+        np.testing.assert_array_equal(search.solution(), searches[0].solution())
+        assert (search.steps, search.best, search.found_at) == (
+            searches[0].steps, searches[0].best, searches[0].found_at,
+        )  # fmt: skip
+        assert search.best == balance.cut(search.solution()) and not balance.over(search.solution())
+
+
+@alone
+@pytest.mark.parametrize("seed", range(6))
+def test_rounds_keep_what_is_cut_and_what_is_too_much(seed):
+    balance = question(seed)
+    draws = np.random.default_rng(seed)
+    blocks = Blocks(balance, draws.integers(0, balance.parts, balance.rows.n))
+    before = blocks.over, blocks.cut
+    blocks.begin_searches(blocks.heavy(), 0, True)
+    while blocks.waiting:
+        blocks.run(10)
+    assert blocks.over <= before[0]
+    before = blocks.over, blocks.cut
+    blocks.begin_searches(blocks.meeting(), 30)
+    while blocks.waiting:
+        blocks.run(10)
+    assert (blocks.over, blocks.cut) <= before
+    before = blocks.over, blocks.cut
+    pair, begin, meet = blocks.meetings()
+    blocks.begin_flows(pair, begin, meet, np.full(len(pair), int(balance.limits[0])))
+    while blocks.flowing:
+        blocks.run_flows(10)
+    assert (blocks.over, blocks.cut) <= before
+    assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
+    np.testing.assert_array_equal(blocks.total, balance.totals(blocks.block))
+
+
+@alone
+def test_a_flow_finds_the_smallest_cut_between_two_blocks():
+    graph = nx.barbell_graph(8, 4)  # cliques 0 to 7 and 12 to 19, a path between them
+    balance = balance_of(whole(graph), 2, 0.5)
+    blocks = Blocks(balance, (np.arange(20) >= 6).astype(np.int32))
+    assert blocks.cut == 12
+    blocks.begin_flows(*blocks.meetings(), np.array([10]))
+    blocks.run_flows(1)
+    assert blocks.cut == 1 and not blocks.over
+
+
+@alone
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_are_light_and_within_blocks_and_the_same_without_kernels(seed):
+    balance = question(seed)
+    draws = np.random.default_rng(seed)
+    order, within = draws.permutation(balance.rows.n), draws.integers(0, 3, balance.rows.n)
+    group = groups(balance.rows, 5, order, within)
+    np.testing.assert_array_equal(group, groups(balance.rows, 5, order, within, compiled=False))
+    assert np.bincount(group, weights=balance.rows.size).max() <= 5 and len(np.unique(group)) < len(group)
+    for each in np.unique(group):
+        assert len(np.unique(within[group == each])) == 1
+    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
+
+
+@alone
+def test_a_finer_partition_is_never_made_worse():
+    balance = question(1)
+    ways = Multilevel(stream(1, "test"), SplitMix(1))
+    block = end_of(ways.fresh(balance))
+    for _ in range(5):
+        better = end_of(ways.better(balance, block))
+        assert balance.cut(better) <= balance.cut(block) and not balance.over(better)
+        block = better
+
+
+@alone
+def test_where_a_search_starts_is_found_once(monkeypatch):
+    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
+    start = tools.start()
+    monkeypatch.setattr("app.search.partition.tools.by_levels", None)
+    block, name = tools.baselines()["multilevel"]()
+    np.testing.assert_array_equal(block, start)
+    np.testing.assert_array_equal(block, multilevel(tools.graph, parts=3)[0])
+    block[:] = 9
+    assert name == "multilevel" and tools.start().max() < 3
+
+
+@alone
+def test_a_search_goes_on_from_what_it_hears_and_meets():
+    balance = balance_of(whole(nx.planted_partition_graph(8, 10, 0.6, 0.05, seed=1)), 8, 0.0)
+    start = balanced(balance, np.arange(80) % 8)
+    good = PartitionSearch(balance, start, 1)
+    good.run(300_000)
+    search = PartitionSearch(balance, start, 2)
+    search.hear(good.solution())
+    search.meet([good.news()])
+    search.run(60_000)
+    assert search.best <= good.best < balance.cut(start)
+
+
+@alone
+@pytest.mark.parametrize("rule", [grown_from_first, multilevel])
+def test_plain_heuristics_keep_the_limit(rule):
+    for seed in range(6):
+        graph, sizes = drawn(seed, 30)
+        graph = whole(graph, sizes)
+        balance = balance_of(graph, 3, 0.25)
+        block, _ = rule(graph, parts=3, imbalance=0.25)
+        assert not balance.over(block)
+        np.testing.assert_array_equal(block, rule(graph, compiled=False, parts=3, imbalance=0.25)[0])
+
+
+@alone
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_nodes_that_weigh_nothing_are_in_blocks(parts):
+    for n in (0, 1, 4):
+        graph = nx.path_graph(n)
+        balance = balance_of(whole(graph, [0] * n), parts, 0.0)
+        for compiled in (True, False):
+            assert balance.cut(by_levels(balance, compiled)) == 0
+        answer = solve(graph, "partition", node_weights=[0] * n, settings=settings(parts, 0.0))
+        assert answer.objective == 0 and answer.optimal
+
+
+@alone
+def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
+    balance = balance_of(whole(nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))), 2, 0.0)
+    whole_run, sliced = (PartitionSearch(balance, np.arange(10) % 2, 1) for _ in range(2))
+    whole_run.run(5000)
+    for _ in range(5000):
+        sliced.run(1)
+    assert whole_run.done and sliced.done and whole_run.best == 0
+    assert whole_run.steps == sliced.steps < 5000
+    assert PartitionSearch(balance, whole_run.solution(), 1).done
+
+
+@alone
+def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes():
+    n = 4100
+    balance = balance_of(whole(nx.path_graph(n), [2.0**40] * n), n, 1e9)
+    assert sum(balance.limits.tolist()) > 1 << 63
+    order = np.arange(n)
+    np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
+    assert not balance.over(by_levels(balance))
+    assert balance_of(whole(nx.path_graph(3)), 65536, 0.0).parts == 3
+
+
+# ---- bounds -----------------------------------------------------------------------------------------------
+
+
+def tools_of(seed, most=8):
+    graph, sizes, parts, imbalance = asked_of(seed, most)
+    instance = Instance(whole(graph, sizes), parts=parts, imbalance=imbalance)
+    return PartitionTools(instance, Partition()), best_of(graph, sizes, parts, imbalance)
+
+
+@alone
+@pytest.mark.parametrize("seed", range(24))
+def test_no_bound_is_above_the_best_partition(seed):
+    tools, best = tools_of(seed, 7)
+    balance = tools.asked
+    value = round(best / balance.unit)
+    nodes = np.arange(balance.rows.n)
+    assert int(of_trees(balance, nodes).sum()) <= value
+    works = [PairWork(balance, nodes, tools.start()), EigenWork(balance, nodes)]
+    for work in works:
+        work.run(math.inf, value)
+        proof = PartitionProof((work.bound,), True)
+        assert work.bound.lower <= tools.prove(proof) <= value
+        assert archive.from_bytes(archive.to_bytes(proof)).proved(balance) == tools.prove(proof)
+
+
+@alone
+def test_many_trees_are_counted_at_once():
+    n = 60_000
+    graph = from_edges(n, np.arange(0, n, 2), np.arange(1, n, 2), None)
+    bounds, begun = PartitionBounds(balance_of(graph, 1 << 16, 0.0)), time.perf_counter()
+    bounds.improve(0.0, n)
+    assert bounds.value == n // 2 and time.perf_counter() - begun < 5.0  # 12 s, one by one
+
+
+@alone
+def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_eigenvalue():
+    balance = balance_of(whole(nx.path_graph(4), [0, 0, 0, 0]), 2, 0.0)
+    work = EigenWork(balance, np.arange(4))
+    work.run(math.inf, 1)
+    assert work.done and work.bound.lower == 0
+
+
+@alone
+@pytest.mark.parametrize("seed", range(6))
+def test_an_eigenvalue_is_proved_below_it_and_not_above(seed):
+    graph = nx.connected_watts_strogatz_graph(30, 4, 0.3, seed=seed)
+    sizes = None if seed % 2 else np.random.default_rng(seed).integers(1, 5, 30)
+    balance = balance_of(whole(graph, sizes), 2, 0.0)
+    part = part_of(balance, EigenWork(balance, np.arange(30)).bound.nodes)
+    rows, places = part.rows, 30
+    L = np.zeros((30, 30))
+    L[rows.row_of(), rows.indices] = -rows.weights
+    L -= np.diag(L.sum(axis=1))
+    scale = 1 / np.sqrt(part.sizes)
+    wanted = np.linalg.eigvalsh(scale[:, None] * L * scale)[1]
+    assert smallest_above_zero(part) == pytest.approx(wanted, rel=1e-6)
+    assert above(part, int(0.999 * wanted * 2**places), places)
+    assert not above(part, int(1.001 * wanted * 2**places), places)
+    full = lifted(part, int(wanted * 2**places), places)
+    dense = np.diag(full[0].astype(float))
+    for k in range(1, len(full)):
+        dense += np.diag(full[k, : 60 - k].astype(float), -k) + np.diag(full[k, : 60 - k].astype(float), k)
+    x, y = np.random.default_rng(seed).normal(size=(2, 30))
+    both, c, t = np.stack([x, y], axis=1).reshape(-1), part.sizes, int(wanted * 2**places)
+    sigma = 3 * -(-t // part.total)
+    steps = np.diff(y, prepend=0.0) - c * x
+    found = x @ L @ x * 2**places - t * (c * x * x).sum() + 30 * sigma * (steps**2).sum() + sigma * y[-1] ** 2
+    assert both @ dense @ both == pytest.approx(found, rel=1e-9)
+
+
+@alone
+@pytest.mark.parametrize("two", [True, False])
+def test_triangles_hold_for_every_partition(two):
+    for label in itertools.product(range(2 if two else 3), repeat=3):
+        x = [label[0] == label[1], label[0] == label[2], label[1] == label[2]]
+        for kind in range(4 if two else 3):
+            assert np.dot(KINDS[kind], x) <= MOST[kind]
+
+
+@alone
+def test_a_program_with_triangles_is_nearly_what_the_best_partition_is():
+    graph = whole(nx.grid_2d_graph(5, 6))
+    worth = np.zeros((30, 30))
+    worth[graph.row_of(), graph.indices] = 2.0
+    program = PairProgram(worth, np.eye(30, dtype=bool), 0.5, np.ones(30), 2 * 15.0**2, True)
+    for _ in range(300):
+        program.step()
+    assert worth.sum() / 2 - program.value == pytest.approx(10.0, abs=0.5)  # five edges of weight 2
+    assert np.linalg.eigvalsh(program.matrix)[0] > -1e-9 and (program.g >= 0).all()
+
+
+def bounded(graph, seconds=10.0, **keys):
+    """Tools of a graph after a search, and its bounds."""
+    tools = PartitionTools(Instance(whole(graph), **keys), Partition())
+    search = tools.search(1, tools.start())
+    search.run(20_000)
+    bounds = tools.bounds()
+    bounds.improve(seconds, search.best, search.solution())
+    return tools, bounds
+
+
+@alone
+def test_certificates_prove_bounds_and_damaged_ones_do_not():
+    tools, bounds = bounded(nx.grid_2d_graph(5, 5))
+    proof = bounds.proof()
+    assert tools.prove(proof) == bounds.value == 6
+    (part,) = proof.parts
+    assert len(part.g) and part.matrix.size and part.over
+    moved = part.matrix.copy()
+    moved[0, 1] += 1
+    wrong = [
+        replace(part, lower=part.lower + 1),
+        replace(part, g=-part.g - 1),
+        replace(part, g=part.g[:-1]),
+        replace(part, triangles=part.triangles[:, ::-1].copy()),
+        replace(part, triangles=part.triangles + 1000),
+        replace(part, nodes=np.zeros_like(part.nodes)),
+        replace(part, nodes=part.nodes + 1000),
+        replace(part, places=63),
+        replace(part, over=-1),
+        replace(part, over=1 << 62),
+        replace(part, least=1 << 20),
+        replace(part, least=-1),
+        replace(part, matrix=moved),
+        replace(part, matrix=np.eye(3, dtype=np.int64)),
+        replace(part, matrix=-np.eye(len(part.nodes), dtype=np.int64)),
+        replace(part, matrix=part.matrix[:0, :0]),
+    ]
+    for each in wrong:
+        with pytest.raises(BadCertificate):
+            tools.prove(replace(proof, parts=(each,)))
+    with pytest.raises(BadCertificate):
+        tools.prove(replace(proof, parts=(part, part)))
+    assert tools.prove(replace(proof, parts=())) == 1  # the tree
+
+
+@alone
+@pytest.mark.parametrize("kind", ["pairs", "eigenvalue"])
+def test_a_damaged_file_proves_nothing_untrue(kind):
+    random, refused, tried = np.random.default_rng(3), 0, 0
+    for seed in range(10):
+        tools, best = tools_of(seed, 7)
+        nodes = np.arange(tools.asked.rows.n)
+        work = PairWork(tools.asked, nodes, nodes) if kind == "pairs" else EigenWork(tools.asked, nodes)
+        work.run(math.inf, round(best / tools.unit))
+        content = archive.to_bytes(PartitionProof((work.bound,), True))
+        best = round(best / tools.unit)
+        assert not refused_or_valid(tools, content, best)
+        for _ in range(30):
+            refused += refused_or_valid(tools, altered(altered(content, random), random), best)
+            tried += 1
+    assert refused > tried // 4  # a change need not do harm
+
+
+@alone
+def test_parts_that_no_edge_connects_are_bounded_apart():
+    graph = nx.disjoint_union(nx.grid_2d_graph(4, 5), nx.grid_2d_graph(3, 5))
+    tools, bounds = bounded(graph, parts=5, imbalance=0.0)
+    proof = bounds.proof()
+    assert len(proof.parts) == 2 and tools.prove(proof) == bounds.value
+    none = PartitionProof((), True)
+    assert 0 < tools.prove(none) < bounds.value
+
+
+@alone
+def test_larger_parts_have_an_eigenvalue_and_memory_limits_hold():
+    balance = balance_of(whole(nx.random_regular_graph(4, 220, seed=1)), 2, 0.0)
+    bounds = PartitionBounds(balance, most_bytes=1000)
+    assert not bounds.improve(10.0, 10**6)
+    assert bounds.method == "eigenvalue" and bounds.value > 20
+    assert PartitionProof(bounds.parts, True).proved(balance) == bounds.value
+
+
+@needs_data
+@alone
+def test_a_power_grid_is_cut_as_little_as_is_known():
+    path = str(data_dir() / "mvc" / "power.graph.gz")
+    found = solve(path, "partition", settings=settings(2, 0.03, **{"search.bound_seconds": 1.0}))
+    assert found.objective <= 20 and found.bound >= 1
