@@ -21,7 +21,7 @@ def grown(
     """
     balance = balance_of(graph, parts, imbalance)
     block = grown_blocks(balance, np.arange(balance.rows.n), compiled)
-    return balanced(balance, block, compiled), "greedy growing"
+    return balanced(balance, block, compiled), LABELS["grown"]
 
 
 def multilevel(
@@ -31,7 +31,8 @@ def multilevel(
 
     Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998
     """
-    return by_levels(balance_of(graph, parts, imbalance), compiled), "multilevel"
+    return by_levels(balance_of(graph, parts, imbalance), compiled), LABELS["multilevel"]
 
 
+LABELS = {"grown": "greedy growing", "multilevel": "multilevel"}
 PARTITION_BASELINES = {"grown": grown, "multilevel": multilevel}

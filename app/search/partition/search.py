@@ -25,7 +25,7 @@ LEAST_MEETING = 1 << 18  # steps between two meetings of several searches, or 64
 class PartitionSearch(Search):
     """A partition that gets better; a function of the question, start, seed, what it hears, and steps made.
 
-    start   [n] blocks, none too heavy
+    start   [n] blocks, none too heavy; rough: it may be far from what one way down and up comes to
     steps   nodes looked at so far
     best    what the best partition cuts, found_at the step it was found in
     """
@@ -33,9 +33,12 @@ class PartitionSearch(Search):
     hears = True
     done = False
 
-    def __init__(self, balance: Balance, start: np.ndarray, seed: int, compiled: bool = True) -> None:
-        self.balance = balance
+    def __init__(
+        self, balance: Balance, start: np.ndarray, seed: int, compiled: bool = True, rough: bool = False
+    ) -> None:
+        self.balance, self._rough = balance, rough
         self._ways = Multilevel(stream(seed, "partition"), SplitMix(seed), compiled)
+        self._quick = Multilevel(stream(seed, "partition", 1), SplitMix(seed), compiled, quick=True)
         self._block = self._best = np.array(start, dtype=np.int32)
         self._cut = self.best = balance.cut(start)
         self.done = self.best == 0
@@ -77,6 +80,10 @@ class PartitionSearch(Search):
         """Lineages: each is improved until that has long failed; two of one age make an older one."""
         waiting: list[tuple[int, np.ndarray]] = []  # ages and partitions
         age = 0
+        if self._rough:
+            made = yield from self._charged(self._quick.fresh(self.balance))
+            if not self.balance.over(made) and self.balance.cut(made) < self._cut:
+                self._take(made)
         while True:
             yield from self._lineage(age)
             if waiting and waiting[-1][0] == age:
@@ -120,7 +127,7 @@ class PartitionSearch(Search):
         while True:
             while self._left <= 0 or self.done:
                 yield
-            self._ways.looks = self._left
+            self._ways.looks = self._quick.looks = self._left
             try:
                 looked = next(course)
             except StopIteration as end:

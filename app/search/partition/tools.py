@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from app.blocks.rounds import grown
 from app.blocks.whole import balanced, by_levels
 from app.bounds.partition.bounds import PartitionBounds
 from app.bounds.partition.witness import PartitionProof
@@ -12,12 +13,13 @@ from app.errors import CaseError
 from app.graphs.balance import balance_of
 from app.graphs.contracted import numbered
 from app.search.core_bounds import InnerBounds
-from app.search.partition.baselines import PARTITION_BASELINES
+from app.search.partition.baselines import LABELS, PARTITION_BASELINES
 from app.search.partition.search import PartitionSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 STEPS = 2_000_000  # of a search, or this many for each node:
 STEPS_PER_NODE = 100
+MOST_ENTRIES = 1 << 19  # of a graph whose start is made of all its levels
 
 
 class PartitionTools(Toolbox):
@@ -81,19 +83,29 @@ class PartitionTools(Toolbox):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """One way down and up again."""
-        return self._levels.copy()
+        """One way down and up again; on large graphs, where that is for the search to begin with, blocks that
+        grow.
+        """
+        return self._start.copy()
 
     @cached_property
-    def _levels(self) -> np.ndarray:
-        """The blocks of `multilevel`, which are made once."""
-        return by_levels(self.asked, self.instance.compiled)
+    def _start(self) -> np.ndarray:
+        """The blocks of a baseline, which are made once."""
+        compiled = self.instance.compiled
+        if not self.left_out:
+            return by_levels(self.asked, compiled)
+        return balanced(self.asked, grown(self.asked, np.arange(self.graph.n), compiled), compiled)
+
+    @property
+    def left_out(self) -> str:
+        """The way down and up, on large graphs."""
+        return "multilevel" if len(self.asked.rows.indices) > MOST_ENTRIES else ""
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Lineages of partitions; none of a graph without edges."""
         if not len(self.asked.rows.indices):
             return None
-        return PartitionSearch(self.asked, start, seed, self.instance.compiled)
+        return PartitionSearch(self.asked, start, seed, self.instance.compiled, bool(self.left_out))
 
     def bounds(self) -> Bounds | None:
         """Trees, eigenvalues, semidefinite programs."""
@@ -108,7 +120,9 @@ class PartitionTools(Toolbox):
         given = self.instance
         asked = {"compiled": given.compiled, "parts": given.parts, "imbalance": given.imbalance}
         rules = {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
-        return rules | {"multilevel": lambda: (self.start(), "multilevel")}
+        made = "grown" if self.left_out else "multilevel"
+        found = {made: lambda: (self.start(), LABELS[made])}  # it is there
+        return {name: rule for name, rule in (rules | found).items() if name != self.left_out}
 
 
 def in_order(label: np.ndarray) -> np.ndarray:
