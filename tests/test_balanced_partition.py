@@ -189,6 +189,13 @@ def test_a_run_writes_blocks_that_can_be_checked(tmp_path):
 
 
 @alone
+def test_a_file_that_is_no_partition_is_refused_in_words_of_blocks(tmp_path):
+    (tmp_path / "blocks.txt").write_text("0 0\n1 x\n")
+    with pytest.raises(GraphError, match="a whole number as its block"):
+        check(nx.path_graph(2), tmp_path / "blocks.txt", "partition", settings=QUICK)
+
+
+@alone
 def test_answers_from_elsewhere_are_checked():
     graph = nx.karate_club_graph()
     for edge in graph.edges.values():

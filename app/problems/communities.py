@@ -1,5 +1,6 @@
 """Communities: a partition of the nodes whose communities hold more weight than their sizes let expect."""
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +29,7 @@ class Communities:
     bounds: ClassVar = {}
     complemented = False
     known = False
-    text, read = staticmethod(colors_text), staticmethod(read_colors)
+    text, read = staticmethod(colors_text), staticmethod(partial(read_colors, what="community"))
 
     @staticmethod
     def canonical(solution: np.ndarray) -> np.ndarray:

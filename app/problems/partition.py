@@ -2,6 +2,7 @@
 be.
 """
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ class Partition:
     bounds: ClassVar = {}
     complemented = False
     known = False
-    text, read = staticmethod(colors_text), staticmethod(read_colors)
+    text, read = staticmethod(colors_text), staticmethod(partial(read_colors, what="block"))
 
     @staticmethod
     def canonical(solution: np.ndarray) -> np.ndarray:

@@ -65,6 +65,12 @@ def without_policy(name: str) -> str:
     return f"no policy answers {name}: searches begin with plain heuristics; another problem would be right"
 
 
+def not_alone(name: str) -> str:
+    """Why the policy alone does not answer one of UNTRAINED, in words."""
+    known = make_problem(name).dynamics != ""
+    return "the policy alone does not know what may be chosen" if known else "no policy answers it"
+
+
 def check_problem(name: str) -> None:
     """Refuse a problem that no case can name. Raises CaseError."""
     PROBLEMS.check("problem.name", "problem", name)

@@ -83,15 +83,15 @@ def _read_either(path: str, ids: np.ndarray, values: tuple[str, str], right: str
     return found.astype(bool)
 
 
-def read_colors(path: str, ids: np.ndarray) -> np.ndarray:
-    """[n] int64: the colour of every node, from lines `id colour`. Raises GraphError."""
+def read_colors(path: str, ids: np.ndarray, what: str = "colour") -> np.ndarray:
+    """[n] int64: the colour (or `what` it is) of every node, from lines `id colour`. Raises GraphError."""
     numbers = _Numbers(path, ids)
     found = np.full(len(ids), -1, dtype=np.int64)
     for line, words in _lines(path, numbers.split(2)):
         node = numbers.of(line, words, 2)
         color = int(words[1]) if words[1].isascii() and words[1].isdigit() and len(words[1]) <= 18 else -1
         if color < 0 or found[node] >= 0:
-            right = "each node once, with a whole number as its colour"
+            right = f"each node once, with a whole number as its {what}"
             raise GraphError(f"{path}:{line}: found {' '.join(words)!r}; right is {right}")
         found[node] = color
     _complete(path, ids, found >= 0)

@@ -20,7 +20,7 @@ from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.problem import Problem
-from app.problems.table import UNTRAINED, make_problem
+from app.problems.table import UNTRAINED, make_problem, not_alone
 from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
@@ -51,12 +51,8 @@ def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:
     if problem.name in UNTRAINED and (too_large(context, loaded) or context.case.search.solver == "policy"):
         right = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
         right = right if too_large(context, loaded) else 'search.solver = "full"'
-        said = (
-            "the policy alone does not know what may be chosen"
-            if problem.dynamics
-            else "no policy answers it"
-        )
-        raise CaseError(f"{context.case.problem.name}: {said}; {right} would be right")
+        name = context.case.problem.name
+        raise CaseError(f"{name}: {not_alone(name)}; {right} would be right")
     _refuse_fixed(context, loaded)
 
 

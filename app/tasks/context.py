@@ -40,6 +40,7 @@ from app.problems.table import (
     asks_policy,
     check_problem,
     counted_by,
+    not_alone,
     reads_node_weights,
     without_policy,
 )
@@ -104,6 +105,9 @@ def check_names(case: Case) -> None:
     if case.graph.node_weights and not reads_node_weights(case.problem.name):
         counted = f"{case.problem.name} counts {counted_by(case.problem.name)}"
         raise CaseError(f"graph.node_weights: {counted}; {NODE_WEIGHTS_RIGHT}")
+    if case.run.task == "solve" and case.search.solver == "policy" and case.problem.name in UNTRAINED:
+        right = 'search.solver = "full" would be right'
+        raise CaseError(f"{case.problem.name}: {not_alone(case.problem.name)}; {right}")
     _refuse_for_terms(case)
     _refuse_for_sets(case)
     check_rule(case.select.rule)
