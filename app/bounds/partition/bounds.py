@@ -38,8 +38,8 @@ class PartitionBounds(Bounds):
         self._works: dict[int, PairWork | EigenWork] = {}  # at hand, of a part
         self._proofs: dict[int, PartitionBound] = {}
         self._left: dict[int, list[type]] = {}  # works to come, of a part
-        self._known: np.ndarray | None = None
         self._block: np.ndarray | None = None
+        self._best: int | None = None  # what the best blocks known cut
 
     @property
     def least_seconds(self) -> float:
@@ -63,8 +63,6 @@ class PartitionBounds(Bounds):
     def parts(self) -> tuple[PartitionBound, ...]:
         """What proves the bound, besides trees elsewhere."""
         return tuple(self._proofs[i] for i in sorted(self._proofs))
-
-    _best: int | None = None
 
     def expect(self, seconds: float) -> None:
         """The time limit of the run: what takes too long for it is left out."""
