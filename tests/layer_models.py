@@ -33,11 +33,12 @@ class Trial:
     """A model of a case on one graph with features X [n, f], labels [n] (-1: none), softmax cross-entropy.
 
     neighbours   "in", "out": the graph's edges are arcs
+    counted      [n] bool, the nodes that batch normalisation is over; None: all
     """
 
     def __init__(
         self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None, neighbours="both",
-        edge_width=1,
+        edge_width=1, counted=None,
     ):  # fmt: skip
         self.group, self.device, self.case = group, group.device, case
         self.block = make_block(group, graph, exchange, neighbours=neighbours)
@@ -53,6 +54,8 @@ class Trial:
         forward, adjoint = both_ways(group, self.block, case.edge_weights)
         self.engine = Engine(forward, rows, params, direct, adjoint)
         put = self.device.put
+        nodes = np.ones(len(labels), dtype=bool) if counted is None else counted
+        self.engine.count_rows(own_rows(self.block, nodes))
         counted = ((labels >= 0) / max((labels >= 0).sum(), 1)).astype(np.float32)
         self._targets = (
             put(own_rows(self.block, labels.astype(np.int32), -1)),
@@ -163,17 +166,21 @@ def reference_scores(graph, X, case, classes, W):
     return reference_layers(A, X.astype(float), case, layer_specs(case, classes), W)[-1]
 
 
-def reference_layers(A, H, case, specs, W, first=1):
-    """What layer `first` is given and all layers from there on make of it."""
+def reference_layers(A, H, case, specs, W, first=1, H0=None):
+    """What layer `first` is given and all layers from there on make of it; H0: what the first layer gives."""
     made = [H]
     for number, spec in enumerate(specs[first - 1 :], start=first):
         w = {name.partition(".")[2]: W[name] for name in W if name.startswith(f"layer{number}.")}
+        w |= {"H0": H0, "number": number - 1}  # of gcn2: all layers but the first are of its kind
         U = CONVOLUTIONS[spec.kind](A, H, w, case, spec) + w.get("bias", 0)
         if spec.residual:
             U = U + (H @ w["residual"] if "residual" in w else H)
         if spec.layer_norm:
             U = _normalised(U, w["gamma"], w["beta"])
+        if spec.batch_norm:
+            U = _normalised_columns(U, w["gamma"], w["beta"])
         H = U if spec.linear else np.maximum(U, 0)
+        H0 = H if number == 1 else H0
         made.append(H)
     return made
 
@@ -181,6 +188,10 @@ def reference_layers(A, H, case, specs, W, first=1):
 def _normalised(U, gamma, beta):
     U = U - U.mean(1, keepdims=True)
     return U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * gamma + beta
+
+
+def _normalised_columns(U, gamma, beta):
+    return _normalised(U.T, 1, 0).T * gamma + beta
 
 
 def reference_loss(Z, labels):
@@ -198,7 +209,8 @@ def differences(graph, X, labels, case, values, step=1e-6):
     given, found = reference_layers(A, X.astype(float), case, specs, W), {}
 
     def loss(first):
-        return reference_loss(reference_layers(A, given[first - 1], case, specs, W, first)[-1], labels)
+        made = reference_layers(A, given[first - 1], case, specs, W, first, given[1])
+        return reference_loss(made[-1], labels)
 
     for name, array in W.items():
         found[name] = np.empty_like(array)
@@ -213,12 +225,25 @@ def differences(graph, X, labels, case, values, step=1e-6):
     return found
 
 
-def _gcn(A, H, w, case, spec):
+def _adjacency(A, case):
     B = A + case.own_loops * np.eye(len(A))
     rows, columns = (np.where(d > 0, d, 1) for d in (B.sum(1), B.sum(0)))
     symmetric = case.normalisation == "symmetric"
-    P = B / np.sqrt(rows[:, None] * columns) if symmetric else B / rows[:, None]
-    return P @ H @ w["W"]
+    return B / np.sqrt(rows[:, None] * columns) if symmetric else B / rows[:, None]
+
+
+def _gcn(A, H, w, case, spec):
+    return _adjacency(A, case) @ H @ w["W"]
+
+
+def _gcn2(A, H, w, case, spec):
+    S = (1 - case.alpha) * _adjacency(A, case) @ H + case.alpha * w["H0"]
+    beta = np.log(case.theta / w["number"] + 1)
+    return (1 - beta) * S + beta * S @ w["W"]
+
+
+def _dense(A, H, w, case, spec):
+    return H @ w["W"]
 
 
 def _mean(own, mean):
@@ -239,6 +264,11 @@ def _gin_norm(A, H, w, case, spec):
     return np.maximum(_normalised(V, w["hidden_gamma"], w["hidden_beta"]), 0) @ w["W2"]
 
 
+def _gin_batch_norm(A, H, w, case, spec):
+    V = ((1 + w["eps"]) * H + A @ H) @ w["W1"] + w.get("hidden_bias", 0)
+    return np.maximum(_normalised_columns(V, w["hidden_gamma"], w["hidden_beta"]), 0) @ w["W2"]
+
+
 def _gat(A, H, w, case, spec):
     S, near = H @ w["W"], A + np.eye(len(A)) > 0
     out = []
@@ -251,9 +281,12 @@ def _gat(A, H, w, case, spec):
 
 
 CONVOLUTIONS = {
+    "dense": _dense,
     "gat": _gat,
     "gcn": _gcn,
+    "gcn2": _gcn2,
     "gin": _gin,
+    "gin_batch_norm": _gin_batch_norm,
     "gin_norm": _gin_norm,
     "sage": _mean("W_self", "W_neigh"),
     "commnet": _mean("W_H", "W_C"),
@@ -267,4 +300,7 @@ def case_of(kind, options="", widths=(8, 4, 6), **keys):
     """
     defaults = {"dropout": 0.0, "input_dropout": 0.0}
     layers = [f"{kind} {width} {options}" for width in widths] + [kind]
+    if kind == "gcn2":
+        ends, width = (f"dense {widths[0]} {options}".replace("residual", ""), "dense"), widths[0]
+        layers = [ends[0], *[f"gcn2 {width} {options}"] * (len(widths) - 1), ends[1]]
     return GnnCase(layers=layers, **{**defaults, **keys})

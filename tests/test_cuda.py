@@ -472,6 +472,22 @@ def test_layer_normalisation(pair, m):
     pair.same(both, Z, gamma, beta, D)
 
 
+@pytest.mark.parametrize("m", [1, 16, 100])
+def test_batch_normalisation(pair, m):
+    Z, D, counted = normal(1, 30, m), normal(2, 30, m), (share(3, 30) > 0).astype(np.float32)
+    vectors = [normal(4 + i, m) for i in range(6)]
+
+    def all_four(device, Z, D, counted, mean, inverse, gamma, beta, first, second):
+        squares, out, products = (device.xp.zeros_like(Z) for _ in range(3))
+        device.squares_about(Z, mean, squares)
+        device.normalise_columns(Z, mean, inverse, gamma, beta, out)
+        device.column_products(D, Z, mean, inverse, products)
+        device.normalise_columns_back(D, Z, mean, inverse, gamma, first, second, counted)
+        return squares, out, products, D
+
+    pair.same(all_four, Z, D, counted, *vectors)
+
+
 def test_adam(emulated):
     """Three steps of each: the optimiser's own operations, and the kernel."""
     gradients, found = [normal(i, 50) for i in range(3)], []

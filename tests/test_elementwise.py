@@ -119,6 +119,19 @@ def test_layer_normalisation(compiled, rows, m):
         both_ways(compiled, "normalise_rows_back", D, Z, mean, inverse, gamma, product=product)
 
 
+@everywhere
+def test_batch_normalisation(compiled, rows, m):
+    draws = np.random.default_rng(rows * 1000 + m)
+    Z, D = numbers(draws, rows, m), numbers(draws, rows, m)
+    Z[: rows // 3, :1] = np.nan
+    mean, inverse, gamma, beta, first, second = (numbers(draws, m) for _ in range(6))
+    counted = (draws.random(rows) < 0.5).astype(np.float32)
+    both_ways(compiled, "squares_about", Z, mean, np.ones_like(Z))
+    both_ways(compiled, "normalise_columns", Z, mean, inverse, gamma, beta, np.ones_like(Z))
+    both_ways(compiled, "column_products", D, Z, mean, inverse, np.ones_like(Z))
+    both_ways(compiled, "normalise_columns_back", D, Z, mean, inverse, gamma, first, second, counted)
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("share", [1.0, 0.02, 0.0])
@@ -328,6 +341,36 @@ def test_layer_normalisation_and_its_adjoint():
 
     def value(X, g, b):
         return (double.normalise_rows(X, g, b, 1e-3)[0] * D).sum()
+
+    assert np.abs(dZ - central(lambda X: value(X, gamma, beta), Z)).max() < 1e-6
+    assert np.abs(product.sum(0) - central(lambda g: value(Z, g, beta), gamma)).max() < 1e-6
+    assert np.abs(D.sum(0) - central(lambda b: value(Z, gamma, b), beta)).max() < 1e-6
+
+
+def test_batch_normalisation_and_its_adjoint():
+    """Of statistics over some of the rows."""
+    draws = np.random.default_rng(5)
+    Z, gamma, beta, D = (draws.standard_normal(s) for s in ((9, 4), 4, 4, (9, 4)))
+    double, counted = Double(), (np.arange(9) % 3 > 0).astype(float)
+
+    def forward(X, g, b):
+        mean, N = X[counted > 0].mean(0), np.empty_like(X)
+        double.squares_about(X, mean, N)
+        inverse = 1 / np.sqrt(N[counted > 0].mean(0) + 1e-3)
+        double.normalise_columns(X, mean, inverse, g, b, N)
+        return N, mean, inverse
+
+    Y, mean, inverse = forward(Z, gamma, beta)
+    some = Z[counted > 0]
+    expected = (Z - some.mean(0)) / np.sqrt(some.var(0) + 1e-3) * gamma + beta
+    assert np.abs(Y - expected).max() < 1e-12
+    dZ, product = D.copy(), np.empty_like(D)
+    double.column_products(D, Z, mean, inverse, product)
+    sums = D.sum(0) / counted.sum(), product.sum(0) / counted.sum()
+    double.normalise_columns_back(dZ, Z, mean, inverse, gamma, *sums, counted)
+
+    def value(X, g, b):
+        return (forward(X, g, b)[0] * D).sum()
 
     assert np.abs(dZ - central(lambda X: value(X, gamma, beta), Z)).max() < 1e-6
     assert np.abs(product.sum(0) - central(lambda g: value(Z, g, beta), gamma)).max() < 1e-6

@@ -23,7 +23,7 @@ from app.gnn.parameters import Parameters
 KINDS = [*sorted(CONVOLUTIONS), "gat heads=2"]
 TOLERANCE = 5e-6  # of float32 gradients, relative to the largest
 NORMED_TOLERANCE = 2e-5  # where rows of 3 or 4 columns are divided by their deviation in every layer
-OPTIONS = ["", "residual", "layer_norm", "residual layer_norm"]
+OPTIONS = ["", "residual", "layer_norm", "batch_norm", "residual batch_norm", "residual layer_norm"]
 GRAPHS = {
     "random": random_graph(41, 0.1, 3),  # with isolated nodes
     "hubs": growing_graph(30, 3, 5),
@@ -73,7 +73,7 @@ def test_gradients_are_differences_of_the_loss(group, kind, first, options):
     X, labels, values, expected = expected_gradient(kind, options)
     case = case_of(kind, options, first_product="auto" if first == "sparse" else first)
     trial = Trial(group, GRAPHS["random"], X, labels, case, sparse=first == "sparse", values=values)
-    tolerance = NORMED_TOLERANCE if kind == "gin_norm" else TOLERANCE
+    tolerance = NORMED_TOLERANCE if "norm" in kind else TOLERANCE
     assert relative_error(trial, trial.epoch(1), expected) < tolerance
 
 
@@ -175,7 +175,8 @@ def test_gin_backward_is_the_exact_adjoint_where_relu_is_linear(group, graph, f_
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_the_same_bits_on_any_ranks(group, single, kind, sparse, graph):
     X, labels = data_of(GRAPHS[graph])
-    case = case_of(kind, "residual layer_norm", dropout=0.5, input_dropout=0.25)
+    norm = "batch_norm" if graph == "random" else "layer_norm"
+    case = case_of(kind, f"residual {norm}", dropout=0.5, input_dropout=0.25)
     alone = Trial(single, GRAPHS[graph], X, labels, case, sparse=sparse)
     expected = [alone.epoch(number).tobytes() for number in (1, 2)]
     assert expected[0] != expected[1]
@@ -192,10 +193,11 @@ STAR = listed(700, *[(3, i) for i in range(600) if i != 3], *[(i, i + 1) for i i
 @pytest.mark.parametrize("graph", [GRAPHS["random"], STAR], ids=["random", "star"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_compiled_kernels_change_no_bit(compiled, kind, graph):
+    norm = "batch_norm" if graph is STAR else "layer_norm"
     devices = [compiled, HostDevice(compiled=False), StandInDevice()]
     groups = [Group(WORLD, device) for device in devices]
     X, labels = data_of(graph)
-    case = case_of(kind, "residual layer_norm", dropout=0.5)
+    case = case_of(kind, f"residual {norm}", dropout=0.5)
     trials = [Trial(group, graph, X, labels, case) for group in groups]
     assert len({trial.epoch(1).tobytes() for trial in trials}) == 1
 
@@ -227,12 +229,12 @@ def test_arrays_that_live_together_never_share_a_buffer(lives):
                 assert not (overlap and plan.slots[name][i] == plan.slots[name][j])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_epoch_allocates_nothing_of_the_size_of_rows(compiled, kind):
+@pytest.mark.parametrize("kind, norm", [*((kind, "layer_norm") for kind in KINDS), ("gcn", "batch_norm")])
+def test_an_epoch_allocates_nothing_of_the_size_of_rows(compiled, kind, norm):
     group = Group(WORLD, compiled)
     graph, width = random_graph(3000, 0.002, 1), 32
     X, labels = data_of(graph, features=20)
-    case = case_of(kind, "residual layer_norm", (width, width), dropout=0.5)
+    case = case_of(kind, f"residual {norm}", (width, width), dropout=0.5)
     trial = Trial(group, graph, X, labels, case)
     trial.epoch(1)
     trial.epoch(2)

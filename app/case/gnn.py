@@ -31,19 +31,37 @@ class GnnCase(Table, frozen=True):
     readout_of: Annotated[
         Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")
     ] = "last"
-    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, gine, commnet, sage, gat")] = "gcn"
-    depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
+    model: Annotated[
+        str, about("layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, dense")
+    ] = "gcn"
+    depth: Annotated[
+        int, Meta(ge=1, le=1024), about("layers; of gcn2 between a dense one and another dense one")
+    ] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
         list[str],
         about(
             'the layers one by one, in place of model, depth and hidden: "KIND WIDTH [residual] [layer_norm] '
-            '[linear] [heads=H]", the last one without a width'
+            '[batch_norm] [linear] [heads=H]", the last one without a width'
         ),
     ] = field(default_factory=list)
     residual: Annotated[bool, about("add the input of every layer but the last to its output")] = False
     layer_norm: Annotated[bool, about("normalise rows before the activation")] = False
+    batch_norm: Annotated[
+        bool,
+        about(
+            "normalise columns before the activation, over all nodes (level = graph: those of the training "
+            "graphs), by running means and variances where nothing is trained"
+        ),
+    ] = False
     heads: Annotated[Positive, about("gat: attention heads")] = 1
+    alpha: Annotated[BelowOne, about("gcn2: share of the first layer's output in what each layer hears")] = (
+        0.1
+    )
+    theta: Annotated[
+        Amount,
+        about("gcn2: how far layers are from the identity; weights of the l-th count log(theta / l + 1)"),
+    ] = 0.5
     bias: Annotated[bool, about("layers add one number to each column")] = True
     normalisation: Annotated[
         Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix, with own loops or without")

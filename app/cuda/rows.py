@@ -138,6 +138,35 @@ class CudaElementwise(Elementwise):
             vector(mean, rows), vector(inverse, rows), vector(gamma, m), *matrix(product, rows, m),
         )  # fmt: skip
 
+    def squares_about(self, Z: Array, mean: Array, out: Array) -> None:
+        """Squares of what is above the mean of a column."""
+        self._in_place(
+            "squares_about", False, *Z.shape, *matrix(Z), vector(mean, Z.shape[1]), *matrix(out, *Z.shape)
+        )
+
+    def normalise_columns(
+        self, Z: Array, mean: Array, inverse: Array, gamma: Array, beta: Array, out: Array
+    ) -> None:
+        """Batch normalisation by given statistics."""
+        vectors = (vector(each, Z.shape[1]) for each in (mean, inverse, gamma, beta))
+        self._in_place("normalise_columns", False, *Z.shape, *matrix(Z), *vectors, *matrix(out, *Z.shape))
+
+    def column_products(self, D: Array, Z: Array, mean: Array, inverse: Array, out: Array) -> None:
+        """D times the normalised columns."""
+        operands = *matrix(D), *matrix(Z, *D.shape)
+        vectors = (vector(each, D.shape[1]) for each in (mean, inverse))
+        self._in_place("column_products", False, *D.shape, *operands, *vectors, *matrix(out, *D.shape))
+
+    def normalise_columns_back(
+        self, D: Array, Z: Array, mean: Array, inverse: Array, gamma: Array, first: Array, second: Array,
+        counted: Array,
+    ) -> None:  # fmt: skip
+        """The adjoint of normalise_columns by Z, in place."""
+        rows, m = D.shape
+        vectors = (vector(each, m) for each in (mean, inverse, gamma, first, second))
+        operands = *matrix(D), *matrix(Z, rows, m), *vectors, vector(counted, rows)
+        self._in_place("normalise_columns_back", False, *D.shape, *operands)
+
     def adam(self, scalars: tuple[float, ...], weights: Array, gradient: Array, m: Array, v: Array) -> None:
         """One step of Adam in place; scalars in the order of the kernel's."""
         size = weights.shape[0]

@@ -7,11 +7,11 @@ from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.layers.table import make_convolution
+from app.gnn.norms import BatchNorm, LayerNorm
 from app.gnn.programs import Rows
 from app.numerics.elementwise import Dropout
 
 Array = Any
-NORM = ("gamma", "beta")
 
 
 class Block:
@@ -21,7 +21,7 @@ class Block:
     Forward   Z = convolution(H)     U = Z + b + R     N = normalise(U)     H' = drop(relu(N))
               R = H, or H W_R where widths differ, or nothing; linear: without relu
     Backward  dN = dH' * drop * [H' > 0]     H' > 0 exactly where the entry was kept and active
-              dU, dgamma, dbeta by Elementwise.normalise_rows_back, which needs U
+              dU, dgamma, dbeta as in norms.py, which keeps U
               db = sum of the rows of dU
               dH = convolution^T(dU) + dU, or + dU W_R^T         dW_R = H^T dU
     Ranks     rows partitioned; the exchanges of the convolution
@@ -39,12 +39,14 @@ class Block:
         self.f_in, self.f_out = f_in, f_out
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
-        self.row_by_row: bool = getattr(convolution, "row_by_row", False)
-        self._saved: tuple[Any, Rows, Dropout | None, tuple[Rows, Any] | None] | None = None
+        self.norm = make_norm(name, spec)
+        alone = self.norm is None or self.norm.row_by_row
+        self.row_by_row: bool = alone and getattr(convolution, "row_by_row", False)
+        self._saved: tuple[Any, Rows, Dropout | None] | None = None
 
     def text(self) -> str:
         """Kind, widths and options, for the log."""
-        flags = [name for name in ("residual", "layer_norm") if getattr(self.spec, name)]
+        flags = [name for name in ("residual", "layer_norm", "batch_norm") if getattr(self.spec, name)]
         return " ".join([self.spec.kind, f"{self.f_in}-{self.f_out}", *flags])
 
     def work(self, features: Features | None) -> str:
@@ -72,19 +74,18 @@ class Block:
             shapes = {f"{self.name}.residual": (self.f_in, self.f_out), **shapes}
         if self.settings.bias:
             shapes[f"{self.name}.bias"] = (1, self.f_out)
-        if self.spec.layer_norm:
-            shapes.update({f"{self.name}.{which}": (1, self.f_out) for which in NORM})
-        return shapes
+        return shapes | self.norm.shapes() if self.norm else shapes
 
     def forward(
         self, engine: Engine, H: Rows | Features, drop: Dropout | None, keep: bool, read_out: bool = False
     ) -> Rows:
         """The layer's output.
 
-        H         freed unless `keep`, which saves it for backward, or somebody reads it out
+        H         freed unless `keep`, which saves it for backward, or somebody else reads it
         read_out  a readout reads the output, and what the layers before it gave
         Ranks     all call
         """
+        engine.training = keep
         Z = self.convolution.forward(engine, H)
         if not keep:
             self.convolution.release(engine)
@@ -94,21 +95,21 @@ class Block:
             self._residual(engine, H),
             self._bias(engine),
         )
-        if self.spec.layer_norm:
+        if self.norm:
             engine.activate(Z, scale, bias, add)
-            out, norm = self._normalise(engine, Z, keep)
+            out = self.norm.forward(engine, Z, keep)
             engine.activate(out, relu=relu, drop=drop)
         else:
             engine.activate(Z, scale, bias, add, relu, drop)
-            out, norm = Z, None
+            out = Z
         if self.projects:
             engine.free(add)
         if keep:
             out.relu, out.drop = relu and not read_out, drop
             if self.spec.residual and isinstance(H, Rows):
                 H.relu = False  # the gradient by H is a sum of two
-            self._saved = (H, out, drop, norm)
-        elif not read_out:
+            self._saved = (H, out, drop)
+        elif not (read_out or getattr(H, "held", False)):
             engine.free(H)
         return out
 
@@ -117,13 +118,13 @@ class Block:
 
         Ranks   all call
         """
-        H, out, drop, norm = self._saved
+        H, out, drop = self._saved
         self._saved = None
         if out is not D:  # else the gradient has come through relu and dropout (Engine.dense_through)
             engine.deactivate(D, out, None, drop, not self.spec.linear)
             engine.free(out)
-        if norm is not None:
-            self._normalise_back(engine, D, *norm)
+        if self.norm:
+            self.norm.backward(engine, D)
         if self.settings.bias:
             engine.column_sums(f"{self.name}.bias", D)
         dR = self._residual_back(engine, H, D)
@@ -135,21 +136,6 @@ class Block:
             engine.add_into(dH, dR)
         engine.free(dR)
         return dH
-
-    def _normalise(self, engine: Engine, U: Rows, keep: bool) -> tuple[Rows, tuple[Rows, Any] | None]:
-        """N, and what its backward pass needs, U among it; U is freed unless `keep`."""
-        gamma, beta = (engine.params[f"{self.name}.{which}"] for which in NORM)
-        N, kept = engine.normalise(U, gamma, beta)
-        if keep:
-            return N, (U, kept)
-        engine.free(U)
-        return N, None
-
-    def _normalise_back(self, engine: Engine, D: Rows, U: Rows, kept: Any) -> None:
-        """In place, the gradient by U from that by N; U is freed."""
-        gamma, beta = (f"{self.name}.{which}" for which in NORM)
-        engine.normalise_back(D, U, kept, engine.params[gamma], (gamma, beta))
-        engine.free(U)
 
     def _bias(self, engine: Engine) -> Array | None:
         return engine.params[f"{self.name}.bias"] if self.settings.bias else None
@@ -169,3 +155,10 @@ class Block:
         if not isinstance(H, Rows):
             return None
         return engine.dense_back(D, engine.params[f"{self.name}.residual"], name="dR")
+
+
+def make_norm(name: str, spec: LayerSpec) -> LayerNorm | BatchNorm | None:
+    """What a layer normalises by, before its activation."""
+    if spec.batch_norm:
+        return BatchNorm(f"{name}.", spec.width)
+    return LayerNorm(f"{name}.", spec.width) if spec.layer_norm else None

@@ -89,6 +89,8 @@ class Classifier:
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
             self.engine.places = self._places(block) if case.readout == "max" else None
+        if self.model.counts_rows:
+            self.engine.count_rows(self._heard_from(block))
         self._label_rows = None if self.data.rows is None else self.device.put(self.data.rows)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
@@ -141,6 +143,13 @@ class Classifier:
         chosen = np.arange(block.n_own) < block.n_real
         chosen = data.train if data.counts["train"] and not all_heard else chosen
         return chosen if self._readout is None else nodes_of_graphs(self.group, self._readout, chosen)
+
+    def _heard_from(self, block: RowBlock) -> np.ndarray:
+        """[n_own] bool, the rows that batch normalisation is over: all nodes of a graph, since training hears
+        them; of a set of graphs those of its training graphs, or without any of all. Ranks: all call."""
+        if self._readout is None or not self.data.counts["train"]:
+            return self._nodes(block)
+        return nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
 
     def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
         """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of

@@ -47,6 +47,7 @@ class Engine(ByPieces):
     adjoint         the product with A^T, by which gradients go back; of an undirected graph the same
     params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
     kept            columns of the products of the features that are made once, by their normalisation
+    training        a backward pass follows the forward pass under way
     way             FORWARD or BACKWARD, of a pass whose products leave out what the loss does not depend on
                     (gnn/reach.py); "": they make all rows
     products        (layer, way) of all such products, as a dry run saw them
@@ -54,6 +55,9 @@ class Engine(ByPieces):
     pooling         the products with the matrix R of a readout and with R^T; None: scores are of nodes
     places          [n_own] float32, how many nodes of its graph come before each node; -1 in other rows
     edges           the features of edges, by the entries of A and of A^T; None: no layer reads any
+    counted         [n_own] float32, 1 for the rows that statistics of columns are over, else 0; None: no
+                    layer asks for any
+    counted_rows    how many these are on all ranks, at least 1
     """
 
     def __init__(
@@ -72,12 +76,14 @@ class Engine(ByPieces):
         self.spans = owned_spans(self.blocks, first, last)
         self.own_roots = owned_roots(self.blocks, first, last)
         self.kept: dict[str, int] = {}
-        self.way = ""
+        self.training, self.way = True, ""
         self.products: set[tuple[int, str]] = set()
         self.narrow: dict[int, Narrow] = {}
         self.pooling: tuple[Neighbours, Neighbours] | None = None
         self.places: Array | None = None
         self.edges: EdgeInputs | None = None
+        self.counted: Array | None = None
+        self.counted_rows = 1.0
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -367,6 +373,14 @@ class Engine(ByPieces):
 
         self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width, shape=(X.width, D.width))
 
+    def scale_gradient(self, name: str, factor: Any) -> None:
+        """The gradient of parameter `name`, times a factor."""
+
+        def work() -> None:
+            self._part(name)[...] *= factor
+
+        self._run("elementwise", name, [], [], work)
+
     def column_sums(self, name: str, D: Rows) -> None:
         """The gradient of parameter `name` [1, width] is the sum of the rows of D."""
 
@@ -374,6 +388,30 @@ class Engine(ByPieces):
             self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
 
         self._run("elementwise", name, [D], [], work, D.width, shape=(0, D.width))
+
+    def sum_rows(self, *each: tuple[str, Array]) -> Array:
+        """Sums of the rows of some arrays, side by side, which are the gradients of the parameters named;
+        within an operation. Ranks: all call."""
+        roots = [self.device.column_roots(D, self.starts, self.spans) for _, D in each]
+        for (name, _), found in zip(each, roots):
+            self._part(name)[...] = found
+        return sum_tree(self.group, self.device.xp.concatenate(roots, axis=1), self.cuts, self.blocks)
+
+    def count_rows(self, flags_own: np.ndarray) -> None:
+        """Let statistics of columns be over some rows, [n_own] bool. Ranks: all call."""
+        self.counted = self.device.put(flags_own.astype(np.float32))
+        self.counted_rows = float(
+            np.float32(max(int(self.group.sum_integers(np.array([flags_own.sum()]))[0]), 1))
+        )
+
+    def counted_mean(self, X: Array) -> Array:
+        """[width] the mean of the rows of X [n_own, width] that are counted, within an operation.
+
+        Ranks   all call
+        """
+        part = Operand(self.counted[:, None])
+        roots = self.device.gram_roots([part], X, self.starts, self.spans)
+        return sum_tree(self.group, roots, self.cuts, self.blocks) / np.float32(self.counted_rows)
 
     def dot(self, name: str, X: Rows, D: Rows) -> None:
         """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""

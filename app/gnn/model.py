@@ -9,6 +9,7 @@ from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block
 from app.gnn.engine import Engine
 from app.gnn.features import Features
+from app.gnn.layers.gcn2 import Initial
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads_edges
 from app.gnn.parameters import constants_of
@@ -18,6 +19,7 @@ from app.numerics.elementwise import Dropout
 from app.rng import key_of
 
 Array = Any
+DEEP = "gcn2"  # the layers that read what the first one gives
 
 
 class Model:
@@ -32,7 +34,7 @@ class Model:
         self.case, self.f_in, self.classes = case, f_in, classes
         settings = Settings(
             case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0,
-            edge_width=edge_width,
+            edge_width=edge_width, alpha=case.alpha, theta=case.theta,
         )  # fmt: skip
         self.blocks: list[Block] = []
         width = f_in
@@ -44,7 +46,9 @@ class Model:
                 settings = replace(settings, read_out=tuple(each.f_out for each in self.blocks))
                 width = sum(settings.read_out)
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
+            settings = replace(settings, number=settings.number + (spec.kind == DEEP))
             width = spec.width
+        self._initial = _shared_initial(self.blocks)
         _refuse_size(self.shapes())
 
     @property
@@ -65,6 +69,11 @@ class Model:
         """What parameters that are not drawn begin with, by name."""
         return constants_of(self.shapes())
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether layers normalise columns, by statistics of many rows."""
+        return any("running_count" in name for block in self.blocks for name in block.shapes())
+
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""
         shapes, first = self.shapes(), self.blocks[0]
@@ -78,14 +87,30 @@ class Model:
         """
         X.begin(draws and draws.of_input(engine))
         engine.way = FORWARD if draws else ""
+        H = self._inner(engine, X, draws)
+        engine.layer = len(self.blocks) - 1
+        Z = self.blocks[-1].forward(engine, H, None, draws is not None)
+        if draws is None:
+            self._release(engine, Z)
+        return Z
+
+    def _inner(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows | Features:
+        """What the layers but the last make of the features. Ranks: all call."""
         H: Rows | Features = X
-        *inner, last = self.blocks
-        for number, block in enumerate(inner, start=1):
+        for number, block in enumerate(self.blocks[:-1], start=1):
             engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws else None
             H = block.forward(engine, H, drop, draws is not None, self._holds(block, H))
-        engine.layer = len(inner)
-        return last.forward(engine, H, None, draws is not None)
+            if number == 1 and self._initial:
+                self._initial.hold(H)
+        return H
+
+    def _release(self, engine: Engine, given: Rows) -> None:
+        """Free what the first layer gave, where layers besides the next one read it, and no readout has
+        it.
+        """
+        if self._initial and not self._reads_all:
+            self._initial.release(engine, given)
 
     def _holds(self, block: Block, H: Rows | Features) -> bool:
         """Whether a readout of all layers reads what a layer gives; it holds H, which the layer reads."""
@@ -100,9 +125,8 @@ class Model:
         readout is of. Ranks: all call."""
         X.begin(None)
         engine.way = ""
-        H: Rows | Features = X
-        for block in self.blocks[:-1]:
-            H = block.forward(engine, H, None, False, self._holds(block, H))
+        H = self._inner(engine, X, None)
+        self._release(engine, H)
         readout = self.blocks[-1].convolution
         return readout.embed(engine, H) if self.case.level == "graph" else H
 
@@ -112,6 +136,8 @@ class Model:
         for number, block in reversed(list(enumerate(self.blocks))):
             engine.layer = number
             D = block.backward(engine, D)
+            if number == 1 and self._initial:
+                self._initial.add_back(engine, D)
             if self._reads_all and 0 < number < len(self.blocks) - 1:
                 self.blocks[-1].convolution.add_back(engine, D, number - 1)
 
@@ -145,6 +171,24 @@ class Draws:
             return None
         cell = None if self.cells is None else self.cells[number : number + 1]
         return Dropout(self._key(number), share, engine.first_row, cell)
+
+
+def _shared_initial(blocks: list[Block]) -> Initial | None:
+    """What the first layer gives, where later layers read it too: one for all of them. Raises CaseError."""
+    readers = [block for block in blocks if hasattr(block.convolution, "initial")]
+    if not readers:
+        return None
+    if readers[0] is blocks[0]:
+        raise CaseError(
+            f"gnn.layers: {DEEP} reads what the first layer gives; dense would be right before it"
+        )
+    width, initial = blocks[0].f_out, Initial()
+    for block in readers:
+        if (block.f_in, block.f_out) != (width, width):
+            found = f"{block.f_out} columns from {block.f_in}"
+            raise CaseError(f"gnn.layers: {DEEP} makes {found}; the first layer's {width} would be right")
+        block.convolution.initial = initial
+    return initial
 
 
 def case_reads_edges(case: GnnCase) -> bool:
@@ -183,13 +227,14 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
     for key in ("readout", "readout_of"):
         if case.level != "graph" and key in asked:
             raise CaseError(f'gnn.{key}: is read by gnn.level = "graph" alone; leave it out')
-    for key in ("model", "depth", "hidden", "residual", "layer_norm", "heads"):
+    for key in ("model", "depth", "hidden", "residual", "layer_norm", "batch_norm", "heads"):
         if case.layers and key in asked:
             raise CaseError(
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
-    for key in ("hidden", "residual", "layer_norm", "heads", "dropout"):
-        if case.level != "graph" and case.depth == 1 and not case.layers and key in asked:
+    for key in ("hidden", "residual", "layer_norm", "batch_norm", "heads", "dropout"):
+        only_last = case.level != "graph" and case.depth == 1 and case.model != DEEP
+        if only_last and not case.layers and key in asked:
             only = "the last layer, the only one of gnn.depth = 1"
             raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
     for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
@@ -202,12 +247,18 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         raise CaseError(
             f'gnn.first_product: "mg_gcn" is a shortcut of gcn, not of {kinds[0]}; "live" would be right'
         )
+    for key in ("alpha", "theta"):
+        if key in asked and DEEP not in kinds:
+            found = " and ".join(sorted(set(kinds)))
+            raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {DEEP} would be right")
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
-    if case.level != "graph" and case.layers and parse_layer(case.layers[-1]).layer_norm:
-        text = case.layers[-1]
-        raise CaseError(f"gnn.layers: {text!r}: layer_norm is not read by the last layer; leave it out")
+    last = parse_layer(case.layers[-1]) if case.level != "graph" and case.layers else LayerSpec("")
+    for norm in ("layer_norm", "batch_norm"):
+        if getattr(last, norm):
+            text = case.layers[-1]
+            raise CaseError(f"gnn.layers: {text!r}: {norm} is not read by the last layer; leave it out")
 
 
 def _refuse_unread_edges(case: GnnCase, edges: bool) -> None:
@@ -231,13 +282,21 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
     """The layers that a case asks for, the last one linear and `classes` wide.
 
     Without gnn.layers: gnn.depth layers of gnn.model, gnn.hidden columns between them, with gnn.residual and
-    gnn.layer_norm in all of them but the last. Of whole graphs (gnn.level) the last one is a readout, after
-    all of these. Raises CaseError.
+    gnn.layer_norm or gnn.batch_norm in all of them but the last; of gcn2 between dense ones. Of whole graphs
+    (gnn.level) the last one is a readout, after all of these. Raises CaseError.
     """
     specs, whole = [parse_layer(text) for text in case.layers], case.level == "graph"
     if not specs:
-        inner = LayerSpec(case.model, case.hidden, case.residual, case.layer_norm, False, case.heads)
-        specs = [inner] * case.depth if whole else [inner] * (case.depth - 1) + [LayerSpec(case.model)]
+        if case.layer_norm and case.batch_norm:
+            raise CaseError("gnn.batch_norm: beside gnn.layer_norm; one of them would be right")
+        inner = LayerSpec(
+            case.model, case.hidden, case.residual, case.layer_norm, False, case.heads, case.batch_norm
+        )
+        if case.model == DEEP:
+            ends = [replace(inner, kind="dense", residual=False), LayerSpec("dense")]
+            specs = [ends[0], *[inner] * case.depth, *ends[1 : 1 + (not whole)]]
+        else:
+            specs = [inner] * case.depth if whole else [inner] * (case.depth - 1) + [LayerSpec(case.model)]
     if whole:
         specs.append(LayerSpec(readout_kind(case.readout)))
     *inner, last = specs
@@ -250,4 +309,4 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
             f"links.dimension is {classes}" if case.level == "link" else f"the data have {classes} classes"
         )
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
-    return [*inner, LayerSpec(last.kind, classes, last.residual, False, True, last.heads)]
+    return [*inner, LayerSpec(last.kind, classes, last.residual, linear=True, heads=last.heads)]

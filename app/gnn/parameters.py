@@ -16,6 +16,12 @@ CONSTANTS = {
     "eps": 0.0,
     "hidden_gamma": 1.0,
     "hidden_beta": 0.0,
+    "running_mean": 0.0,
+    "running_variance": 1.0,
+    "running_count": 0.0,
+    "hidden_running_mean": 0.0,
+    "hidden_running_variance": 1.0,
+    "hidden_running_count": 0.0,
 }
 
 

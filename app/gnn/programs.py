@@ -29,13 +29,14 @@ class Rows:
     relu    the rows are drop(relu(U)) and nobody but the next layer reads them: the gradient by U may take
             their place (Engine.dense_through)
     drop    dropout after relu, or None
+    held    other layers than the next one read the rows: that one does not free them
     """
 
-    __slots__ = ("array", "drop", "name", "number", "relu", "rows", "width")
+    __slots__ = ("array", "drop", "held", "name", "number", "relu", "rows", "width")
 
     def __init__(self, name: str, width: int, number: int, array: Array, rows: int | None = None) -> None:
         self.name, self.width, self.number, self.array, self.rows = name, width, number, array, rows
-        self.relu, self.drop = False, None
+        self.relu, self.drop, self.held = False, None, False
 
     @property
     def key(self) -> str:

@@ -20,11 +20,14 @@ from app.graphs.formats.source import shown
 from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
-    "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
-    "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal", "level", "readout",
-    "readout_of",
+    "model", "depth", "hidden", "layers", "residual", "layer_norm", "batch_norm", "heads", "alpha", "theta",
+    "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal",
+    "level", "readout", "readout_of",
 )  # fmt: skip
 LATER = {
+    "alpha",
+    "theta",
+    "batch_norm",
     "own_loops",
     "edge_feature_rows",
     "goal",

@@ -27,6 +27,7 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.engine import KEPT_COLUMNS, Engine
+from app.gnn.model import layer_specs
 from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares, fewer_edges
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
@@ -116,9 +117,9 @@ class Training:
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:
             sizes = layout.total_rows, int(layout.stored.sum())
-            layers = len(self.case.layers) or self.case.depth
+            layers = len(layer_specs(self.case, inputs.classes))
             if self.case.level == "graph":  # what the nodes of a training graph hear is of that graph
-                sizes, layers = (sizes[0], 0), layers + 1
+                sizes = sizes[0], 0
             self.shares = expected_shares(*sizes, inputs.train, layers)
         if not self.copies:
             self.copies = copied_shares(self.shares, self.engine.products)
@@ -255,7 +256,7 @@ class Share(Terms):
         self.add("operation", "call", len(recorded))
         kinds = {
             "spmm": self._spmm, "pool": self._pool, "dense": self._dense, "gram": self._gram,
-            "reduce": self._reduce,
+            "reduce": self._reduce, "batch_norm": self._batch_norm,
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
@@ -324,6 +325,18 @@ class Share(Terms):
         )
         if self.P > 1:
             self.message(each.name, "addends", 4 * mine * m * (self.P - 1), 4 * (all_of - mine) * m, None)
+
+    def _batch_norm(self, each: Operation) -> None:
+        """By running statistics one pass; in training passes for sums over the rows, and these of all
+        ranks.
+        """
+        numbers, width = self.own * each.shape[1], each.shape[1]
+        passes, sums = {"batch_norm": (1, ()), "batch_norm_train": (3, (width, width))}.get(
+            each.name, (4, (2 * width,))
+        )
+        self.passes(each.name, passes * numbers)
+        for columns in sums:
+            self.sum_tree(each.name, columns)
 
     def _reduce(self, each: Operation) -> None:
         self.sum_tree(each.name, self.training.parameters - self.training.engine.direct)

@@ -300,3 +300,48 @@ WIDE void lk_normalise_rows_back(int64_t rows, int64_t m, float *D, int64_t ldd,
     while (r + TOGETHER <= rows) BACK(8)
     while (r < rows) BACK(1)
 }
+
+/* ---- batch normalisation -----------------------------------------------------------------------------------
+ * mean, inverse (1 / deviation), gamma, beta, first, second: of columns. */
+
+/* out [rows, m], which may be Z: squares of what is above the mean. */
+WIDE void lk_squares_about(int64_t rows, int64_t m, const float *Z, int64_t ldz, const float *mean, float *out,
+                           int64_t ldo) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *z = Z + r * ldz;
+        float *y = out + r * ldo;
+        for (int64_t j = 0; j < m; ++j) y[j] = (z[j] - mean[j]) * (z[j] - mean[j]);
+    }
+}
+
+/* out [rows, m], which may be Z: normalised columns times gamma, and beta. */
+WIDE void lk_normalise_columns(int64_t rows, int64_t m, const float *Z, int64_t ldz, const float *mean,
+                               const float *inverse, const float *gamma, const float *beta, float *out, int64_t ldo) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *z = Z + r * ldz;
+        float *y = out + r * ldo;
+        for (int64_t j = 0; j < m; ++j) y[j] = (z[j] - mean[j]) * inverse[j] * gamma[j] + beta[j];
+    }
+}
+
+/* out [rows, m] = D times the normalised columns. */
+WIDE void lk_column_products(int64_t rows, int64_t m, const float *D, int64_t ldd, const float *Z, int64_t ldz,
+                             const float *mean, const float *inverse, float *out, int64_t ldo) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *d = D + r * ldd, *z = Z + r * ldz;
+        float *y = out + r * ldo;
+        for (int64_t j = 0; j < m; ++j) y[j] = d[j] * ((z[j] - mean[j]) * inverse[j]);
+    }
+}
+
+/* The adjoint by Z in place over D; counted: [rows], 1 where a row has part in the statistics, else 0. */
+WIDE void lk_normalise_columns_back(int64_t rows, int64_t m, float *D, int64_t ldd, const float *Z, int64_t ldz,
+                                    const float *mean, const float *inverse, const float *gamma, const float *first,
+                                    const float *second, const float *counted) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *z = Z + r * ldz, part = counted[r];
+        float *d = D + r * ldd;
+        for (int64_t j = 0; j < m; ++j)
+            d[j] = (d[j] - ((z[j] - mean[j]) * inverse[j] * second[j] + first[j]) * part) * (gamma[j] * inverse[j]);
+    }
+}

@@ -39,6 +39,10 @@ NORMALISE = function(
 NORMALISE_BACK = function(
     "lk_normalise_rows_back", Long, Long, *Matrix, *Matrix, Pointer, Pointer, Pointer, *Matrix
 )
+SQUARES = function("lk_squares_about", Long, Long, *Matrix, Pointer, *Matrix)
+COLUMNS = function("lk_normalise_columns", Long, Long, *Matrix, *[Pointer] * 4, *Matrix)
+COLUMN_PRODUCTS = function("lk_column_products", Long, Long, *Matrix, *Matrix, Pointer, Pointer, *Matrix)
+COLUMNS_BACK = function("lk_normalise_columns_back", Long, Long, *Matrix, *Matrix, *[Pointer] * 6)
 
 
 def available() -> bool:
@@ -55,6 +59,10 @@ def available() -> bool:
             ARGMAX,
             NORMALISE,
             NORMALISE_BACK,
+            SQUARES,
+            COLUMNS,
+            COLUMN_PRODUCTS,
+            COLUMNS_BACK,
         ),
     )
 
@@ -198,6 +206,43 @@ class HostElementwise(Elementwise):
             rows, m, *_matrix(D, D.shape), *_matrix(Z, D.shape), _vector(mean, rows), _vector(inverse, rows),
             _vector(gamma, m), *_matrix(product, D.shape),
         )  # fmt: skip
+
+    def squares_about(self, Z: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
+        """Squares of what is above the mean of a column."""
+        if not self.native:
+            return super().squares_about(Z, mean, out)
+        (rows, m), vectors = Z.shape, (_vector(mean, Z.shape[1]),)
+        SQUARES(rows, m, *_matrix(Z, Z.shape), *vectors, *_matrix(out, Z.shape))
+
+    def normalise_columns(
+        self, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, gamma: np.ndarray, beta: np.ndarray,
+        out: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Batch normalisation by given statistics."""
+        if not self.native:
+            return super().normalise_columns(Z, mean, inverse, gamma, beta, out)
+        (rows, m), vectors = Z.shape, (_vector(each, Z.shape[1]) for each in (mean, inverse, gamma, beta))
+        COLUMNS(rows, m, *_matrix(Z, Z.shape), *vectors, *_matrix(out, Z.shape))
+
+    def column_products(
+        self, D: np.ndarray, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, out: np.ndarray
+    ) -> None:
+        """D times the normalised columns."""
+        if not self.native:
+            return super().column_products(D, Z, mean, inverse, out)
+        (rows, m), operands = D.shape, (*_matrix(D, D.shape), *_matrix(Z, D.shape))
+        COLUMN_PRODUCTS(rows, m, *operands, _vector(mean, m), _vector(inverse, m), *_matrix(out, D.shape))
+
+    def normalise_columns_back(
+        self, D: np.ndarray, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, gamma: np.ndarray,
+        first: np.ndarray, second: np.ndarray, counted: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The adjoint of normalise_columns by Z, in place."""
+        if not self.native:
+            return super().normalise_columns_back(D, Z, mean, inverse, gamma, first, second, counted)
+        rows, m = D.shape
+        vectors = (_vector(each, m) for each in (mean, inverse, gamma, first, second))
+        COLUMNS_BACK(rows, m, *_matrix(D, D.shape), *_matrix(Z, D.shape), *vectors, _vector(counted, rows))
 
 
 def _losses(function: Any, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:

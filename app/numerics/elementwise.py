@@ -1,4 +1,4 @@
-"""What layers do with rows besides products: scaling, bias, relu, dropout, losses, layer normalisation.
+"""What layers do with rows besides products: scaling, bias, relu, dropout, losses, normalisation.
 
 Every function is a fixed sequence of IEEE-exact operations for each element, and sums over the columns of a
 row are chains from the left: the same bits on every device, and in the compiled kernels that HostDevice puts
@@ -301,6 +301,50 @@ class Elementwise:
         D -= first[:, None]
         D -= X * second[:, None]
         D *= inverse[:, None]
+
+    # ---- batch normalisation -----------------------------------------------------------------------------
+
+    def squares_about(self, Z: Array, mean: Array, out: Array) -> None:
+        """out = (z - mean[column])^2, both [rows, m], which may be the same array; mean [m]."""
+        X = Z - mean
+        out[...] = X * X
+
+    def normalise_columns(
+        self, Z: Array, mean: Array, inverse: Array, gamma: Array, beta: Array, out: Array
+    ) -> None:
+        """out = x gamma + beta, x = (z - mean) inverse: batch normalisation (Ioffe and Szegedy 2015, alg. 1).
+
+        Z, out                       [rows, m], which may be the same array
+        mean, inverse, gamma, beta   [m]; inverse: 1 over the deviation
+        """
+        X = (Z - mean) * inverse
+        X *= gamma
+        X += beta
+        out[...] = X
+
+    def column_products(self, D: Array, Z: Array, mean: Array, inverse: Array, out: Array) -> None:
+        """out = d x, x as in normalise_columns: the addends of the gradient by gamma; all [rows, m]."""
+        out[...] = D * ((Z - mean) * inverse)
+
+    def normalise_columns_back(
+        self, D: Array, Z: Array, mean: Array, inverse: Array, gamma: Array, first: Array, second: Array,
+        counted: Array,
+    ) -> None:  # fmt: skip
+        """The adjoint of normalise_columns by Z, in place over the gradient, of statistics made of Z.
+
+        dz = (d - counted[row] (first + x second)) (gamma inverse), x as in normalise_columns
+        (Ioffe and Szegedy 2015, section 3, in closed form.)
+
+        D               [rows, m]   the gradient by the output; becomes that by Z
+        first, second   [m]         sums of d and of d x over all rows, divided by the rows that were counted
+        counted         [rows]      1 where a row has part in mean and inverse, else 0
+        """
+        T = (Z - mean) * inverse
+        T *= second
+        T += first
+        T *= counted[:, None]
+        D -= T
+        D *= gamma * inverse
 
 
 def row_sums(xp: Any, X: Array) -> Array:

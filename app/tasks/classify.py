@@ -19,7 +19,7 @@ from app.gnn.edges import no_edge_features
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
-from app.gnn.model import case_reads_edges
+from app.gnn.model import DEEP, case_reads_edges
 from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.gnn.watch import WORDS
@@ -252,7 +252,7 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
         )
     if gnn.epochs and gnn.class_weights == "balanced" and (data.multilabel or data.values):
         raise CaseError(f'gnn.class_weights: balanced is for one class a {what}; "equal" would be right')
-    if embeddings and what == "node" and (len(gnn.layers) or gnn.depth) == 1:
+    if embeddings and what == "node" and (len(gnn.layers) or gnn.depth) == 1 and gnn.model != DEEP:
         raise CaseError("output.embeddings: of one layer there are none; false would be right")
 
 

@@ -1,10 +1,11 @@
-"""Graph isomorphism network whose perceptron normalises what its hidden layer hears."""
+"""Graph isomorphism networks whose perceptrons normalise what their hidden layers hear."""
 
 from typing import Any
 
 from app.gnn.engine import Engine
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.norms import BatchNorm, LayerNorm
 from app.gnn.programs import Rows
 
 Array = Any
@@ -13,46 +14,40 @@ Array = Any
 class NormedGIN(GIN):
     """Z = relu(N) W2, N = gamma * (V - mean) / deviation + beta of each row of V = Y W1 + b1, Y as in GIN.
 
-    Source    Xu et al. 2019, section 7, normalise every hidden layer over a batch (batch normalisation); here
-              rows are normalised (Ba, Kiros and Hinton 2016), in the last layer too
+    Source    Xu et al. 2019, section 7, normalise every hidden layer over a batch; here rows are normalised,
+              in the last layer too
     Why       Y is a sum over neighbours, so its rows are as large as the degrees differ. Rows of a hub drown
               all others in the gradients, and units die. A normalised row does not tell its length.
     Shapes    V, N [n_own, h]     hidden_gamma, hidden_beta [1, h]; all else as in GIN
-    Backward  dN = (D W2^T) * [N > 0]; G = dV, dgamma, dbeta by Elementwise.normalise_rows_back, which needs
-              V; from G on as in GIN
-    Ranks     as GIN: a row is normalised on one rank
-    Differs   Batch normalisation would need sums over all nodes in the forward pass, and averages of them for
-              graphs that were not trained on.
+    Backward  dN = (D W2^T) * [N > 0]; G = dV, dgamma, dbeta as in norms.py; from G on as in GIN
+    Ranks     as GIN and its norm
     """
+
+    norm_kind: type = LayerNorm
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         super().__init__(name, spec, f_in, f_out, settings)
-        self.norm = f"{name}.hidden_gamma", f"{name}.hidden_beta"
-        self._normed: tuple[Rows, Any] | None = None
+        self.norm: LayerNorm | BatchNorm = self.norm_kind(f"{name}.hidden_", self.hidden)
+        self.row_by_row = self.norm.row_by_row
 
     def shapes(self) -> Shapes:
-        """GIN's, gamma and beta."""
-        return {**super().shapes(), **dict.fromkeys(self.norm, (1, self.hidden))}
+        """GIN's, and those of its norm."""
+        return super().shapes() | self.norm.shapes()
 
     def _hidden(self, engine: Engine, U: Rows) -> Rows:
-        """relu(N), new rows; keeps V, which U becomes."""
+        """relu(N)."""
         engine.activate(U, bias=self._bias(engine))
-        N, kept = engine.normalise(U, *(engine.params[name] for name in self.norm))
+        N = self.norm.forward(engine, U, engine.training)
         engine.activate(N, relu=True)
-        self._normed = U, kept
         return N
 
     def _hidden_back(self, engine: Engine, G: Rows, U: Rows) -> None:
         """In place, the gradient by V from that by relu(N) = U; frees U and V."""
         super()._hidden_back(engine, G, U)
-        V, kept = self._normed
-        self._normed = None
-        engine.normalise_back(G, V, kept, engine.params[self.norm[0]], self.norm)
-        engine.free(V)
+        self.norm.backward(engine, G)
 
-    def release(self, engine: Engine) -> None:
-        """Free S or Y, U and V."""
-        super().release(engine)
-        if self._normed is not None:
-            engine.free(self._normed[0])
-            self._normed = None
+
+class BatchNormedGIN(NormedGIN):
+    """NormedGIN whose hidden columns are normalised over all nodes, as Xu et al. 2019, section 7, do."""
+
+    norm_kind = BatchNorm

@@ -19,6 +19,7 @@ class LayerSpec:
     kind        name in the table of layers     width   columns of its output, 0: as many as there are classes
     residual    add the layer's input before the activation
     layer_norm  normalise rows before the activation
+    batch_norm  normalise columns before the activation
     linear      no activation
     heads       of attention; the width is that of all of them
     """
@@ -29,13 +30,15 @@ class LayerSpec:
     layer_norm: bool = False
     linear: bool = False
     heads: int = 1
+    batch_norm: bool = False
 
 
-FLAGS = ("residual", "layer_norm", "linear")
+FLAGS = ("residual", "layer_norm", "batch_norm", "linear")
 
 
 def parse_layer(text: str) -> LayerSpec:
-    """The layer that a text describes: KIND [WIDTH] [residual] [layer_norm] [linear] [heads=H]."""
+    """The layer that a text describes: KIND [WIDTH] [residual] [layer_norm] [batch_norm] [linear]
+    [heads=H]. Raises CaseError."""
     kind, *words = text.split() or [""]
     spec = LayerSpec(kind)
     for word in words:
@@ -49,6 +52,8 @@ def parse_layer(text: str) -> LayerSpec:
         else:
             right = f"one width, {', '.join(FLAGS)} or heads=H would be right"
             raise CaseError(f"gnn.layers: {text!r}: found {word!r}; {right}")
+    if spec.layer_norm and spec.batch_norm:
+        raise CaseError(f"gnn.layers: {text!r}: layer_norm beside batch_norm; one of them would be right")
     return spec
 
 
@@ -70,6 +75,7 @@ class Settings:
     read_out        columns of the layers that a readout is of; empty: the last one alone
     edge_width      columns of the features of edges
     first           the layer's input are features
+    alpha, theta    of GCN2, and which of these layers it is, `number`, from 1
     """
 
     normalisation: str = "symmetric"
@@ -81,6 +87,9 @@ class Settings:
     read_out: tuple[int, ...] = ()
     edge_width: int = 0
     first: bool = False
+    alpha: float = 0.1
+    theta: float = 0.5
+    number: int = 1
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
@@ -117,6 +126,7 @@ class Convolution(Protocol):
                   missing, weights come first
     makes         columns of what weights that come first make; where it is missing, those of Z
     reads_edges   the layer reads the features of edges (gnn/edges.py); False where it is missing
+    initial       what the first layer gives, where the layer reads that besides (layers/gcn2.py)
     Where the input is `Features`, no gradient by it is made.
     """
 

@@ -2,10 +2,12 @@
 
 from app.errors import CaseError
 from app.gnn.layers.commnet import CommNet
+from app.gnn.layers.dense import Dense
 from app.gnn.layers.gat import GAT
 from app.gnn.layers.gcn import GCN
+from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
-from app.gnn.layers.gin_norm import NormedGIN
+from app.gnn.layers.gin_norm import BatchNormedGIN, NormedGIN
 from app.gnn.layers.gine import GINE
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
@@ -14,9 +16,12 @@ from app.gnn.layers.sage import Sage
 
 LAYERS: dict[str, type] = {
     "commnet": CommNet,
+    "dense": Dense,
     "gat": GAT,
     "gcn": GCN,
+    "gcn2": GCN2,
     "gin": GIN,
+    "gin_batch_norm": BatchNormedGIN,
     "gin_norm": NormedGIN,
     "gine": GINE,
     "sage": Sage,

@@ -152,6 +152,51 @@ KERNEL normalise_rows_back(const i64 rows, const int m, float* D, const i64 ldd,
     }
 }
 
+/* ---- batch normalisation ------------------------------------------------------------------------------------
+ * mean, inverse (1 / deviation), gamma, beta, first, second: of columns. An element a thread. */
+
+/* out = squares of what is above the mean. */
+KERNEL squares_about(const i64 rows, const int m, const float* Z, const i64 ldz, const float* mean, float* out,
+                     const i64 ldo) {
+    i64 row;
+    int col;
+    if (!find_element(rows, m, 1, row, col)) return;
+    const float above = sub(Z[row * ldz + col], mean[col]);
+    out[row * ldo + col] = mul(above, above);
+}
+
+/* out = normalised columns times gamma, and beta. */
+KERNEL normalise_columns(const i64 rows, const int m, const float* Z, const i64 ldz, const float* mean,
+                         const float* inverse, const float* gamma, const float* beta, float* out, const i64 ldo) {
+    i64 row;
+    int col;
+    if (!find_element(rows, m, 1, row, col)) return;
+    const float x = mul(sub(Z[row * ldz + col], mean[col]), inverse[col]);
+    out[row * ldo + col] = link(beta[col], x, gamma[col]);
+}
+
+/* out = D times the normalised columns. */
+KERNEL column_products(const i64 rows, const int m, const float* D, const i64 ldd, const float* Z, const i64 ldz,
+                       const float* mean, const float* inverse, float* out, const i64 ldo) {
+    i64 row;
+    int col;
+    if (!find_element(rows, m, 1, row, col)) return;
+    out[row * ldo + col] = mul(D[row * ldd + col], mul(sub(Z[row * ldz + col], mean[col]), inverse[col]));
+}
+
+/* The adjoint by Z in place over D; counted: 1 where a row has part in the statistics, else 0. */
+KERNEL normalise_columns_back(const i64 rows, const int m, float* D, const i64 ldd, const float* Z, const i64 ldz,
+                              const float* mean, const float* inverse, const float* gamma, const float* first,
+                              const float* second, const float* counted) {
+    i64 row;
+    int col;
+    if (!find_element(rows, m, 1, row, col)) return;
+    const float x = mul(sub(Z[row * ldz + col], mean[col]), inverse[col]);
+    const float away = mul(link(first[col], x, second[col]), counted[row]);
+    float* d = D + row * ldd + col;
+    *d = mul(sub(*d, away), mul(gamma[col], inverse[col]));
+}
+
 /* ---- Adam --------------------------------------------------------------------------------------------------- */
 
 /* Kingma and Ba 2015, algorithm 1; step: the rate over m's correction. */

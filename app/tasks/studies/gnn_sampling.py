@@ -72,7 +72,7 @@ def run_sampling(context: Context) -> dict[str, Any]:
 def _pairs(context: Context, gnn: GnnCase) -> list[Pair]:
     """Those whose sizes the study has, by the recipe of a data set. Raises CaseError."""
     study = context.case.study
-    if gnn.residual or gnn.layer_norm or not gnn.bias:
+    if gnn.residual or gnn.layer_norm or gnn.batch_norm or not gnn.bias:
         raise CaseError("study.kind: sampling knows plain layers with a bias")
     if gnn.edge_weights:
         raise CaseError("gnn.edge_weights: study.kind = sampling counts every edge one; false would be right")

@@ -1,0 +1,128 @@
+"""Graph convolutions that deep networks are made of: with an initial residual and an identity mapping."""
+
+from typing import Any
+
+import numpy as np
+
+from app.gnn.engine import Engine
+from app.gnn.layers.gcn import GCN
+from app.gnn.layers.layer import LayerSpec, Settings
+from app.gnn.programs import Rows
+from app.numerics.elementary import log
+
+Array = Any
+
+
+class Initial:
+    """What the first layer of a network gives, which all GCN2 layers read, and the gradient by it.
+
+    rows   H0, held from the first layer on; `gradient` dH0, made by the layers' backward passes
+    """
+
+    def __init__(self) -> None:
+        self.rows: Rows | None = None
+        self.gradient: Rows | None = None
+
+    def hold(self, H: Rows) -> None:
+        """Keep H0 for the layers above: its next layer neither frees it nor works in its place."""
+        H.held, H.relu, self.rows = True, False, H
+
+    def add_back(self, engine: Engine, D: Rows) -> None:
+        """D += dH0, which is freed; D is the gradient by H0 through the next layer's other input."""
+        engine.add_into(D, self.gradient)
+        engine.free(self.gradient)
+        self.rows = self.gradient = None
+
+    def release(self, engine: Engine, given: Rows) -> None:
+        """Free H0 where no backward pass follows, unless it is what the network has given."""
+        if self.rows is not given:
+            engine.free(self.rows)
+        self.rows = None
+
+
+class GCN2(GCN):
+    """Z = S ((1 - beta) I + beta W), S = (1 - alpha) P H + alpha H0, P as in GCN, H0 the first layer's
+    output.
+
+    Source    Chen et al. 2020 (GCNII), eq. 5; beta = log(theta / l + 1) of the l-th such layer
+    Forward   S = (1 - alpha) s * (A+I) (t * H) + alpha H0      Z = S V, V = (1 - beta) I + beta W
+    Shapes    H, H0, S, Z [n_own, f]   W, V [f, f]: all of one width
+    Backward  D = dZ comes in:   dW = beta S^T D     dS = D V^T
+              dH0 += alpha dS    dH = (1 - alpha) t * (A+I)^T (s * dS)
+    Ranks     rows partitioned, W replicated; 1 exchange forward, 1 backward, addends of dW
+    Differs   The paper drops entries of H0 for the first such layer alone; here H0 is what that layer hears,
+              with its dropout, in all of them.
+    """
+
+    leaves = ("heads", "first_product")
+
+    def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
+        super().__init__(name, spec, f_in, f_out, settings)
+        self.W, self.alpha, self.initial = f"{name}.W", float(np.float32(settings.alpha)), Initial()
+        ratio = np.array([settings.theta / settings.number + 1], dtype=np.float32)
+        self.beta = log(np, ratio)[0]
+
+    def forward(self, engine: Engine, H: Rows) -> Rows:
+        """Z; see Convolution.forward. Keeps S."""
+        own, t = self.settings.own_loops, self._input_scale(engine)
+        if t is None:
+            S = engine.neighbours(H, own=own, name="S")
+        else:
+            S = engine.spread(engine.copy(H, "S", t), own=own)
+        engine.activate(S, engine.scale_of(self._kind))
+        self._mix(engine, S, self.initial.rows)
+        self._kept = S
+        return engine.dense(S, self._mapping(engine))
+
+    def _mix(self, engine: Engine, S: Rows, H0: Rows) -> None:
+        """S = (1 - alpha) S + alpha H0."""
+
+        def work() -> None:
+            S.array[...] *= np.float32(1 - self.alpha)
+            engine.device.add_into(S.array, H0.array, self.alpha)
+
+        engine.apply("elementwise", "initial", [S, H0], [S], work)
+
+    def _mapping(self, engine: Engine) -> Array:
+        """V [f, f], replicated."""
+        V = engine.params[self.W] * self.beta
+        V.reshape(-1)[:: self.f_in + 1] += 1 - self.beta  # the diagonal
+        return V
+
+    def output_scale(self, engine: Engine, H: Rows) -> None:
+        """None: Z is whole."""
+        return None
+
+    def backward(self, engine: Engine, H: Rows, D: Rows) -> Rows:
+        """The gradient by H from D = dZ; see Convolution.backward. `initial` gets that by H0."""
+        engine.gram(self.W, self._kept, D)
+        engine.scale_gradient(self.W, self.beta)
+        self.release(engine)
+        dS = engine.dense_back(D, self._mapping(engine), name="dS")
+        engine.free(D)
+        self._part_back(engine, dS)
+        engine.activate(dS, engine.scale_of(self._kind))
+        dH = engine.spread(dS, own=self.settings.own_loops)
+        engine.activate(dH, self._input_scale(engine))
+        return dH
+
+    def _part_back(self, engine: Engine, dS: Rows) -> None:
+        """dH0 += alpha dS, and dS = (1 - alpha) dS."""
+        initial = self.initial
+        begins = initial.gradient is None
+        if begins:
+            initial.gradient = engine.take("dH0", dS.width)
+        G = initial.gradient
+
+        def work() -> None:
+            if begins:
+                engine.device.xp.multiply(dS.array, np.float32(self.alpha), out=G.array)
+            else:
+                engine.device.add_into(G.array, dS.array, self.alpha)
+            dS.array[...] *= np.float32(1 - self.alpha)
+
+        engine.apply("elementwise", "initial_back", [dS] if begins else [dS, G], [dS, G], work)
+
+    def order(self, H: Rows | None) -> str:
+        """The product is always first."""
+        return "product"

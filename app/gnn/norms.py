@@ -1,0 +1,168 @@
+"""Normalisation between a product and its activation: of rows (layer) or of columns (batch)."""
+
+from typing import Any
+
+import numpy as np
+
+from app.gnn.engine import NORM_EPSILON, Engine
+from app.gnn.layers.layer import Shapes
+from app.gnn.programs import Rows
+
+Array = Any
+MOMENTUM = 0.1  # of running statistics, the weight of an epoch's own; that of PyTorch's BatchNorm1d
+
+
+class LayerNorm:
+    """N = gamma * (U - mean) / deviation + beta, mean and deviation of each row.
+
+    Source    Ba, Kiros and Hinton 2016
+    Shapes    U, N [n_own, width]     gamma, beta [1, width]
+    Backward  dU, dgamma, dbeta by Elementwise.normalise_rows_back, which needs U
+    Ranks     a row is normalised on one rank
+
+    row_by_row   a row of N depends on that of U alone
+    """
+
+    row_by_row = True
+
+    def __init__(self, prefix: str, width: int) -> None:
+        """prefix   of the names of parameters."""
+        self.gamma, self.beta, self.width = f"{prefix}gamma", f"{prefix}beta", width
+        self._kept: tuple[Rows, Any] | None = None
+
+    def shapes(self) -> Shapes:
+        """gamma and beta."""
+        return dict.fromkeys((self.gamma, self.beta), (1, self.width))
+
+    def forward(self, engine: Engine, U: Rows, keep: bool) -> Rows:
+        """N, new rows; U is freed unless `keep`, with which backward needs it."""
+        N, kept = engine.normalise(U, engine.params[self.gamma], engine.params[self.beta])
+        if keep:
+            self._kept = U, kept
+        else:
+            engine.free(U)
+        return N
+
+    def backward(self, engine: Engine, D: Rows) -> None:
+        """In place, the gradient by U from D by N; those of gamma and beta go to the engine; U is freed."""
+        (U, kept), self._kept = self._kept, None
+        engine.normalise_back(D, U, kept, engine.params[self.gamma], (self.gamma, self.beta))
+        engine.free(U)
+
+    def release(self, engine: Engine) -> None:
+        """Free U, where no backward pass follows."""
+        if self._kept is not None:
+            engine.free(self._kept[0])
+            self._kept = None
+
+
+class BatchNorm:
+    """N = gamma * x + beta, x = (U - mean) / sqrt(variance + epsilon), both of each column over many rows.
+
+    Source    Ioffe and Szegedy 2015, algorithms 1 and 2; with the whole graph as the batch
+    Forward   mean, variance over the rows that are counted (Engine.counted): in a graph all nodes, in a set
+              of graphs the nodes of those that are trained on
+    Shapes    U, N [n_own, width]     gamma, beta, running_mean, running_variance [1, width]
+              running_count [1, 1]
+    Backward  dbeta = sum of the rows of D     dgamma = sum of the rows of D * x
+              dU = gamma / deviation * (D - [counted] * (dbeta + x dgamma) / count)
+    Ranks     rows partitioned, parameters and statistics replicated; 2 sums over all ranks forward, 1
+              backward
+    Without a backward pass   the running statistics are mean and variance: of the first ten epochs their
+              mean, then they move by MOMENTUM of the way to those of each epoch. They stand among the
+              parameters, with gradients of zero, so that checkpoints and files of weights hold them.
+    Differs   PyTorch counts the variance n / (n - 1) times in the running statistics, and lets these begin
+              as 0 and 1.
+    """
+
+    row_by_row = False
+
+    def __init__(self, prefix: str, width: int) -> None:
+        """prefix   of the names of parameters."""
+        self.gamma, self.beta, self.width = f"{prefix}gamma", f"{prefix}beta", width
+        self.mean, self.variance, self.count = (
+            f"{prefix}running_{each}" for each in ("mean", "variance", "count")
+        )
+        self._kept: tuple[Rows, Any] | None = None
+
+    def shapes(self) -> Shapes:
+        """gamma, beta and the running statistics."""
+        vectors = dict.fromkeys((self.gamma, self.beta, self.mean, self.variance), (1, self.width))
+        return {**vectors, self.count: (1, 1)}
+
+    def forward(self, engine: Engine, U: Rows, keep: bool) -> Rows:
+        """N: with `keep`, as in training, new rows, by statistics of U, which backward needs; else in the
+        place of U, by the running ones.
+
+        Ranks   all call (two sums with `keep`)
+        """
+        if not keep:
+            engine.apply("batch_norm", "batch_norm", [U], [U], lambda: self._by_running(engine, U.array))
+            return U
+        N = engine.take("N", U.width)
+        work = lambda: self._by_own(engine, U.array, N.array)  # noqa: E731
+        self._kept = U, engine.apply("batch_norm", "batch_norm_train", [U], [N], work)
+        return N
+
+    def backward(self, engine: Engine, D: Rows) -> None:
+        """In place, the gradient by U from D by N; those of gamma and beta go to the engine; U is freed.
+
+        Ranks   all call (one sum)
+        """
+        (U, kept), self._kept = self._kept, None
+        P = engine.take("DX", D.width)
+        work = lambda: self._back(engine, D.array, U.array, P.array, *kept)  # noqa: E731
+        engine.apply("batch_norm", "batch_norm_back", [D, U], [D, P], work)
+        engine.free(P, U)
+
+    def release(self, engine: Engine) -> None:
+        """Free U, where no backward pass follows."""
+        if self._kept is not None:
+            engine.free(self._kept[0])
+            self._kept = None
+
+    # ---- on arrays ---------------------------------------------------------------------------------------
+
+    def _by_own(self, engine: Engine, U: Array, N: Array) -> tuple[Array, Array]:
+        """N by the statistics of U, which the running ones follow; mean and 1 / deviation. Ranks: all
+        call.
+        """
+        mean = engine.counted_mean(U)
+        engine.device.squares_about(U, mean, N)
+        variance = engine.counted_mean(N)
+        inverse = self._normalise(engine, U, mean, variance, N)
+        self._follow(engine, mean, variance)
+        return mean, inverse
+
+    def _by_running(self, engine: Engine, U: Array) -> None:
+        mean, variance = (engine.params[name].reshape(-1) for name in (self.mean, self.variance))
+        self._normalise(engine, U, mean, variance, U)
+
+    def _normalise(self, engine: Engine, U: Array, mean: Array, variance: Array, out: Array) -> Array:
+        """out = N; returns 1 / deviation [width]."""
+        gamma, beta = self._factors(engine)
+        inverse = 1 / engine.device.xp.sqrt(variance + np.float32(NORM_EPSILON))
+        engine.device.normalise_columns(U, mean, inverse, gamma, beta, out)
+        return inverse
+
+    def _follow(self, engine: Engine, mean: Array, variance: Array) -> None:
+        """Let the running statistics move towards these."""
+        xp, count = engine.device.xp, engine.params[self.count]
+        count += 1
+        share = xp.maximum(1 / count, np.float32(MOMENTUM))
+        for name, found in ((self.mean, mean), (self.variance, variance)):
+            running = engine.params[name]
+            running += (found - running) * share
+
+    def _back(self, engine: Engine, D: Array, U: Array, P: Array, mean: Array, inverse: Array) -> None:
+        device, width = engine.device, self.width
+        device.column_products(D, U, mean, inverse, P)
+        sums = engine.sum_rows((self.beta, D), (self.gamma, P)) / engine.counted_rows
+        gamma, _ = self._factors(engine)
+        statistics = mean, inverse, gamma, sums[:width], sums[width:]
+        device.normalise_columns_back(D, U, *statistics, engine.counted)
+
+    def _factors(self, engine: Engine) -> tuple[Array, Array]:
+        """gamma and beta [width]."""
+        gamma, beta = (engine.params[name].reshape(-1) for name in (self.gamma, self.beta))
+        return gamma, beta
