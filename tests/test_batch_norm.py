@@ -23,10 +23,9 @@ def data_of(features=5):
 
 
 def trial_of(group, counted=None):
-    """A model that has seen nothing, with statistics that say so, but for a mean."""
+    """A model whose statistics say that it has seen nothing."""
     X, labels = data_of()
     values = drawn(Model(CASE, 5, 3).shapes())
-    values["layer1.running_variance"] = np.abs(values["layer1.running_variance"]) + 0.1
     values["layer1.running_count"][:] = 0
     return X, Trial(group, GRAPH, X, labels, CASE, values=values, counted=counted)
 

@@ -264,6 +264,9 @@ def _networks(case: Case) -> Iterator[Mistake]:
             "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
             "gnn.input_dropout = 0 or first_product = auto would be right",
         )
+    if gnn.warmup and gnn.warmup >= gnn.epochs > 0:
+        right = f"less than gnn.epochs = {gnn.epochs} would be right"
+        yield ("gnn", "warmup"), f"{right}, got {gnn.warmup}"
     of_values = gnn.watch in ("r2", "rmse", "mae")
     if gnn.watch not in ("auto", "loss") and of_values != (gnn.goal == "values"):
         what, right = ("values", "auto, loss or a score of classes")

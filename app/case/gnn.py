@@ -107,10 +107,22 @@ class GnnCase(Table, frozen=True):
     ] = "equal"
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    schedule: Annotated[
+        Literal["constant", "cosine", "linear"],
+        about("how the step size falls over the epochs after gnn.warmup, to about 0 in the last one"),
+    ] = "constant"
+    warmup: Annotated[Count, about("first epochs, in which the step size rises in equal steps")] = 0
+    clip: Annotated[
+        Amount, about("largest 2-norm of a gradient, which is scaled down to it; 0: whatever it is")
+    ] = 0.0
     weight_decay: Annotated[Amount, about("times a weight is added to its gradient")] = 5e-4
     decayed: Annotated[
         Literal["first", "all"], about("weights that decay: of the first layer, or all; never biases")
     ] = "first"
+    inner_decay: Annotated[
+        Amount,
+        about("weight_decay of the layers between the first and the last in place of it; 0: as decayed says"),
+    ] = 0.0
     evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1
     patience: Annotated[
         Count, about("evaluations without a better validation score before training stops; 0: never")

@@ -39,6 +39,7 @@ class Block:
         self.f_in, self.f_out = f_in, f_out
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
+        self.biased = settings.bias and getattr(convolution, "biased", True)
         self.norm = make_norm(name, spec)
         alone = self.norm is None or self.norm.row_by_row
         self.row_by_row: bool = alone and getattr(convolution, "row_by_row", False)
@@ -72,7 +73,7 @@ class Block:
         shapes = self.convolution.shapes()
         if self.projects:
             shapes = {f"{self.name}.residual": (self.f_in, self.f_out), **shapes}
-        if self.settings.bias:
+        if self.biased:
             shapes[f"{self.name}.bias"] = (1, self.f_out)
         return shapes | self.norm.shapes() if self.norm else shapes
 
@@ -125,7 +126,7 @@ class Block:
             engine.free(out)
         if self.norm:
             self.norm.backward(engine, D)
-        if self.settings.bias:
+        if self.biased:
             engine.column_sums(f"{self.name}.bias", D)
         dR = self._residual_back(engine, H, D)
         scale = self.convolution.output_scale(engine, H)
@@ -138,7 +139,7 @@ class Block:
         return dH
 
     def _bias(self, engine: Engine) -> Array | None:
-        return engine.params[f"{self.name}.bias"] if self.settings.bias else None
+        return engine.params[f"{self.name}.bias"] if self.biased else None
 
     def _residual(self, engine: Engine, H: Rows | Features) -> Rows | Features | None:
         if self.projects:

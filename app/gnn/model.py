@@ -100,9 +100,10 @@ class Model:
         for number, block in enumerate(self.blocks[:-1], start=1):
             engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws else None
-            H = block.forward(engine, H, drop, draws is not None, self._holds(block, H))
-            if number == 1 and self._initial:
-                self._initial.hold(H)
+            initial, holds = self._initial if number == 1 else None, self._holds(block, H)
+            H = block.forward(engine, H, None if initial else drop, draws is not None, holds)
+            if initial:
+                H = initial.hold(engine, H, drop)
         return H
 
     def _release(self, engine: Engine, given: Rows) -> None:
@@ -136,10 +137,10 @@ class Model:
         for number, block in reversed(list(enumerate(self.blocks))):
             engine.layer = number
             D = block.backward(engine, D)
-            if number == 1 and self._initial:
-                self._initial.add_back(engine, D)
             if self._reads_all and 0 < number < len(self.blocks) - 1:
                 self.blocks[-1].convolution.add_back(engine, D, number - 1)
+            if number == 1 and self._initial:
+                self._initial.add_back(engine, D)
 
 
 class Draws:

@@ -1,5 +1,6 @@
 """Optimisers on replicated flat parameter vectors: every rank makes the same update, nothing is sent."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,38 @@ from app.case.gnn import GnnCase, RgcnCase
 from app.native import optim as compiled
 
 Array = Any
+CLIP_COLUMNS = 1024  # sums of squares side by side
+
+
+def rate_of(case: GnnCase, epoch: int) -> float:
+    """The step size of an epoch, from 1 to case.epochs: gnn.learning_rate, times a factor of the schedule.
+
+    First gnn.warmup epochs by which it rises in equal steps; from then on, of the E epochs that are left the
+    i-th, from 0: linear 1 - i/E, cosine (1 + cos(pi i/E)) / 2 (Loshchilov and Hutter 2017, eq. 5, one period).
+    """
+    if epoch <= case.warmup:
+        return case.learning_rate * epoch / case.warmup
+    done = min((epoch - case.warmup - 1) / max(case.epochs - case.warmup, 1), 1.0)
+    factors = {"cosine": 0.5 * (1 + math.cos(math.pi * done)), "linear": 1 - done}
+    return case.learning_rate * factors.get(case.schedule, 1.0)
+
+
+def clip_gradient(device: Any, gradient: Array, most: float) -> None:
+    """Scale a gradient [size] in place so that its 2-norm is at most `most` (Pascanu et al. 2013, alg. 1).
+
+    Squares are added in a fixed order, so that the same gradient has the same bits on every rank and device.
+    """
+    top = float(device.get(device.xp.abs(gradient).max()))
+    if not 0 < top < math.inf:
+        return
+    rows = -(-gradient.shape[0] // CLIP_COLUMNS)
+    squares = device.zeros((rows * CLIP_COLUMNS,))
+    squares[: gradient.shape[0]] = gradient / np.float32(top)
+    squares *= squares
+    columns = device.fold(np.array([0, rows]), squares.reshape(rows, CLIP_COLUMNS))
+    norm = top * math.sqrt(math.fsum(device.get(columns)[0].tolist()))
+    if norm > most:
+        gradient *= np.float32(most / norm)
 
 
 class SGD:

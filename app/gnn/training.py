@@ -18,11 +18,12 @@ from app.comm.guard import check_replicas
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import SplitScores
-from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
+from app.gnn.optim import clip_gradient, make_optimiser, optimiser_arrays, rate_of, restore_optimiser
 from app.gnn.parameters import CONSTANTS
 from app.gnn.stopwatch import Took
 from app.gnn.watch import refuse_watch, value_of, watched_score, worth
 
+Array = Any
 FALLS = 0.05  # share of a loss: what is no noise
 LEARNED = 0.9  # score of the training nodes above which little is left to learn
 
@@ -83,8 +84,10 @@ def fit(
         loss = classifier.epoch(epoch)
         due = not epoch % case.evaluate_every or epoch == case.epochs
         held = params.host() if by_loss and due and -loss > run.best else None
-        for part in decay:
-            classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
+        if case.clip:
+            clip_gradient(device, classifier.engine.gradient, case.clip)
+        add_decay(decay, classifier.engine.gradient, params.flat)
+        optimiser.rate = rate_of(case, epoch)
         optimiser.update(params.flat, classifier.engine.gradient)
         after_epoch(epoch)
         result.epochs = epoch
@@ -158,17 +161,26 @@ def ended_early(fit: Fit, case: GnnCase) -> str:
     return f"gnn.patience ended the training after epoch {fit.epochs} while {falls}; more may be better"
 
 
-def decayed_parts(classifier: Classifier) -> list[slice]:
-    """Where the weights lie that decay: all that are drawn, not biases and what else begins as a constant."""
+def add_decay(decay: list[tuple[slice, float]], gradient: Array, flat: Array) -> None:
+    """Add to a gradient [size] what weights `flat` [size] decay by, as `decayed_parts` says."""
+    for part, share in decay:
+        gradient[part] += share * flat[part]
+
+
+def decayed_parts(classifier: Classifier) -> list[tuple[slice, float]]:
+    """Where the weights lie that decay, and times what they are added to their gradient: all that are drawn,
+    not biases and what else begins as a constant."""
     params, case = classifier.params, classifier.case
-    if not case.weight_decay:
-        return []
-    first = f"{classifier.model.blocks[0].name}."
-    return [
-        part
+    names = [f"{block.name}." for block in classifier.model.blocks]
+    shares = {name: case.weight_decay if case.decayed == "all" else 0.0 for name in names}
+    shares |= {name: case.inner_decay for name in names[1:-1] if case.inner_decay}
+    shares[names[0]] = case.weight_decay
+    found = [
+        (part, shares[f"{name.partition('.')[0]}."])
         for name, part in params.slices.items()
-        if name.split(".")[-1] not in CONSTANTS and (case.decayed == "all" or name.startswith(first))
+        if name.split(".")[-1] not in CONSTANTS
     ]
+    return [(part, share) for part, share in found if share]
 
 
 def _row(epoch: int, loss: float, scores: SplitScores, watch: str) -> dict[str, float]:

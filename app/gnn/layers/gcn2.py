@@ -9,6 +9,7 @@ from app.gnn.layers.gcn import GCN
 from app.gnn.layers.layer import LayerSpec, Settings
 from app.gnn.programs import Rows
 from app.numerics.elementary import log
+from app.numerics.elementwise import Dropout
 
 Array = Any
 
@@ -17,21 +18,31 @@ class Initial:
     """What the first layer of a network gives, which all GCN2 layers read, and the gradient by it.
 
     rows   H0, held from the first layer on; `gradient` dH0, made by the layers' backward passes
+    heard  H0 with dropout, which the next layer hears; None: it hears H0
     """
 
     def __init__(self) -> None:
         self.rows: Rows | None = None
         self.gradient: Rows | None = None
+        self.heard: Rows | None = None
+        self._drop: Dropout | None = None
 
-    def hold(self, H: Rows) -> None:
-        """Keep H0 for the layers above: its next layer neither frees it nor works in its place."""
-        H.held, H.relu, self.rows = True, False, H
+    def hold(self, engine: Engine, H: Rows, drop: Dropout | None) -> Rows:
+        """Keep H0; what the next layer hears, which neither frees H0 nor works in its place."""
+        H.held, H.relu, self.rows, self._drop = True, False, H, drop
+        if drop is None:
+            return H
+        self.heard = engine.copy(H, "heard")
+        engine.activate(self.heard, drop=drop)
+        return self.heard
 
     def add_back(self, engine: Engine, D: Rows) -> None:
-        """D += dH0, which is freed; D is the gradient by H0 through the next layer's other input."""
+        """From D by what the next layer heard make that by H0, which is freed; so is what was heard."""
+        if self._drop is not None:
+            engine.deactivate(D, drop=self._drop)
         engine.add_into(D, self.gradient)
-        engine.free(self.gradient)
-        self.rows = self.gradient = None
+        engine.free(self.gradient, self.heard)
+        self.rows = self.gradient = self.heard = self._drop = None
 
     def release(self, engine: Engine, given: Rows) -> None:
         """Free H0 where no backward pass follows, unless it is what the network has given."""
@@ -50,11 +61,11 @@ class GCN2(GCN):
     Backward  D = dZ comes in:   dW = beta S^T D     dS = D V^T
               dH0 += alpha dS    dH = (1 - alpha) t * (A+I)^T (s * dS)
     Ranks     rows partitioned, W replicated; 1 exchange forward, 1 backward, addends of dW
-    Differs   The paper drops entries of H0 for the first such layer alone; here H0 is what that layer hears,
-              with its dropout, in all of them.
+    Dropout   of what each layer hears, never of H0 itself, as in the paper's program
     """
 
     leaves = ("heads", "first_product")
+    biased = False  # as in the paper; biases of many layers slow the first epochs down
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         super().__init__(name, spec, f_in, f_out, settings)

@@ -125,6 +125,7 @@ class Convolution(Protocol):
     order         what `product_order` says for an input, of which a cost model takes note; where it is
                   missing, weights come first
     makes         columns of what weights that come first make; where it is missing, those of Z
+    biased        whether the block adds a bias; True where it is missing
     reads_edges   the layer reads the features of edges (gnn/edges.py); False where it is missing
     initial       what the first layer gives, where the layer reads that besides (layers/gcn2.py)
     Where the input is `Features`, no gradient by it is made.

@@ -78,6 +78,8 @@ def _pairs(context: Context, gnn: GnnCase) -> list[Pair]:
         raise CaseError("gnn.edge_weights: study.kind = sampling counts every edge one; false would be right")
     if gnn.class_weights != "equal":
         raise CaseError('gnn.class_weights: study.kind = sampling weighs nodes alike; "equal" would be right')
+    if gnn.schedule != "constant" or gnn.warmup or gnn.clip:
+        raise CaseError("gnn.schedule, warmup, clip: study.kind = sampling takes equal steps; leave them out")
     plain = msgspec.structs.replace(gnn, layers=[])
     known = (
         (NeighbourSampler, study.fanouts, study.epochs),

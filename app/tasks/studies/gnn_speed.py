@@ -19,7 +19,7 @@ from app.comm.turns import by_turns, only_this_rank
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.gnn.training import decayed_parts
+from app.gnn.training import add_decay, decayed_parts
 from app.plots.charts import plot_lines
 from app.plots.runs import plot_breakdown
 from app.tasks.context import Context
@@ -49,8 +49,7 @@ class Trainer:
         self.classifier.epoch(self.done)
         start = time.perf_counter()
         params, gradient = self.classifier.params, self.classifier.engine.gradient
-        for part in self.decay:
-            gradient[part] += self.classifier.case.weight_decay * params.flat[part]
+        add_decay(self.decay, gradient, params.flat)
         self.optimiser.update(params.flat, gradient)
         self.classifier.device.synchronize()
         self.optimiser_s += time.perf_counter() - start

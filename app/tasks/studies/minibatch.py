@@ -15,7 +15,7 @@ from app.case.gnn import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.inputs import input_rows
 from app.gnn.optim import make_optimiser
-from app.gnn.training import decayed_parts
+from app.gnn.training import add_decay, decayed_parts
 from app.graphs.graph import Graph
 from app.rng import stream
 from app.tasks.studies.gnn_subjects import Subject
@@ -182,10 +182,8 @@ class Minibatches:
 
     def _step(self, nodes: np.ndarray, step: int) -> None:
         """One minibatch."""
-        decay = self.classifier.case.weight_decay
         blocks = self.sampler.blocks(nodes, self.seed, step)
         _, found = self.model.loss(self.sampler.X, blocks, self.labels[nodes], self.seed, step)
         gradient = np.concatenate([found[name].reshape(-1) for name in self.weights])
-        for part in self.decay:
-            gradient[part] += decay * self.flat[part]
+        add_decay(self.decay, gradient, self.flat)
         self.optimiser.update(self.flat, gradient)
