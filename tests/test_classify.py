@@ -578,7 +578,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         (
             {"gnn.model": "gat", "gnn.normalisation": "in_degree"},
-            "normalisation: is not read by gat; .* gcn would",
+            "normalisation: is not read by gat; .* gcn, gcn2 would",
         ),
         ({"gnn.model": "sage", "gnn.normalisation": "in_degree"}, "normalisation: is not read by sage"),
         ({"gnn.model": "gin", "gnn.own_loops": False}, "own_loops: is not read by gin; leave it out, or gcn"),
@@ -588,7 +588,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         (
             {"gnn.model": "gat", "gnn.first_product": "live"},
-            "is not read by gat; .* commnet, gcn, gin, gin_norm, sage",
+            "is not read by gat; .* commnet, gcn, gin, gin_batch_norm, gin_norm, sage",
         ),
         ({"gnn.layers": ["gat 8", "gat"], "gnn.edge_weights": True}, "edge_weights: is not read by gat"),
         ({"gnn.layers": ["gat 8", "gcn"], "gnn.first_product": "live"}, "first_product: is not read by gat"),
@@ -604,6 +604,17 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ({"gnn.depth": 1, "gnn.model": "gat", "gnn.heads": 2}, "gnn.heads: is not read by the last"),
         ({"gnn.layers": ["gcn 8 heads=2", "gcn"]}, "gnn.layers: 'gcn 8 heads=2': heads is not read by gcn"),
         ({"gnn.layers": ["gcn 8", "gcn layer_norm"]}, "layer_norm is not read by the last layer"),
+        ({"gnn.layers": ["gcn 8", "gcn batch_norm"]}, "batch_norm is not read by the last layer"),
+        ({"gnn.layer_norm": True, "gnn.batch_norm": True}, "batch_norm: beside gnn.layer_norm; one of them"),
+        ({"gnn.layers": ["gcn 8 layer_norm batch_norm", "gcn"]}, "layer_norm beside batch_norm; one of them"),
+        ({"gnn.depth": 1, "gnn.batch_norm": True}, "gnn.batch_norm: is not read by the last layer, the only"),
+        ({"gnn.alpha": 0.2}, "gnn.alpha: is not read by gcn; leave it out, or gcn2 would be right"),
+        ({"gnn.layers": ["gcn2 8", "gcn"]}, "gcn2 reads what the first layer gives; dense would be right"),
+        ({"gnn.layers": ["dense 8", "gcn2 4", "gcn"]}, "gcn2 makes 4 columns from 8; the first layer's 8"),
+        ({"gnn.model": "gcn2", "gnn.first_product": "live"}, "first_product: is not read by dense"),
+        ({"gnn.model": "dense", "gnn.edge_weights": True}, "edge_weights: is not read by dense"),
+        ({"gnn.warmup": 200}, "gnn.warmup: less than gnn.epochs = 200 would be right, got 200"),
+        ({"gnn.depth": 2, "gnn.inner_decay": 0.1}, "gnn.inner_decay: is of layers between the first and the"),
         (
             {"gnn.model": "rgcn", "gnn.epochs": 5},
             'not read by gnn.model = "rgcn"; .* rgcn.epochs would be right',
@@ -629,6 +640,9 @@ def test_keys_that_no_layer_reads_are_refused(settings, said):
         {"gnn.depth": 1, "gnn.input_dropout": 0.1},
         {"gnn.layers": ["gat 8 heads=2", "gcn"], "gnn.edge_weights": True, "gnn.normalisation": "in_degree"},
         {"gnn.layers": ["gcn 8", "gat heads=2"], "gnn.first_product": "live"},
+        {"gnn.model": "gcn2", "gnn.depth": 1, "gnn.dropout": 0.1, "gnn.theta": 1.0, "gnn.inner_decay": 0.1},
+        {"gnn.layers": ["gcn 8", "gcn2 8", "gcn"], "gnn.alpha": 0.2},
+        {"gnn.model": "dense", "gnn.depth": 3, "gnn.inner_decay": 0.1},
     ],
 )
 def test_keys_that_some_layer_reads_are_taken(settings):

@@ -38,6 +38,8 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.hidden": 6},
     "commnet": {"gnn.model": "commnet", "gnn.hidden": 6},
     "gat": {"gnn.model": "gat", "gnn.hidden": 8, "gnn.heads": 2},
+    "gcn2": {"gnn.model": "gcn2", "gnn.hidden": 8, "gnn.batch_norm": True},
+    "gin_batch_norm": {"gnn.model": "gin_batch_norm", "gnn.hidden": 8},
     "values": {"gnn.goal": "values", "gnn.hidden": 8},
     "wide": {"gnn.hidden": 4096},  # its gradients travel by slices
 }

@@ -224,21 +224,24 @@ def difference(classifier, values, name, at, step):
 
 
 @pytest.mark.parametrize(("readout", "of"), READOUTS)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS, "gcn2"])
 def test_gradients_are_those_of_differences(model, readout, of):
     group = Group(MPI.COMM_WORLD, HostDevice())  # other devices make its bits
-    more = {"gnn.residual": True, "gnn.layer_norm": True} if model == "gcn" else {}
+    more = {
+        "gcn": {"gnn.residual": True, "gnn.layer_norm": True},
+        "gcn2": {"gnn.batch_norm": True, "gnn.dropout": 0.3},
+    }.get(model, {})
     settings = {"gnn.model": model, "gnn.readout": readout, "gnn.readout_of": of, **more}
     classifier = classifier_on(group, settings)
     values = drawn_like(classifier.params)
     classifier.params.set(values)
     classifier.epoch(1)
     gradient = np.array(classifier.device.get(classifier.engine.gradient)).astype(np.float64)
-    draws, wrong = np.random.default_rng(9), 0
+    draws, wrong, steps = np.random.default_rng(9), 0, (1e-3, 3e-4) if model == "gcn2" else (4e-3, 1e-3)
     for name in values:
         part = gradient[classifier.params.slices[name]]
         for at in draws.permutation(values[name].size)[:3]:
-            found = [difference(classifier, values, name, at, step) for step in (4e-3, 1e-3)]
+            found = [difference(classifier, values, name, at, step) for step in steps]
             wrong += min(abs(part[at] - each) - 0.04 * abs(each) for each in found) > 2e-3
     assert wrong <= 1  # an activation may begin between two losses
     assert np.abs(gradient).max() > 1e-3
@@ -248,7 +251,8 @@ def test_gradients_are_those_of_differences(model, readout, of):
 @pytest.mark.parametrize(("readout", "of"), READOUTS)
 def test_bits_are_those_of_one_rank(group, single, device, exchange, readout, of):
     settings = {
-        "gnn.model": "gin",
+        "gnn.model": "gin" if of == "last" else "gcn2",
+        "gnn.batch_norm": True,
         "gnn.readout": readout,
         "gnn.readout_of": of,
         "gnn.dropout": 0.3,
@@ -274,6 +278,15 @@ def test_an_epoch_makes_what_training_graphs_need(group):
     engine.narrow = narrow
     assert classifier.epoch(1) == loss
     assert np.array_equal(classifier.device.get(engine.gradient), gradient)
+
+
+def test_batch_normalisation_is_over_the_nodes_of_training_graphs(group):
+    classifier = classifier_on(group, {"gnn.model": "gin", "gnn.batch_norm": True, "gnn.epochs": 1})
+    graphs, _, _, sets = drawn()
+    assert classifier.engine.counted_rows == sum(len(g) for g, kind in zip(graphs, sets) if kind == 0)
+    held = classifier.engine.counted
+    nodes = classifier._nodes(classifier.block)
+    assert not np.array(classifier.device.get(held))[~nodes].any()
 
 
 def test_features_have_the_scale_of_the_nodes_of_training_graphs(group):

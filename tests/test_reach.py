@@ -37,6 +37,8 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.depth": 3},
     "commnet": {"gnn.model": "commnet"},
     "gat": {"gnn.layers": ["gcn 8", "gat 8 heads=2", "gcn"]},
+    "gcn2": {"gnn.model": "gcn2", "gnn.depth": 2},
+    "batch_norm": {"gnn.layers": ["gcn 8 batch_norm", "gcn 8", "gcn"]},
 }
 
 

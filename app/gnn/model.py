@@ -192,6 +192,11 @@ def _shared_initial(blocks: list[Block]) -> Initial | None:
     return initial
 
 
+def rows_apart(case: GnnCase, classes: int) -> list[bool]:
+    """By layer whether rows are worked on one by one (gnn/reach.py)."""
+    return [block.row_by_row for block in Model(case, 1, classes).blocks]
+
+
 def case_reads_edges(case: GnnCase) -> bool:
     """Whether a layer of a case reads the features of edges."""
     kinds = [text.split()[0] for text in case.layers if text.split()] or [case.model]
@@ -252,6 +257,8 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         if key in asked and DEEP not in kinds:
             found = " and ".join(sorted(set(kinds)))
             raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {DEEP} would be right")
+    if case.inner_decay and len(layer_specs(case, 0)) < 3:
+        raise CaseError("gnn.inner_decay: is of layers between the first and the last one; leave it out")
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")

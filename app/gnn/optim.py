@@ -16,7 +16,8 @@ def rate_of(case: GnnCase, epoch: int) -> float:
     """The step size of an epoch, from 1 to case.epochs: gnn.learning_rate, times a factor of the schedule.
 
     First gnn.warmup epochs by which it rises in equal steps; from then on, of the E epochs that are left the
-    i-th, from 0: linear 1 - i/E, cosine (1 + cos(pi i/E)) / 2 (Loshchilov and Hutter 2017, eq. 5, one period).
+    i-th, from 0: linear 1 - i/E, cosine (1 + cos(pi i/E)) / 2 (Loshchilov and Hutter 2017, eq. 5, one
+    period).
     """
     if epoch <= case.warmup:
         return case.learning_rate * epoch / case.warmup

@@ -121,6 +121,13 @@ def expected_shares(nodes: float, entries: float, train: float, layers: int) -> 
     return shares[::-1]
 
 
+def whole_below(shares: list[float], row_by_row: list[bool]) -> list[float]:
+    """Shares by layer with all rows of each layer that needs them, and of all layers below it; row_by_row as
+    in `narrow_layers`."""
+    last = max((i for i, alone in enumerate(row_by_row) if not alone), default=-1)
+    return [1.0] * (last + 1) + shares[last + 1 :]
+
+
 def copied_shares(shares: list[float], products: set[tuple[int, str]]) -> list[float]:
     """By layer how much of the entries its own matrix holds, 0 where it has none; see `narrow_layers`."""
     spare, copied = 1.0, []

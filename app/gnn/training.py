@@ -172,7 +172,7 @@ def decayed_parts(classifier: Classifier) -> list[tuple[slice, float]]:
     not biases and what else begins as a constant."""
     params, case = classifier.params, classifier.case
     names = [f"{block.name}." for block in classifier.model.blocks]
-    shares = {name: case.weight_decay if case.decayed == "all" else 0.0 for name in names}
+    shares = dict.fromkeys(names, case.weight_decay if case.decayed == "all" else 0.0)
     shares |= {name: case.inner_decay for name in names[1:-1] if case.inner_decay}
     shares[names[0]] = case.weight_decay
     found = [

@@ -27,9 +27,9 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.engine import KEPT_COLUMNS, Engine
-from app.gnn.model import layer_specs
+from app.gnn.model import layer_specs, rows_apart
 from app.gnn.pieces import cut_rows
-from app.gnn.reach import BACKWARD, copied_shares, expected_shares, fewer_edges
+from app.gnn.reach import BACKWARD, copied_shares, expected_shares, fewer_edges, whole_below
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.graphs.nodes.data import SPLITS
 from app.memory.operations import Operation
@@ -120,7 +120,8 @@ class Training:
             layers = len(layer_specs(self.case, inputs.classes))
             if self.case.level == "graph":  # what the nodes of a training graph hear is of that graph
                 sizes = sizes[0], 0
-            self.shares = expected_shares(*sizes, inputs.train, layers)
+            shares = expected_shares(*sizes, inputs.train, layers)
+            self.shares = whole_below(shares, rows_apart(self.case, inputs.classes))
         if not self.copies:
             self.copies = copied_shares(self.shares, self.engine.products)
         if self.owned is None:
