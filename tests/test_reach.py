@@ -37,7 +37,7 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.depth": 3},
     "commnet": {"gnn.model": "commnet"},
     "gat": {"gnn.layers": ["gcn 8", "gat 8 heads=2", "gcn"]},
-    "gcn2": {"gnn.model": "gcn2", "gnn.depth": 2},
+    "gcn2": {"gnn.layers": ["dense 8", "gcn2 8", "gcn2 8", "gcn"]},
     "batch_norm": {"gnn.layers": ["gcn 8 batch_norm", "gcn 8", "gcn"]},
 }
 

@@ -283,6 +283,10 @@ class Engine(ByPieces):
         """[n_own] factors of the rows of R (Neighbours.scale)."""
         return self.pooling[0].scale(kind) if self.numeric else NO_NUMBERS
 
+    def constant(self, factor: float) -> Array:
+        """[n_own] one factor for all rows."""
+        return self.device.zeros((self.n_own,)) + np.float32(factor) if self.numeric else NO_NUMBERS
+
     def scale_of(self, kind: str, columns: bool = False) -> Array | None:
         """[n_own] the factors of rows, or of columns, of a normalisation (Neighbours.scale)."""
         side = self.adjoint if columns else self.neighbours_of
@@ -372,14 +376,6 @@ class Engine(ByPieces):
             self._part(name)[...] = found if pick is None else found[:, pick]
 
         self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width, shape=(X.width, D.width))
-
-    def scale_gradient(self, name: str, factor: Any) -> None:
-        """The gradient of parameter `name`, times a factor."""
-
-        def work() -> None:
-            self._part(name)[...] *= factor
-
-        self._run("elementwise", name, [], [], work)
 
     def column_sums(self, name: str, D: Rows) -> None:
         """The gradient of parameter `name` [1, width] is the sum of the rows of D."""

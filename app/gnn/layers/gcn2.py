@@ -106,8 +106,7 @@ class GCN2(GCN):
 
     def backward(self, engine: Engine, H: Rows, D: Rows) -> Rows:
         """The gradient by H from D = dZ; see Convolution.backward. `initial` gets that by H0."""
-        engine.gram(self.W, self._kept, D)
-        engine.scale_gradient(self.W, self.beta)
+        engine.gram(self.W, self._kept, D, scale=engine.constant(self.beta))
         self.release(engine)
         dS = engine.dense_back(D, self._mapping(engine), name="dS")
         engine.free(D)
