@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tracemalloc
 from types import SimpleNamespace
 
 import networkx as nx
@@ -27,6 +28,8 @@ from app.gnn.propagation import columns_at_once, propagate, propagate_fixed
 from app.gnn.smoothing import check_smoothing, probabilities_of, smooth
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
+from app.model import gnn_memory
+from app.model.node_plan import training_of
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -147,10 +150,9 @@ def test_columns_at_a_time_and_limits_of_memory_change_no_bit(group):
     found = []
     for ranks in (group, Group(MPI.COMM_SELF, group.device)):
         free = classifier_on(ranks)
-        rows = free.engine.n_own
-        least = ranks.max_integer(free.engine.least(rows, 1, 0))
-        tight = classifier_on(ranks, limit=max(least, 1))
-        assert tight.engine.tiered or not rows
+        least = ranks.max_integer(free.engine.least(free.engine.n_own, 1, 0))
+        tight = classifier_on(ranks, limit=least * 5 // 4)  # there are pieces of features beside
+        assert ranks.max_integer(int(tight.engine.tiered is not None))
         assert columns_at_once(free.engine) == 64 and columns_at_once(tight.engine) < 16
         for each in (free, tight):
             before = each.scores_own().tobytes()
@@ -311,6 +313,26 @@ def test_a_network_without_errors_is_left_as_it_is(group):
     )
     found = smooth(classifier, SmoothCase(method="correct"))
     assert (whole(classifier, found.rows) == np.eye(CLASSES)[setting()[3]]).all()
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_memory_beside_the_buffers_is_foreseen(compiled, smoothed):
+    settings = {"graph.nodes": 4000, "graph.random_classes": 20, "graph.random_features": 4}
+    context = study_of(Group(MPI.COMM_SELF, compiled), settings)
+    loaded, data = load(context)
+    classifier = Classifier(context.group, context.case.gnn, context.rows(loaded, 8), data, 1)
+    smooth(classifier, SmoothCase(method="auto"))  # factors, and what is sent, are kept
+    training = training_of(context.case, 4000, loaded.graph.edges * 2, 1, compiled)
+    foreseen = gnn_memory.propagation(training, 0, smoothed)["propagation"]
+    tracemalloc.start()
+    if smoothed:
+        smooth(classifier, SmoothCase(method="auto"))
+    else:
+        plain_scores(classifier)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.6 * foreseen < most < 1.05 * foreseen
 
 
 # ---- what is refused --------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def propagate(
     engine = classifier.engine
     left = engine.scale_of("symmetric_alone") * np.float32(alpha)
     right = engine.scale_of("symmetric_alone", columns=True)
-    return _by_columns(engine, Y, np.float32(1 - alpha) * Y, left, right, steps, (low, high))
+    return _by_columns(engine, Y, 1 - alpha, left, right, steps, (low, high))
 
 
 def propagate_fixed(classifier: Classifier, Y: np.ndarray, held_own: np.ndarray, steps: int) -> np.ndarray:
@@ -49,20 +49,24 @@ def propagate_fixed(classifier: Classifier, Y: np.ndarray, held_own: np.ndarray,
     engine = classifier.engine
     free = engine.device.put(np.where(held_own, 0, 1).astype(np.float32))
     left = engine.scale_of("mean") * free
-    return _by_columns(engine, Y, Y, left, None, steps, (-np.inf, np.inf))
+    return _by_columns(engine, Y, 1.0, left, None, steps, (-np.inf, np.inf))
 
 
 def _by_columns(
-    engine: Engine, Y: np.ndarray, B: np.ndarray, left: Array, right: Array | None, steps: int,
+    engine: Engine, Y: np.ndarray, own: float, left: Array, right: Array | None, steps: int,
     bounds: tuple[float, float],
 ) -> np.ndarray:  # fmt: skip
-    """H after `steps` of H <- clip(left A (right H) + B), from H = Y; left, right [n_own] on the device."""
+    """H after `steps` of H <- clip(left A (right H) + own Y), from H = Y; left, right [n_own] on the device.
+
+    Ranks   all call
+    """
     out, width = np.empty(Y.shape, dtype=np.float32), columns_at_once(engine)
     for lo in range(0, Y.shape[1], width):
         part = slice(lo, lo + width)
         H, T, added = _room(engine, Y[:, part].shape[1])
         H[...] = engine.device.put(np.ascontiguousarray(Y[:, part]))
-        added[...] = engine.device.put(np.ascontiguousarray(B[:, part]))
+        added[...] = H
+        added *= np.float32(own)
         for _ in range(steps):
             _step(engine, H, T, added, left, right)
             if bounds != (-np.inf, np.inf):

@@ -51,7 +51,7 @@ def node_plan_lines(
     training = training_of(case, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if entries:
-        yield from estimate_lines(training, rates)
+        yield from estimate_lines(training, rates, case.smooth.method != "none")
     else:
         yield "its header has no counts of edges: time is known once the graph is read"
 
@@ -98,13 +98,19 @@ def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
     """Of training a network on all nodes of a graph."""
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
-    return Need(case.run.name, gnn_memory.peak(training, training.layout.heaviest, DEFAULTS.base_bytes))
+    rank = training.layout.heaviest
+    held = gnn_memory.peak(training, rank, DEFAULTS.base_bytes)
+    return Need(case.run.name, held | gnn_memory.propagation(training, rank, case.smooth.method != "none"))
 
 
-def estimate_lines(training: Training, rates: Rates) -> Iterator[str]:
-    """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text."""
+def estimate_lines(training: Training, rates: Rates, smoothed: bool) -> Iterator[str]:
+    """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text.
+
+    smoothed   whether Correct and Smooth follows the training
+    """
     layout, rank = training.layout, training.layout.heaviest
     held = gnn_memory.peak(training, rank, rates.calibration.base_bytes)
+    held |= gnn_memory.propagation(training, rank, smoothed)
     ranks = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"
     yield f"{size(total(held))} a rank on {ranks} (exchange {layout.mode}): {words(held)}"
     terms = training.mean_epoch(rank)
