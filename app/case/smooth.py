@@ -6,7 +6,7 @@ from app.case.table import AboveZero, BelowOne, Positive, Table, about
 
 
 class SmoothCase(Table, frozen=True):
-    """Correct and Smooth: class probabilities of nodes go to their neighbours once training has ended."""
+    """Correct and Smooth: class probabilities go to neighbours once training has ended."""
 
     method: Annotated[
         Literal["none", "auto", "both", "correct", "smooth"],
