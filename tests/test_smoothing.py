@@ -29,7 +29,7 @@ from app.gnn.smoothing import check_smoothing, probabilities_of, smooth
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.node_plan import training_of
+from app.model.node_plan import products_words, training_of
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -333,6 +333,25 @@ def test_memory_beside_the_buffers_is_foreseen(compiled, smoothed):
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.6 * foreseen < most < 1.05 * foreseen
+
+
+@pytest.mark.mpi_skip
+def test_a_dry_run_tells_products():
+    base = {"run.task": "classify", "graph.generator": "sbm", "graph.nodes": 9, "graph.random_classes": 5}
+    said = [
+        products_words(build({**base, **keys}), 5)
+        for keys in (
+            {},
+            {"smooth.method": "both", "smooth.steps": 7},
+            {"smooth.method": "auto", "gnn.baselines": False},
+            {"gnn.baselines": False},
+        )
+    ]
+    end = ", products with the graph of 5 columns"
+    assert said[0] == f"once training has ended: 50 of label propagation{end}"
+    assert said[1] == f"once training has ended: 50 of label propagation and 14 of smoothing{end}"
+    assert said[2] == f"once training has ended: up to 850 of smoothing{end}"
+    assert not said[3]
 
 
 # ---- what is refused --------------------------------------------------------------------------------------

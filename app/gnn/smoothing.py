@@ -27,6 +27,7 @@ from app.gnn.propagation import propagate, propagate_fixed
 from app.graphs.nodes.data import NodeData
 
 ALPHAS = (0.5, 0.8, 0.95)  # that "auto" tries in either step
+TRIED = len(ALPHAS) * (len(ALPHAS) + 2)  # steps that it makes: corrections, and smoothings after each or none
 LARGEST = 1000.0  # times: beyond, a node's propagated error is as good as none
 NOBODY = Scores(float("nan"), float("nan"), float("nan"), 0)
 

@@ -14,7 +14,6 @@ from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite_rows
-from app.gnn.metrics import SplitScores
 from app.gnn.plain import ALIKE, plain_scores
 from app.gnn.smoothing import check_smoothing, smooth
 from app.gnn.training import fit
@@ -101,7 +100,7 @@ def run_fold(
     classifier = make(gnn, data, seed)
     found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
     scores, smoothed = classifier.evaluate_ranking(), None
-    beside = _beside(classifier, plain_scores(classifier) if gnn.baselines else {})
+    beside = beside_test(classifier)
     if (asked := context.case.smooth).method != "none":
         check_smoothing(asked, classifier.goal.kind, data)
         smoothed = smooth(classifier, asked)
@@ -120,8 +119,10 @@ def run_fold(
     return FoldRun(row, curve, digest(found.weights), predicted)
 
 
-def _beside(classifier: Classifier, plain: dict[str, SplitScores]) -> dict[str, float | None]:
-    """The test scores of plain rules; None where nobody asked."""
+def beside_test(classifier: Classifier) -> dict[str, float | None]:
+    """BESIDE: the test scores of plain rules, None where gnn.baselines leaves them out or there is no such
+    rule, and of the network alone None. Ranks: all call."""
+    plain = plain_scores(classifier) if classifier.case.baselines else {}
     found = {rule: _known(each["test"].score) for rule, each in plain.items()}
     alike = found.get(ALIKE[classifier.goal.kind])
     return dict(zip(BESIDE, (None, found.get("label_propagation"), alike)))
