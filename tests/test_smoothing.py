@@ -30,6 +30,7 @@ from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.node_plan import products_words, training_of
+from app.page.results import _plain
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -495,3 +496,20 @@ def test_a_run_tells_the_network_and_plain_rules_beside_what_it_predicts(tmp_pat
         assert result["test_accuracy"] >= 0 and result["network"]["test_accuracy"] >= 0
         assert set(result["plain"]) == {"label_propagation", "largest_class"}
     assert results[0] == results[1] and files[0] == files[1]
+
+
+@pytest.mark.mpi_skip
+def test_the_page_sets_plain_rules_beside_what_is_predicted():
+    scores = {"val_accuracy": 0.5, "test_accuracy": 0.75}
+    entry = {
+        "name": "g",
+        **scores,
+        "plain": {"label_propagation": {"val_accuracy": 0.25, "test_accuracy": 1}},
+    }
+    shown = lambda entry: "".join(_plain([SimpleNamespace(label="r", instances=[entry])]))  # noqa: E731
+    text = shown(entry)
+    for words in ("Scores beside plain rules", "learned", "label propagation", "75.00", "100.00"):
+        assert words in text
+    text = shown({"name": "g", **scores, "network": {"test_accuracy": 0.125}})
+    assert "smoothed" in text and "network" in text and "12.50" in text and "learned" not in text
+    assert shown({"name": "g", **scores}) == ""

@@ -213,7 +213,13 @@ SCORE_FORMS = dict.fromkeys(("r2", "rmse", "mae"), shown)
 
 def _plain(runs: Sequence[Run]) -> Iterator[Markup]:
     """Scores of what is predicted beside those of the network alone and of plain rules, by split."""
-    found = [(run, entry) for run in runs for entry in run.instances if mapping(entry.get("plain"))]
+    named = ("plain", "network")
+    found = [
+        (run, entry)
+        for run in runs
+        for entry in run.instances
+        if any(mapping(entry.get(key)) for key in named)
+    ]
     parts = [(run, entry, _rules(entry)) for run, entry in found]
     told = [scores for *_, rules in parts for scores in rules.values()]
     kept = [
@@ -238,7 +244,7 @@ def _rules(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
     after = mapping(entry.get("network"))
     found = {"smoothed": entry, "network": after} if after else {"learned": entry}
     return found | {
-        str(rule).replace("_", " "): mapping(scores) for rule, scores in mapping(entry["plain"]).items()
+        str(rule).replace("_", " "): mapping(scores) for rule, scores in mapping(entry.get("plain")).items()
     }
 
 
