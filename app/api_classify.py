@@ -128,9 +128,9 @@ def classify(
         _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
-        predicted, list(range(len(predicted))) if names is None else names, done.scores, done.fit.epochs,
+        predicted, list(range(len(predicted))) if names is None else names, done.final, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
-        **_asked(context, loaded, done),
+        **_asked(context, loaded, done), plain=done.plain, **_smoothed(done),
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def node_data(
 
 def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
     """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
-    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier))
+    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier, done.smoothed))
     if rows.dtype.kind == "f":
         return rows[:, 0] if rows.shape[1] == 1 else rows
     return done.classifier.data.called(rows) if rows.ndim == 1 else rows
@@ -183,12 +183,17 @@ def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.n
     """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
     asked, found = context.case.output, {}
     if asked.probabilities:
-        each = by_node(loaded, gather_probabilities(context, done.classifier))
+        each = by_node(loaded, gather_probabilities(context, done.classifier, done.smoothed))
         named = done.classifier.data.called(np.arange(each.shape[1]))
         found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
         found["embeddings"] = by_node(loaded, gather_embeddings(context, done.classifier))
     return found
+
+
+def _smoothed(done: Classified) -> dict[str, Any]:
+    """Of Correct and Smooth its settings, and the scores of the network alone."""
+    return {} if done.smoothed is None else {"smooth": done.smoothed.told, "network": done.scores}
 
 
 def by_node(loaded: Loaded, rows: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,10 @@ class Classification:
     classes     the classes as `predicted` has them, in the order of the columns
     embeddings  [n, columns] float32, what the last layer but one says of each node; None without
                 settings={"output.embeddings": True}
+    plain       scores of plain rules by split, of "label_propagation" and "largest_class" ("majority" of
+                several labels, "mean" of values); none with settings={"gnn.baselines": False}
+    network     the scores of the network alone where settings of [smooth] follow it, and `smooth` what these
+                are; else None
     """
 
     predicted: np.ndarray
@@ -202,6 +206,9 @@ class Classification:
     probabilities: np.ndarray | None = None
     classes: np.ndarray | None = None
     embeddings: np.ndarray | None = None
+    plain: dict[str, SplitScores] = field(default_factory=dict)
+    network: SplitScores | None = None
+    smooth: dict[str, Any] | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
@@ -213,7 +220,7 @@ class Classification:
         return f"{type(self).__name__}({of}, {self.epochs} epochs; {named or 'no labels'})"
 
     def _repr_html_(self) -> str:
-        told = self._told()
+        told = self._told() | self._beside()
         values = any(isinstance(each, ValueScores) for each in told.values())
         show = (lambda value: f"{value:.5g}") if values else percent
         found = {name: each.named() for name, each in told.items()}
@@ -234,6 +241,16 @@ class Classification:
     def _told(self) -> SplitScores:
         """The scores of splits that have nodes."""
         return {name: each for name, each in self.scores.items() if each.nodes}
+
+    def _beside(self) -> SplitScores:
+        """Those of the network alone and of plain rules, by rule and split in words."""
+        rules = ({} if self.network is None else {"network": self.network}) | self.plain
+        return {
+            f"{split}, {rule.replace('_', ' ')}": each
+            for rule, scores in rules.items()
+            for split, each in scores.items()
+            if each.nodes
+        }
 
     def _losses(self) -> list[Line]:
         return _line(self.records, "epoch", "loss", "training loss", 0)

@@ -23,6 +23,7 @@ from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
 from app.case.run import RunCase
+from app.case.smooth import OF_SCALE, READ
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
 from app.errors import CaseError
@@ -735,13 +736,30 @@ def cases(draw):
     data["links"] = {}
     if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
         data["links"] = {"dimension": draw(st.integers(1, 99)), "propose": draw(st.integers(0, 99))}
-        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto"}
+        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto", "baselines": True}
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
     if data["run"]["task"] == "study":
         data["gnn"] |= {"goal": "classes", "level": "node"}
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
+    data["smooth"] = {}
+    task, gnn = (data["run"]["task"], data["study"]["kind"]), data["gnn"]
+    if task[0] == "classify" or task == ("study", "folds"):
+        nodes = (gnn["goal"], gnn["level"]) == ("classes", "node") and gnn["model"] != "rgcn"
+        data["smooth"] = smoothing(draw) if nodes else {}
     return convert(data, Case)
+
+
+def smoothing(draw):
+    """A table [smooth] whose keys are read."""
+    method, scale = draw(st.sampled_from(list(READ))), draw(st.sampled_from(["autoscale", "fixed"]))
+    drawn = {
+        "scale": scale, "factor": draw(st.floats(0.1, 9)), "correct_alpha": draw(st.floats(0, 0.9)),
+        "smooth_alpha": draw(st.floats(0, 0.9)), "steps": draw(st.integers(1, 99)),
+        "validation_labels": draw(st.booleans()),
+    }  # fmt: skip
+    kept = [key for key in READ[method] if OF_SCALE.get(key, scale) == scale]
+    return {"method": method, **{key: drawn[key] for key in kept}}
 
 
 @FUZZ

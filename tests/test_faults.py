@@ -425,7 +425,7 @@ def test_text_lists_are_looked_at_once_they_are_read(cases, monkeypatch, capsys)
     labels = cases / "labels.txt"
     labels.write_text("0\n1\n" * 50_000 + "0\n")
     net = {"run.task": "classify", "graph.labels": str(labels), "graph.splits": "random"}
-    assert "warning: memory" in loaded(170, **net) and "memory" not in loaded(1 << 20, **net)
+    assert "warning: memory" in loaded(175, **net) and "memory" not in loaded(1 << 20, **net)
     with pytest.raises(CaseError, match=r"memory: .*: about"):
         loaded(60, **net)
 

@@ -15,6 +15,7 @@ from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
 from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
 from app.case.search import SearchCase
+from app.case.smooth import SmoothCase
 from app.case.study import StudyCase
 from app.case.table import Count, Table, about, bare_type
 
@@ -34,6 +35,7 @@ class Case(Table, frozen=True):
     select: SelectCase = SelectCase()
     search: SearchCase = SearchCase()
     gnn: GnnCase = field(default_factory=GnnCase)
+    smooth: SmoothCase = SmoothCase()
     links: LinksCase = LinksCase()
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()

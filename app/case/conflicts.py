@@ -11,6 +11,7 @@ from app.case.graph import WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
+from app.case.smooth import unread_keys
 from app.text import show
 
 Mistake = tuple[Keys, str]  # a key, and what is wrong with it
@@ -32,7 +33,7 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links)
+    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _smooth)
     of_problems = (_policy_alone, _communities, _partition)
     for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
@@ -314,7 +315,7 @@ def _links(case: Case) -> Iterator[Mistake]:
         return
     if task == "study":
         yield ("gnn", "level"), 'no study is of links; "node" or "graph" would be right'
-    for key in ("goal", "class_weights"):
+    for key in ("goal", "class_weights", "baselines"):
         if getattr(gnn, key) != getattr(GnnCase(), key):
             yield ("gnn", key), 'is of labels, which gnn.level = "link" does not read; leave it out'
     if gnn.watch not in ("auto", "auc", "ap"):
@@ -331,6 +332,26 @@ def _links(case: Case) -> Iterator[Mistake]:
         yield ("output", "probabilities"), "is of classes; predictions of links tell how likely each is"
     if case.links.held_out + case.links.validation >= 1:
         yield ("links", "held_out"), "leaves no edge to learn from beside links.validation"
+
+
+def _smooth(case: Case) -> Iterator[Mistake]:
+    """[smooth] with itself, and what it is not of."""
+    task, kind, gnn, asked = case.run.task, case.study.kind, case.gnn, ("smooth", "method")
+    if task not in ("classify", "study"):
+        return
+    for key, mistake in unread_keys(case.smooth):
+        yield ("smooth", key), mistake
+    if case.smooth.method == "none":
+        return
+    right = '"none" would be right'
+    if task == "study" and kind != "folds":
+        yield asked, f'is not read by study.kind = "{kind}"; {right}, or study.kind = "folds"'
+    elif gnn.model == "rgcn":
+        yield asked, f'is not read by gnn.model = "rgcn"; {right}'
+    elif gnn.level != "node":
+        yield asked, f'is of nodes, whose neighbours it hears, got gnn.level = "{gnn.level}"; {right}'
+    elif gnn.goal != "classes":
+        yield asked, f'is of classes, got gnn.goal = "{gnn.goal}"; {right}'
 
 
 def _studies(case: Case) -> Iterator[Mistake]:

@@ -142,6 +142,13 @@ class GnnCase(Table, frozen=True):
             "classes or the mean over labels of several; r2, rmse, mae: of values"
         ),
     ] = "auto"
+    baselines: Annotated[
+        bool,
+        about(
+            "tell beside the scores those of label propagation, which reads no features, and of the largest "
+            "class"
+        ),
+    ] = True
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
         ""
     )

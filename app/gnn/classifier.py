@@ -15,7 +15,7 @@ from app.gnn.categories import Categories, with_categories
 from app.gnn.edges import EdgeColumns, EdgeInputs, no_edge_features, refuse_stages
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.goals import Goal, goal_of, pick_rows, spread_out, with_areas
+from app.gnn.goals import Goal, count_rows, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model, case_reads_edges
@@ -416,8 +416,35 @@ class Classifier:
 
     def evaluate_ranking(self) -> SplitScores:
         """`evaluate`, and areas under ROC curves of all splits. Ranks: all call."""
-        ranked = self.goal.kind == "labels" or (self.goal.kind == "classes" and self.classes == 2)
-        return self._evaluate(tuple(SPLITS) if ranked else (), False)
+        return self._evaluate(self._ranked(), False)
+
+    def _ranked(self) -> tuple[str, ...]:
+        """The splits whose scores have areas: all, where the goal has any."""
+        kind = self.goal.kind
+        return tuple(SPLITS) if kind == "labels" or (kind == "classes" and self.classes == 2) else ()
+
+    def evaluate_rows(self, Z_own: np.ndarray) -> SplitScores:
+        """`evaluate_ranking` of other scores than the network's; none without labels.
+
+        Z_own   [n_own, classes] float32 on the host, as the goal predicts by
+        Ranks   all call
+        """
+        data, goal, engine = self.data, self.goal, self.engine
+        if not data.classes:
+            return {}
+        if goal.kind == "values":
+            measured = goal.measure(engine, data, self._targets[0], self.device.put(Z_own))
+        else:
+            measured = count_rows(data, goal.predicted(Z_own), self.classes)
+        scores, ranked = goal.scores(engine, data, measured), self._ranked()
+        if not ranked:
+            return scores
+        rows = self._rows_of(ranked)
+        return with_areas(self.group, goal, data, scores, rows, Z_own[rows], ranked)
+
+    def _rows_of(self, splits: tuple[str, ...]) -> np.ndarray:
+        """[k] numbers of the own rows in some splits."""
+        return np.flatnonzero(np.any([getattr(self.data, name) for name in splits], axis=0))
 
     def _evaluate(self, ranked: tuple[str, ...], loss: bool) -> SplitScores:
         """Scores from one forward pass, with areas of the ranked splits, or the validation loss."""
@@ -426,7 +453,7 @@ class Classifier:
             return {}
         loss = loss and goal.kind != "values"  # which have it among their scores
         targets, weight = self._targets[0], self._weights_of("val") if loss else None
-        rows = np.flatnonzero(np.any([getattr(data, name) for name in ranked], axis=0)) if ranked else None
+        rows = self._rows_of(ranked) if ranked else None
 
         def read(Z: Array) -> tuple[Any, Any, Any]:
             measured = goal.measure(engine, data, targets, Z)

@@ -345,6 +345,18 @@ def _by_set(parts: list[Array], kinds: int) -> list[Array]:
     return [part for kind in range(kinds) for part in parts[kind::kinds]]
 
 
+def count_rows(data: NodeData, predicted: np.ndarray, columns: int) -> list[np.ndarray]:
+    """What `measure` counts of each split, of classes that are on the host.
+
+    predicted   as `predicted` of the goal gives them, [n_own, ...] of own rows     columns   classes
+    """
+    rows, sets = data.among(predicted), [data.among(getattr(data, name)) for name in SPLITS]
+    if rows.ndim == 1:
+        return [count_classes(rows, data.labels, chosen, columns) for chosen in sets]
+    known = data.labels >= 0 if data.partly else None
+    return [count_hits(rows > 0, data.labels > 0, chosen, known) for chosen in sets]
+
+
 def goal_of(multilabel: bool, scale: Scale | None) -> Goal:
     """What labels are: of several classes, of one, or numbers of a scale."""
     if scale is not None:

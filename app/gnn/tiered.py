@@ -70,8 +70,13 @@ class TieredRows:
         inputs: Inputs | None = None,
     ) -> None:
         self.plans, self.n_own, self._last = plans, n_own, ""
-        block = device.zeros((max([LINE, *(plan.peak_bytes for plan in plans.values())]) // 4,))
-        self.tiers = {name: Tiers(plan, device, budget, block, inputs) for name, plan in plans.items()}
+        self._block = device.zeros((max([LINE, *(plan.peak_bytes for plan in plans.values())]) // 4,))
+        self.tiers = {name: Tiers(plan, device, budget, self._block, inputs) for name, plan in plans.items()}
+
+    def lent(self) -> Array:
+        """The flat memory of all programs, for use between them; what they left there is lost."""
+        self._last = ""
+        return self._block
 
     def before(self, program: str, at: int, rows: list[Any]) -> None:
         """Bring the rows of operation `at` into the fast tier."""

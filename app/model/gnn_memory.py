@@ -33,12 +33,17 @@ in training
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
+after training
+    propagation      of gnn.baselines and [smooth], beside the buffers: ARRAYS of up to COLUMNS columns
+                     (gnn/propagation.py), which lie in the buffers under a limit that these pass; on the host
+                     4 to 8 rows of classes
 """
 
 import numpy as np
 
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
+from app.gnn.propagation import ARRAYS, COLUMNS
 from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.memory.operations import Operation
 from app.model import memory
@@ -227,6 +232,21 @@ def gradients(training: Training, rank: int) -> int:
 def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
     """Bytes of a rank in training, by what they are for."""
     return {"base": base} | at_rest(training, rank) | in_training(training, rank)
+
+
+def propagation(training: Training, rank: int, smoothed: bool) -> dict[str, int]:
+    """Bytes of what label propagation, and Correct and Smooth, take once training has ended; none of what is
+    not of nodes.
+
+    smoothed   whether Correct and Smooth follows
+    """
+    case, own, columns = training.case, int(training.layout.rows[rank]), training.inputs.classes
+    if case.level != "node" or not (case.baselines or smoothed):
+        return {}
+    alone = training.inputs.several or case.goal == "values"  # of these it is known or not by column, too
+    host = max(8 if alone else 4, 7 if smoothed else 0) * columns if training.device.xp is np else 0
+    device = 0 if training.limited is not None else ARRAYS * min(columns * (1 + alone), COLUMNS)
+    return {"propagation": 4 * own * (host + device)}
 
 
 def mg_gcn_rule(training: Training, rank: int) -> int:

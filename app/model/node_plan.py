@@ -13,8 +13,10 @@ from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.model import case_reads_edges
+from app.gnn.plain import STEPS
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
+from app.gnn.smoothing import TRIED
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
 from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, NodeTable, Splits, no_labels
@@ -50,8 +52,10 @@ def node_plan_lines(
         return
     training = training_of(case, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, training.limited, training.budget)
+    if said := products_words(case, training.inputs.classes):
+        yield said
     if entries:
-        yield from estimate_lines(training, rates)
+        yield from estimate_lines(training, rates, case.smooth.method != "none")
     else:
         yield "its header has no counts of edges: time is known once the graph is read"
 
@@ -98,19 +102,37 @@ def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
     """Of training a network on all nodes of a graph."""
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
-    return Need(case.run.name, gnn_memory.peak(training, training.layout.heaviest, DEFAULTS.base_bytes))
+    rank = training.layout.heaviest
+    held = gnn_memory.peak(training, rank, DEFAULTS.base_bytes)
+    return Need(case.run.name, held | gnn_memory.propagation(training, rank, case.smooth.method != "none"))
 
 
-def estimate_lines(training: Training, rates: Rates) -> Iterator[str]:
-    """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text."""
+def estimate_lines(training: Training, rates: Rates, smoothed: bool) -> Iterator[str]:
+    """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text.
+
+    smoothed   whether Correct and Smooth follows the training
+    """
     layout, rank = training.layout, training.layout.heaviest
     held = gnn_memory.peak(training, rank, rates.calibration.base_bytes)
+    held |= gnn_memory.propagation(training, rank, smoothed)
     ranks = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"
     yield f"{size(total(held))} a rank on {ranks} (exchange {layout.mode}): {words(held)}"
     terms = training.mean_epoch(rank)
     yield f"an epoch with its evaluations: {time_words(rates.total(terms))} ({parts_words(rates, terms)})"
     for phase, (sent, received) in traffic(terms).items():
         yield f"an epoch, {phase}: {size(sent)} sent, {size(received)} received by a rank"
+
+
+def products_words(case: Case, columns: int) -> str:
+    """How many products with the graph plain rules, and Correct and Smooth, make once training has ended."""
+    gnn, smooth = case.gnn, case.smooth
+    if gnn.level != "node":
+        return ""
+    steps = {"none": 0, "both": 2, "auto": TRIED + 2}.get(smooth.method, 1) * smooth.steps
+    parts = [f"{STEPS} of label propagation"] * gnn.baselines
+    parts += [f"{'up to ' if smooth.method == 'auto' else ''}{steps} of smoothing"] * bool(steps)
+    text = " and ".join(parts)
+    return text and f"once training has ended: {text}, products with the graph of {columns} columns"
 
 
 def parts_words(rates: Rates, terms: list[Term]) -> str:

@@ -16,7 +16,7 @@ SPLITS = ("train", "val", "test")
 
 def show_results(runs: Sequence[Run]) -> Markup:
     """All results, each kind under its own head."""
-    parts = [*_answers(runs), *_policies(runs), *_scores(runs), *_links(runs)]
+    parts = [*_answers(runs), *_policies(runs), *_scores(runs), *_plain(runs), *_links(runs)]
     parts += [part for run in runs for part in _study(run)]
     return join([tag("h2", "Results"), *parts]) if parts else Markup("")
 
@@ -209,6 +209,43 @@ SCORES = {
     "mae": "MAE",
 }
 SCORE_FORMS = dict.fromkeys(("r2", "rmse", "mae"), shown)
+
+
+def _plain(runs: Sequence[Run]) -> Iterator[Markup]:
+    """Scores of what is predicted beside those of the network alone and of plain rules, by split."""
+    named = ("plain", "network")
+    found = [
+        (run, entry)
+        for run in runs
+        for entry in run.instances
+        if any(mapping(entry.get(key)) for key in named)
+    ]
+    parts = [(run, entry, _rules(entry)) for run, entry in found]
+    told = [scores for *_, rules in parts for scores in rules.values()]
+    kept = [
+        (f"{split}_{key}", f"{split} {text}", SCORE_FORMS.get(key, percent))
+        for key, text in SCORES.items()
+        for split in SPLITS[1:]
+        if any(number(each.get(f"{split}_{key}")) is not None for each in told)
+    ]
+    if not kept:
+        return
+    yield tag("h3", "Scores beside plain rules")
+    rows = [
+        [run.label, str(entry.get("name")), rule, *(form(scores.get(key)) for key, _, form in kept)]
+        for run, entry, rules in parts
+        for rule, scores in rules.items()
+    ]
+    yield table(["run", "graph", "by", *(text for _, text, _ in kept)], rows)
+
+
+def _rules(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By what scores are, in words, those of a classified graph or of its links."""
+    after = mapping(entry.get("network"))
+    found = {"smoothed": entry, "network": after} if after else {"learned": entry}
+    return found | {
+        str(rule).replace("_", " "): mapping(scores) for rule, scores in mapping(entry.get("plain")).items()
+    }
 
 
 def _classified(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Task classify: train a graph network on the nodes of a graph, or on graphs, full batch, or apply one."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -20,7 +21,9 @@ from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.model import DEEP, case_reads_edges
+from app.gnn.plain import plain_scores
 from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
+from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
 from app.gnn.training import Fit, ended_early, fit
 from app.gnn.watch import WORDS
 from app.graphs.formats.source import Limits
@@ -44,12 +47,22 @@ from app.tasks.context import Context
 from app.text import printable
 
 RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have
+PLAIN = {
+    "label_propagation": "label propagation",
+    "largest_class": "largest class",
+    "majority": "majority",
+    "mean": "mean",
+}  # by the names of plain rules (app/gnn/plain.py), words for them
 
 
 @dataclass
 class Classified:
     """A classifier after its run: what it learned, how good it is, how long it took, and what its nodes hear
-    (graph.neighbours, "both" of an undirected graph). Of what is predicted see `Loaded.members`."""
+    (graph.neighbours, "both" of an undirected graph). Of what is predicted see `Loaded.members`.
+
+    plain      how good plain rules are, by rule
+    smoothed   what Correct and Smooth makes of its probabilities; None: predictions are the network's
+    """
 
     classifier: Classifier
     fit: Fit
@@ -57,6 +70,13 @@ class Classified:
     seconds: float
     digest: str
     neighbours: str
+    plain: dict[str, SplitScores] = field(default_factory=dict)
+    smoothed: Smoothed | None = None
+
+    @property
+    def final(self) -> SplitScores:
+        """Scores of what is predicted."""
+        return self.scores if self.smoothed is None else self.smoothed.scores
 
 
 def run_classify(context: Context) -> dict[str, Any]:
@@ -172,6 +192,7 @@ def classify_nodes(
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)
         balanced = Balanced(classifier, model) if follows(case) else None
+    check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
     _say_model(context, loaded, classifier)
@@ -180,12 +201,32 @@ def classify_nodes(
         found = fit(classifier, recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     with log.phase("evaluate"):
         scores = classifier.evaluate_ranking()
+        plain = plain_scores(classifier) if gnn.baselines else {}
     _say_scores(context, classifier, found, scores)
+    smoothed = smooth_after(context, classifier)
+    _say_beside(context, classifier, plain)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
     if balanced:
         say_balance(context, balanced)
-    return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
+    learned = digest(found.weights)
+    return Classified(classifier, found, scores, found.seconds, learned, heard, plain, smoothed)
+
+
+def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
+    """What [smooth] makes of a trained network's probabilities, which the log tells. Ranks: all call."""
+    case = context.case.smooth
+    if case.method == "none":
+        return None
+    with context.log.phase("smooth"):
+        found = smooth(classifier, case)
+    ways = ", ".join(f"{key} {value}" for key, value in found.told.items())
+    context.log.info("smooth: %s", ways)
+    for line in score_lines(classifier, found.scores):
+        context.log.info("after smoothing, %s", line)
+    if found.told.get("validation_labels"):
+        context.log.info("smoothing was given the labels of validation nodes: these have no score")
+    return found
 
 
 def cost_model_of(context: Context, classifier: Classifier) -> CostModel | None:
@@ -391,15 +432,32 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: Sp
     if not known:
         log.info("no labelled %ss to tell the accuracy by", classifier.case.level)
         return
-    goal = classifier.goal
+    for line in score_lines(classifier, scores):
+        log.info("%s", line)
+
+
+def score_lines(classifier: Classifier, scores: SplitScores) -> Iterator[str]:
+    """A line for each kind of score, of the splits that have labelled nodes."""
+    known, goal = {split: each for split, each in scores.items() if each.nodes}, classifier.goal
     for text, what in goal.told.items():
         shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
-        log.info("%s: %s", text, shown)
+        yield f"{text}: {shown}"
     for text, what in RANKED.items():
         named = {split: each.named().get(what) for split, each in known.items()}
-        if any(each is not None for each in named.values()):
-            shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
-            log.info("%s: %s", text, shown)
+        shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
+        if shown:
+            yield f"{text}: {shown}"
+
+
+def _say_beside(context: Context, classifier: Classifier, plain: dict[str, SplitScores]) -> None:
+    """How good plain rules are: the first score of each, in a line."""
+    goal = classifier.goal
+    text, what = next(iter(goal.told.items()))
+    for rule, scores in plain.items():
+        known = {split: each for split, each in scores.items() if each.nodes}
+        shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
+        if shown:
+            context.log.info("%s: %s %s", PLAIN[rule], text, shown)
 
 
 def say_balance(context: Context, balanced: Balanced) -> None:
@@ -423,7 +481,7 @@ def say_balance(context: Context, balanced: Balanced) -> None:
 
 def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any]:
     """The task's part of result.json. Ranks: all call."""
-    records, scores, members = done.fit.records, done.scores, loaded.members
+    records, members = done.fit.records, loaded.members
     of_set = {} if members is None else {"graphs": members.count}
     entry = {
         "name": loaded.graph.name, **of_set, "nodes": loaded.graph.n if members is None else members.nodes,
@@ -435,11 +493,13 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     }  # fmt: skip
     if loaded.graph.arcs is not None:
         entry["arcs"] = _count_arcs(context, loaded)
-    for split, each in scores.items():
-        for name, value in each.named().items():
-            entry[f"{split}_{name}"] = value if each.nodes else None
+    entry |= named_scores(done.final)
+    if done.smoothed is not None:
+        entry |= {"smooth": done.smoothed.told, "network": named_scores(done.scores)}
+    if done.plain:
+        entry["plain"] = {rule: named_scores(each) for rule, each in done.plain.items()}
     # An applied model has no new weights: its answer are the predictions.
-    predicted = gather_predictions(context, loaded, done.classifier)
+    predicted = gather_predictions(context, loaded, done.classifier, done.smoothed)
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
@@ -451,20 +511,40 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     }
 
 
-def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
+def named_scores(scores: SplitScores) -> dict[str, float | None]:
+    """Scores by split and name, None where no nodes tell them."""
+    return {
+        f"{split}_{name}": value if each.nodes else None
+        for split, each in scores.items()
+        for name, value in each.named().items()
+    }
+
+
+def gather_predictions(
+    context: Context, loaded: Loaded, classifier: Classifier, smoothed: Smoothed | None = None
+) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32; of a set
-    [graphs, ...]. Ranks: all call. Raises NumericsError where scores are not finite."""
-    scores = classifier.scores_own()[: classifier.block.n_real]
+    [graphs, ...].
+
+    smoothed   what predictions are by, in place of the network's scores
+    Ranks      all call. Raises NumericsError where scores are not finite
+    """
+    scores = classifier.scores_own() if smoothed is None else smoothed.rows
+    scores = scores[: classifier.block.n_real]
     refuse_infinite_rows(context.group, scores)
     return _gathered(classifier, classifier.goal.predicted(scores))
 
 
-def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray:
+def gather_probabilities(
+    context: Context, classifier: Classifier, smoothed: Smoothed | None = None
+) -> np.ndarray:
     """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes].
 
-    Ranks   all call
+    smoothed   as for `gather_predictions`
+    Ranks      all call
     """
-    return _gathered(classifier, classifier.probabilities_own())
+    own = classifier.probabilities_own() if smoothed is None else probabilities_of(smoothed.rows)
+    return _gathered(classifier, own)
 
 
 def gather_embeddings(context: Context, classifier: Classifier) -> np.ndarray:
@@ -485,7 +565,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     members = loaded.members
     ids = ids_everywhere(group, loaded.graph, loaded.rows) if members is None else members.ids()
-    predicted = gather_predictions(context, loaded, classifier)
+    predicted = gather_predictions(context, loaded, classifier, done.smoothed)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
@@ -498,7 +578,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
     if case.output.probabilities:
-        likely = gather_probabilities(context, classifier)
+        likely = gather_probabilities(context, classifier, done.smoothed)
         with raise_together(group, "writing the probabilities"):
             named = classifier.data.called(np.arange(likely.shape[1]))
             columns = {"classes": named, "probabilities": likely}

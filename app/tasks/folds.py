@@ -14,6 +14,8 @@ from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite_rows
+from app.gnn.plain import ALIKE, plain_scores
+from app.gnn.smoothing import check_smoothing, smooth
 from app.gnn.training import fit
 from app.graphs.generators.random_nodes import fold_keys
 from app.graphs.nodes.data import SPLITS, NodeData
@@ -21,6 +23,7 @@ from app.partition.load import Loaded
 from app.partition.nodes import own_old_rows
 from app.tasks.context import Context
 
+BESIDE = ("test_network", "test_propagated", "test_alike")  # test scores that the test fold's stand beside
 MEASURES = ("accuracy", "micro_f1", "macro_f1", "auc", "ap", "r2", "rmse", "mae")  # of the test fold
 Make = Callable[[GnnCase, NodeData, int], Classifier]
 
@@ -29,7 +32,9 @@ Make = Callable[[GnnCase, NodeData, int], Classifier]
 class FoldRun:
     """The training that one fold tests.
 
-    row        what the table tells of it: nodes by split, epochs, scores by split, MEASURES of the test fold
+    row        what the table tells of it: nodes by split, epochs, scores by split, MEASURES of the test fold;
+               BESIDE: of the network alone where [smooth] follows it, of label propagation, and of what is
+               best said of all nodes alike
     curve      by evaluation: epoch, and scores of the training, validation and test nodes, None of no nodes
     weights    digest of what was learned
     predicted  [n_own, ...] what the network says of own rows; None where nobody asked
@@ -94,33 +99,48 @@ def run_fold(
     """
     classifier = make(gnn, data, seed)
     found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
-    scores = classifier.evaluate_ranking()
+    scores, smoothed = classifier.evaluate_ranking(), None
+    beside = beside_test(classifier)
+    if (asked := context.case.smooth).method != "none":
+        check_smoothing(asked, classifier.goal.kind, data)
+        smoothed = smooth(classifier, asked)
+        beside["test_network"], scores = _known(scores["test"].score), smoothed.scores
     test = scores["test"].named()
     row = {
         "score": next(iter(classifier.goal.told)), **{f"{name}_nodes": data.counts[name] for name in SPLITS},
         "epochs": found.epochs, "best_epoch": found.best_epoch,
         **{name: _known(scores[name].score) for name in SPLITS},
-        **{name: test.get(name) for name in MEASURES},
+        **{name: test.get(name) for name in MEASURES}, **beside,
     }  # fmt: skip
     curve = [[int(r["epoch"]), *(_known(r[f"{name}_score"]) for name in SPLITS)] for r in found.records]
-    Z_own = classifier.scores_own()
+    Z_own = classifier.scores_own() if smoothed is None else smoothed.rows
     refuse_infinite_rows(context.group, Z_own[: classifier.block.n_real])
     predicted = classifier.goal.predicted(Z_own) if predict else None
     return FoldRun(row, curve, digest(found.weights), predicted)
+
+
+def beside_test(classifier: Classifier) -> dict[str, float | None]:
+    """BESIDE: the test scores of plain rules, None where gnn.baselines leaves them out or there is no such
+    rule, and of the network alone None. Ranks: all call."""
+    plain = plain_scores(classifier) if classifier.case.baselines else {}
+    found = {rule: _known(each["test"].score) for rule, each in plain.items()}
+    alike = found.get(ALIKE[classifier.goal.kind])
+    return dict(zip(BESIDE, (None, found.get("label_propagation"), alike)))
 
 
 def summary(rows: list[dict[str, Any]], curves: list[list[list[Any]]]) -> dict[str, Any]:
     """What the folds' trainings come to together.
 
     NAME_mean, NAME_std   over trainings, the sample standard deviation (None of one, and where an error is
-                          beyond all numbers), of the weights that were kept: `train`, `val`, `test`, MEASURES
+                          beyond all numbers), of the weights that were kept: `train`, `val`, `test`,
+                          MEASURES, BESIDE
     best_mean_epoch       whose mean test score over all trainings is the highest, the first of equal ones;
                           test_at_best_mean_epoch, ..._std: the scores there. Test nodes choose the epoch, so
                           it is optimistic (Xu et al. 2019 report this)
     """
     found: dict[str, Any] = {"trainings": len(rows)}
-    for name in (*SPLITS, *MEASURES):
-        found[f"{name}_mean"], found[f"{name}_std"] = _spread([row[name] for row in rows])
+    for name in (*SPLITS, *MEASURES, *BESIDE):
+        found[f"{name}_mean"], found[f"{name}_std"] = _spread([row.get(name) for row in rows])
     by_epoch = [{point[0]: point[-1] for point in curve} for curve in curves]
     common = [epoch for epoch in by_epoch[0] if all(each.get(epoch) is not None for each in by_epoch)]
     best = max(common, key=lambda epoch: fmean(each[epoch] for each in by_epoch), default=None)

@@ -16,6 +16,7 @@ from app.graphs.nodes.data import NodeData
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.folds import (
+    BESIDE,
     MEASURES,
     draw_folds,
     lacking,
@@ -30,7 +31,7 @@ from app.tasks.studies.gnn_subjects import Subject, subjects
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 COLUMNS = (
     "dataset", "seed", "fold", "score", "train_nodes", "val_nodes", "test_nodes", "epochs", "best_epoch",
-    "train", "val", "test", *MEASURES, "recipe",
+    "train", "val", "test", *BESIDE, *MEASURES, "recipe",
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _lines_of(row: dict[str, Any]) -> list[dict[str, Any]]:
     """The lines of the table below a data set's folds: means and deviations, also at the best epoch."""
     about = {name: row[name] for name in ("dataset", "recipe", "score")}
     both = [
-        about | {"fold": fold} | {name: row[f"{name}_{kind}"] for name in ("train", "val", "test", *MEASURES)}
+        about | {"fold": fold} | {name: row[f"{name}_{kind}"] for name in (*SPLIT_WORDS, *BESIDE, *MEASURES)}
         for fold, kind in (("mean", "mean"), ("deviation", "std"))
     ]
     at = {"epochs": row["best_mean_epoch"]}

@@ -130,7 +130,7 @@ def _changed(context: Context, files: list[str], partition: str, **gnn: Any) -> 
     made = GraphCase(path=files, format="npz")
     graph = made if case.graph.generator else msgspec.structs.replace(case.graph, path=files)
     first = "live" if case.gnn.first_product in ("auto", "cached") else case.gnn.first_product
-    gnn_case = msgspec.structs.replace(case.gnn, first_product=first, **gnn)
+    gnn_case = msgspec.structs.replace(case.gnn, first_product=first, baselines=False, **gnn)
     return replace(context, case=msgspec.structs.replace(case, graph=graph, parallel=parallel, gnn=gnn_case))
 
 

@@ -16,9 +16,11 @@ from app.case.gnn import GnnCase
 from app.case.study import StudyCase, split_settings
 from app.comm.guard import digest, digest_text
 from app.errors import CaseError
+from app.gnn.classifier import Classifier
 from app.gnn.model import check_layers
 from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
+from app.tasks.folds import BESIDE, beside_test
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
@@ -31,7 +33,7 @@ from app.text import show
 
 MEASURED = (
     "score", "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
-    "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
+    *BESIDE[1:], "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
 )  # fmt: skip
 COLUMNS = ("dataset", "model", *MEASURED, "recipe")
 DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
@@ -149,10 +151,16 @@ def measure(subject: Subject, gnn: GnnCase) -> tuple[dict[str, Any], str]:
         "weights": size, "train_mean": _mean(scores["train"]),
         "val_mean": _mean(scores["val"]), "val_std": _deviation(scores["val"]),
         "test_mean": _mean(scores["test"]), "test_std": _deviation(scores["test"]),
-        **beside, "epoch_cpu_ms": round(1e3 * median(seconds), 2),
+        **_rounded(done.classifier), **beside, "epoch_cpu_ms": round(1e3 * median(seconds), 2),
         "test": _known(scores["test"]), "val": _known(scores["val"]),
     }  # fmt: skip
     return row, digest_text(weights)
+
+
+def _rounded(classifier: Classifier) -> dict[str, float | None]:
+    """The test scores of plain rules, which are the same for all seeds, to four digits. Ranks: all call."""
+    found = beside_test(classifier)
+    return {name: None if found[name] is None else round(found[name], 4) for name in BESIDE[1:]}
 
 
 def _known(values: list[float]) -> list[float]:
@@ -175,9 +183,11 @@ def _deviation(values: list[float]) -> float | None:
 def _say(context: Context, name: str, row: dict[str, Any]) -> None:
     spread = "" if row["test_std"] is None else f" +- {row['test_std']:.4f}"
     test, validation = ("-" if row[key] is None else f"{row[key]:.4f}" for key in ("test_mean", "val_mean"))
+    propagated = row["test_propagated"]
+    plain = "" if propagated is None else f" (label propagation {propagated:.4f})"
     context.log.info(
-        "%s: %s of test %s%s, validation %s, %.1f ms CPU an epoch (%d seeds, %d epochs, %d weights)",
-        name, row["score"], test, spread, validation, row["epoch_cpu_ms"], row["seeds"], row["epochs"],
+        "%s: %s of test %s%s%s, validation %s, %.1f ms CPU an epoch (%d seeds, %d epochs, %d weights)",
+        name, row["score"], test, spread, plain, validation, row["epoch_cpu_ms"], row["seeds"], row["epochs"],
         row["weights"],
     )  # fmt: skip
 
