@@ -259,7 +259,7 @@ def loss_cases(rows: int) -> Iterator[Case]:
 
 
 def layer_cases(rows: int, m: int = 37) -> Iterator[Case]:
-    """Layer normalisation, Adam, dropped entries of sparse features; m columns."""
+    """Layer and batch normalisation, Adam, dropped entries of sparse features; m columns."""
 
     def normalise(device: Any, Z: Array, D: Array, gamma: Array) -> tuple[Array, ...]:
         out, mean, inverse = device.normalise_rows(Z, gamma, gamma, 1e-5)
@@ -272,6 +272,25 @@ def layer_cases(rows: int, m: int = 37) -> Iterator[Case]:
         [normal("Z", rows, m), normal("D", rows, m), normal("g", m)],
         None,
     )
+
+    def columns(device: Any, Z: Array, D: Array, counted: Array, *vectors: Array) -> tuple[Array, ...]:
+        mean, inverse, gamma, beta = vectors
+        squares, out, products = (device.empty(Z.shape) for _ in range(3))
+        device.squares_about(Z, mean, squares)
+        device.normalise_columns(Z, mean, inverse, gamma, beta, out)
+        device.column_products(D, Z, mean, inverse, products)
+        device.normalise_columns_back(D, Z, mean, inverse, gamma, beta, mean, counted)
+        return squares, out, products, D
+
+    yield (
+        "batch normalisation and back",
+        columns,
+        [
+            normal("Z", rows, m), normal("D", rows, m), (normal("c", rows) > 0).astype(np.float32),
+            *(normal(name, m) for name in ("mean", "inverse", "g", "b")),
+        ],
+        None,
+    )  # fmt: skip
 
     def adam(device: Any, flat: Array, gradient: Array) -> Array:
         optimiser = Adam(flat.shape[0], device.xp, 1e-2, kernel=device.adam)

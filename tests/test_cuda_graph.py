@@ -146,10 +146,11 @@ def train(device, epochs=4, **keys):
     return losses, b"".join(each.tobytes() for each in weights.values()), graphs
 
 
-@pytest.mark.parametrize("model", ["gcn", "sage", "gin", "gat", "gine", "gine one_hot"])
+@pytest.mark.parametrize("model", ["gcn", "sage", "gin", "gat", "gine", "gine one_hot", "gcn2", "gin normed"])
 def test_epochs_have_the_bits_of_plain_ones(emulated, device, model):
     model, *rows = model.split()
-    keys = {"model": model, **({"edge_feature_rows": rows[0]} if rows else {})}
+    more = {"one_hot": {"edge_feature_rows": "one_hot"}, "normed": {"batch_norm": True, "dropout": 0.4}}
+    keys = {"model": model, **more.get("".join(rows), {})}
     plain, replayed = train(emulated, **keys), train(device, **keys)
     assert plain[:2] == replayed[:2]
     assert (plain[2], replayed[2]) == (0, 3), device.told

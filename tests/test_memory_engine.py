@@ -31,7 +31,8 @@ class Training:
         self.model = Model(case, FEATURES, CLASSES)
         block = make_block(group, GRAPH)
         self.params = Parameters(group.device, self.model.shapes())
-        self.params.draw_glorot(3)
+        begun = {name: value for name, value in self.model.constants().items() if "running" in name}
+        self.params.draw_glorot(3, begun)
         mine = slice(block.lo, block.lo + block.n_real)
         X_own = np.zeros((block.n_own, FEATURES), dtype=np.float32)
         X_own[: block.n_real] = small_integers(7, GRAPH[0], FEATURES)[mine]
@@ -41,6 +42,7 @@ class Training:
         self.targets = group.device.put(labels), group.device.put(weight)
         self.features = make_features(group, X_own, block.own_counts)
         self.engine = Engine(Neighbours(group, block, False), block.rows, self.params, 0)
+        self.engine.count_rows(np.arange(block.n_own) < block.n_real)
         with self.engine.dry():
             self.epoch(0)
             self.scores()
@@ -91,6 +93,7 @@ CASES = {
     "gin": msgspec.structs.replace(CASE, model="gin", depth=5),
     "commnet": msgspec.structs.replace(CASE, model="commnet", depth=10),
     "sage": msgspec.structs.replace(CASE, model="sage", depth=9, layer_norm=True),
+    "gcn2": msgspec.structs.replace(CASE, model="gcn2", depth=7, batch_norm=True),
 }
 
 
