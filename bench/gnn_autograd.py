@@ -29,7 +29,7 @@ class AutogradModel(torch.nn.Module):
         self.layers, self.X, self.dropout = torch.nn.ModuleList(layers), X, dropout
         weights = case.weights()
         for number, layer in enumerate(layers, 1):
-            layer.set(weights[f"W{number}"], weights[f"b{number}"])
+            layer.set(weights[f"W{number}"], weights.get(f"b{number}"))
         self.train_nodes = torch.from_numpy(case.train)
         self.labels = torch.from_numpy(case.labels)[self.train_nodes]
         self.optimiser = torch.optim.Adam(self.parameters(), lr=LEARNING_RATE)

@@ -15,7 +15,10 @@ LEARNING_RATE = 0.01  # of Adam, whose other numbers are those of the paper (Kin
 
 @dataclass(eq=False)
 class GcnCase:
-    """Full-batch training of a graph convolutional network (Kipf and Welling 2017).
+    """Full-batch training of a graph convolutional network.
+
+    kind   gcn: Kipf and Welling 2017; batch_norm: the same, columns normalised before each activation; gcn2:
+           dense layers at both ends, GCNII's between them (Chen et al. 2020), alpha 0.1, theta 0.5
 
     indptr, indices   CSR rows of the symmetric adjacency, no self loops, columns ascend, all weights one
     X                 [n, f] float32 features: a dense array or a SciPy CSR matrix
@@ -32,6 +35,7 @@ class GcnCase:
     train: np.ndarray
     widths: list[int]
     seed: int = 1
+    kind: str = "gcn"
 
     @property
     def n(self) -> int:
@@ -53,8 +57,10 @@ class GcnCase:
         return self.X.toarray() if self.sparse else self.X
 
     def weights(self) -> dict[str, np.ndarray]:
-        """First weights, see `first_weights`."""
-        return first_weights(self.widths, self.seed)
+        """First weights, see `first_weights`; layers within a gcn2 have no b."""
+        found = first_weights(self.widths, self.seed)
+        ends = ("1", str(self.layers))
+        return {k: v for k, v in found.items() if self.kind != "gcn2" or k[0] == "W" or k[1:] in ends}
 
     def adjacency(self, dtype: type = np.float32) -> scipy.sparse.csr_matrix:
         """D^-1/2 (A + I) D^-1/2 with D the degrees of A + I, 32-bit indices, columns ascend."""
@@ -75,7 +81,7 @@ class GcnCase:
             X = {"X": self.X}
         np.savez(
             path, name=self.name, indptr=self.indptr, indices=self.indices, labels=self.labels,
-            train=self.train, widths=self.widths, seed=self.seed, **X,
+            train=self.train, widths=self.widths, seed=self.seed, kind=self.kind, **X,
         )  # fmt: skip
 
 
@@ -99,6 +105,5 @@ def load_case(path: Path) -> GcnCase:
         else:
             shape = (len(indptr) - 1, widths[0])
             X = scipy.sparse.csr_matrix((f["X_data"], f["X_indices"], f["X_indptr"]), shape)
-        return GcnCase(
-            str(f["name"]), indptr, f["indices"], X, f["labels"], f["train"], widths, int(f["seed"])
-        )
+        rest = f["labels"], f["train"], widths, int(f["seed"]), str(f["kind"])
+        return GcnCase(str(f["name"]), indptr, f["indices"], X, *rest)

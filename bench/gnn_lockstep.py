@@ -31,7 +31,7 @@ def version() -> str:
 
 def forms(case: GcnCase) -> list[str]:
     """What can be asked for."""
-    return ["each epoch"] if case.sparse else ["kept", "each epoch"]
+    return ["each epoch"] if case.sparse or case.kind == "gcn2" else ["kept", "each epoch"]
 
 
 def row_block(group: Group, case: GcnCase, exchange: str = "auto") -> tuple[RowBlock, RowPartition]:
@@ -85,10 +85,12 @@ class Model:
 
     def __init__(self, case: GcnCase, form: str, dropout: float, comm: Any = MPI.COMM_SELF) -> None:
         group = subjects.open_group(comm)
+        deep = case.kind == "gcn2"
         table = GnnCase(
-            model="gcn", depth=case.layers, hidden=case.widths[1], dropout=dropout, input_dropout=0.0,
-            first_product=FIRST_PRODUCTS[form], feature_rows="as_given", learning_rate=LEARNING_RATE,
-            weight_decay=0.0,
+            model="gcn2" if deep else "gcn", depth=case.layers - 2 * deep, hidden=case.widths[1],
+            batch_norm=case.kind == "batch_norm", dropout=dropout, input_dropout=0.0, weight_decay=0.0,
+            first_product="auto" if deep else FIRST_PRODUCTS[form], feature_rows="as_given",
+            learning_rate=LEARNING_RATE,
         )  # fmt: skip
         block, rows = row_block(group, case)
         data = node_data(case, block, rows, group.rank)
@@ -97,7 +99,8 @@ class Model:
         weights = case.weights()
         self.names = {name: _name(name) for name in weights}
         shapes = self.params.shapes
-        self.params.set({ours: weights[name].reshape(shapes[ours]) for name, ours in self.names.items()})
+        given = {ours: weights[name].reshape(shapes[ours]) for name, ours in self.names.items()}
+        self.params.set(self.params.host() | given)
         self.optimiser = make_optimiser(table, self.params.size, group.device.xp)
 
     def epoch(self) -> float:

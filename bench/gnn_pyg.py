@@ -1,4 +1,4 @@
-"""PyTorch Geometric's GCNConv, as its own full-batch examples use it.
+"""PyTorch Geometric's GCNConv and GCN2Conv, as its own full-batch examples use it.
 
     edge_index       messages are gathered and scattered edge by edge
     csr              the adjacency as torch.sparse_csr, which GCNConv multiplies by in one call
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch_geometric
-from torch_geometric.nn import GCNConv
+from torch.nn import functional
+from torch_geometric.nn import GCN2Conv, GCNConv
 
 from bench.gnn_autograd import AutogradModel, features
-from bench.gnn_case import GcnCase
+from bench.gnn_case import LEARNING_RATE, GcnCase
 
 MOST_MESSAGE_BYTES = 1e9  # of one layer: with more, edge_index is left out
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
@@ -49,19 +50,58 @@ class Convolution(GCNConv):
         return self.lin.weight.grad.numpy().T, self.bias.grad.numpy()
 
 
+class Dense(torch.nn.Linear):
+    """A layer that hears no neighbours."""
+
+    def set(self, W: np.ndarray, b: np.ndarray) -> None:
+        """W [f_in, f_out] and b [f_out]."""
+        self.weight.data, self.bias.data = torch.from_numpy(np.ascontiguousarray(W.T)), torch.from_numpy(b)
+
+
+class Deep(GCN2Conv):
+    """GCN2Conv without a bias."""
+
+    def set(self, W: np.ndarray, b: None) -> None:
+        """W [f, f]."""
+        self.weight1.data = torch.from_numpy(W)
+
+
 class Model(AutogradModel):
-    """A stack of GCNConv."""
+    """A stack of GCNConv, perhaps with BatchNorm1d, or of GCN2Conv between linear layers."""
 
     def __init__(self, case: GcnCase, form: str, dropout: float) -> None:
         adjacency, _, rest = form.partition(", ")
-        widths = zip(case.widths, case.widths[1:])
-        layers = [Convolution(f_in, f_out, cached=True) for f_in, f_out in widths]
+        self.kind, widths = case.kind, list(zip(case.widths, case.widths[1:]))
+        if case.kind == "gcn2":
+            inner = [Deep(f, 0.1, 0.5, i, cached=True) for i, (f, _) in enumerate(widths[1:-1], start=1)]
+            layers: list[Any] = [Dense(*widths[0]), *inner, Dense(*widths[-1])]
+        else:
+            layers = [Convolution(f_in, f_out, cached=True) for f_in, f_out in widths]
         super().__init__(case, layers, features(case, rest == "sparse X"), dropout)
         self.A = _adjacency(case, adjacency)
+        if case.kind == "batch_norm":
+            self.norms = torch.nn.ModuleList([torch.nn.BatchNorm1d(width) for width in case.widths[1:-1]])
+            self.optimiser = torch.optim.Adam(self.parameters(), lr=LEARNING_RATE)
 
     def convolve(self, layer: Any, H: torch.Tensor) -> torch.Tensor:
         """One layer."""
         return layer(H, self.A)
+
+    def forward(self) -> torch.Tensor:
+        """[n, classes]."""
+        if self.kind == "gcn":
+            return super().forward()
+        H = H0 = self.X
+        *inner, last = self.layers
+        for number, layer in enumerate(inner):
+            if self.kind == "batch_norm":
+                H = functional.relu(self.norms[number](layer(H, self.A)))
+            else:
+                H = functional.relu(layer(H, H0, self.A) if number else layer(H))
+            H0 = H0 if number else H
+            if self.dropout:
+                H = functional.dropout(H, self.dropout)
+        return last(H) if self.kind == "gcn2" else last(H, self.A)
 
 
 def _adjacency(case: GcnCase, form: str) -> Any:

@@ -275,12 +275,12 @@ def layer_cases(rows: int, m: int = 37) -> Iterator[Case]:
 
     def columns(device: Any, Z: Array, D: Array, counted: Array, *vectors: Array) -> tuple[Array, ...]:
         mean, inverse, gamma, beta = vectors
-        squares, out, products = (device.empty(Z.shape) for _ in range(3))
-        device.squares_about(Z, mean, squares)
+        out, starts = device.empty(Z.shape), np.array([0, rows // 3, rows])
+        sums = [device.counted_sums(Z, counted, centre, starts) for centre in (None, mean)]
         device.normalise_columns(Z, mean, inverse, gamma, beta, out)
-        device.column_products(D, Z, mean, inverse, products)
+        both = device.norm_sums(D, Z, mean, inverse, starts)
         device.normalise_columns_back(D, Z, mean, inverse, gamma, beta, mean, counted)
-        return squares, out, products, D
+        return *sums, out, both, D
 
     yield (
         "batch normalisation and back",

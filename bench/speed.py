@@ -5,8 +5,8 @@
 
 Records go to runs/bench/PART.json, and the tables of all recorded parts to docs/measurements.md. --quick
 takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --python names the interpreter
-of a program that parts gnn, gnn_gradients, rgcn, graphs, links and edges run in a process of its own (torch,
-pyg, dgl): default, the running one.
+of a program that parts gnn, gnn_gradients, rgcn, graphs, links, edges and deep run in a process of its own
+(torch, pyg, dgl): default, the running one.
 """
 
 import argparse
@@ -39,6 +39,7 @@ PARTS = {
     "graphs": "Full-batch training on whole graphs",
     "links": "Full-batch link prediction",
     "edges": "Full-batch training with features of edges",
+    "deep": "Deep networks and batch normalisation",
     "tours": "1-trees of points",
     "startup": "Start-up",
     "ranks": "Two ranks against one",

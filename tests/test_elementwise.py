@@ -26,6 +26,10 @@ class Double(Elementwise):
 
     xp = np
 
+    def fold(self, starts, X):
+        """Sums of consecutive rows."""
+        return np.add.reduceat(X, starts[:-1], axis=0)
+
 
 def numbers(draws, *shape):
     """Numbers of many magnitudes, among them both zeros."""
@@ -126,9 +130,11 @@ def test_batch_normalisation(compiled, rows, m):
     Z[: rows // 3, :1] = np.nan
     mean, inverse, gamma, beta, first, second = (numbers(draws, m) for _ in range(6))
     counted = (draws.random(rows) < 0.5).astype(np.float32)
-    both_ways(compiled, "squares_about", Z, mean, np.ones_like(Z))
+    starts = np.array([0, rows // 3, rows // 3, rows])
+    for centre in (None, mean):
+        both_ways(compiled, "counted_sums", Z, counted, centre, starts)
     both_ways(compiled, "normalise_columns", Z, mean, inverse, gamma, beta, np.ones_like(Z))
-    both_ways(compiled, "column_products", D, Z, mean, inverse, np.ones_like(Z))
+    both_ways(compiled, "norm_sums", D, Z, mean, inverse, starts)
     both_ways(compiled, "normalise_columns_back", D, Z, mean, inverse, gamma, first, second, counted)
 
 
@@ -351,12 +357,12 @@ def test_batch_normalisation_and_its_adjoint():
     """Of statistics over some of the rows."""
     draws = np.random.default_rng(5)
     Z, gamma, beta, D = (draws.standard_normal(s) for s in ((9, 4), 4, 4, (9, 4)))
-    double, counted = Double(), (np.arange(9) % 3 > 0).astype(float)
+    double, counted, starts = Double(), (np.arange(9) % 3 > 0).astype(float), np.array([0, 4, 9])
 
     def forward(X, g, b):
-        mean, N = X[counted > 0].mean(0), np.empty_like(X)
-        double.squares_about(X, mean, N)
-        inverse = 1 / np.sqrt(N[counted > 0].mean(0) + 1e-3)
+        mean = double.counted_sums(X, counted, None, starts).sum(0) / counted.sum()
+        squares, N = double.counted_sums(X, counted, mean, starts), np.empty_like(X)
+        inverse = 1 / np.sqrt(squares.sum(0) / counted.sum() + 1e-3)
         double.normalise_columns(X, mean, inverse, g, b, N)
         return N, mean, inverse
 
@@ -364,17 +370,16 @@ def test_batch_normalisation_and_its_adjoint():
     some = Z[counted > 0]
     expected = (Z - some.mean(0)) / np.sqrt(some.var(0) + 1e-3) * gamma + beta
     assert np.abs(Y - expected).max() < 1e-12
-    dZ, product = D.copy(), np.empty_like(D)
-    double.column_products(D, Z, mean, inverse, product)
-    sums = D.sum(0) / counted.sum(), product.sum(0) / counted.sum()
-    double.normalise_columns_back(dZ, Z, mean, inverse, gamma, *sums, counted)
+    dZ, sums = D.copy(), double.norm_sums(D, Z, mean, inverse, starts).sum(0)
+    means = sums[:4] / counted.sum(), sums[4:] / counted.sum()
+    double.normalise_columns_back(dZ, Z, mean, inverse, gamma, *means, counted)
 
     def value(X, g, b):
         return (forward(X, g, b)[0] * D).sum()
 
     assert np.abs(dZ - central(lambda X: value(X, gamma, beta), Z)).max() < 1e-6
-    assert np.abs(product.sum(0) - central(lambda g: value(Z, g, beta), gamma)).max() < 1e-6
-    assert np.abs(D.sum(0) - central(lambda b: value(Z, gamma, b), beta)).max() < 1e-6
+    assert np.abs(sums[4:] - central(lambda g: value(Z, g, beta), gamma)).max() < 1e-6
+    assert np.abs(sums[:4] - central(lambda b: value(Z, gamma, b), beta)).max() < 1e-6
 
 
 def test_deactivate_is_the_adjoint_of_activate(device):

@@ -33,7 +33,7 @@ KERNELS = {
     ),
     "elementwise": (
         "activate", "activate_4", "deactivate", "deactivate_4", "drop_entries", "add_into", "copy_into",
-        "normalise_rows", "normalise_rows_back", "squares_about", "normalise_columns", "column_products",
+        "normalise_rows", "normalise_rows_back", "counted_sums", "normalise_columns", "norm_sums",
         "normalise_columns_back", "adam",
     ),
     "losses": ("softmax_loss", "softmax_loss_near", "sigmoid_loss", "squared_loss", "argmax_rows"),

@@ -287,9 +287,9 @@ class CudaProducts(Products):
             roots[i] = self._merge(tops)
         return roots
 
-    def column_roots(self, D: Array, starts: np.ndarray, spans: list[tuple[int, int, int]]) -> Array:
-        """Sums of the rows of D by subtrees of row blocks; see Products.column_roots."""
-        sums, roots = self.fold(starts[0], D), self.empty((len(spans), D.shape[1]))
+    def merge_roots(self, sums: Array, spans: list[tuple[int, int, int]]) -> Array:
+        """One addend for each subtree of row blocks; see Products.merge_roots."""
+        roots = self.empty((len(spans), sums.shape[1]))
         for i, (lo, hi, _) in enumerate(spans):
             roots[i] = self._merge(sums[lo:hi].copy())
         return roots

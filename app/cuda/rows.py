@@ -21,6 +21,7 @@ class CudaElementwise(Elementwise):
     """Elementwise in one kernel for each operation; arrays are float32, their rows contiguous."""
 
     kernels: Kernels
+    _table: Any  # host numbers on the device (CudaProducts)
 
     def activate(
         self,
@@ -138,11 +139,13 @@ class CudaElementwise(Elementwise):
             vector(mean, rows), vector(inverse, rows), vector(gamma, m), *matrix(product, rows, m),
         )  # fmt: skip
 
-    def squares_about(self, Z: Array, mean: Array, out: Array) -> None:
-        """Squares of what is above the mean of a column."""
-        self._in_place(
-            "squares_about", False, *Z.shape, *matrix(Z), vector(mean, Z.shape[1]), *matrix(out, *Z.shape)
-        )
+    def counted_sums(self, Z: Array, counted: Array, mean: Array | None, starts: np.ndarray) -> Array:
+        """Sums of counted rows, or of their squares about a mean, by blocks of rows."""
+        (rows, m), blocks = Z.shape, len(starts) - 1
+        out, vectors = self.empty((blocks, m)), (vector(counted, rows), vector(mean, m))
+        operands = self._table(starts), *matrix(Z), *vectors, out
+        self.kernels.launch("counted_sums", blocks * m, np.int64(blocks), np.int32(m), *operands)
+        return out
 
     def normalise_columns(
         self, Z: Array, mean: Array, inverse: Array, gamma: Array, beta: Array, out: Array
@@ -151,11 +154,13 @@ class CudaElementwise(Elementwise):
         vectors = (vector(each, Z.shape[1]) for each in (mean, inverse, gamma, beta))
         self._in_place("normalise_columns", False, *Z.shape, *matrix(Z), *vectors, *matrix(out, *Z.shape))
 
-    def column_products(self, D: Array, Z: Array, mean: Array, inverse: Array, out: Array) -> None:
-        """D times the normalised columns."""
-        operands = *matrix(D), *matrix(Z, *D.shape)
-        vectors = (vector(each, D.shape[1]) for each in (mean, inverse))
-        self._in_place("column_products", False, *D.shape, *operands, *vectors, *matrix(out, *D.shape))
+    def norm_sums(self, D: Array, Z: Array, mean: Array, inverse: Array, starts: np.ndarray) -> Array:
+        """Sums of D, and of D times the normalised columns, by blocks of rows."""
+        m, blocks = D.shape[1], len(starts) - 1
+        out, vectors = self.empty((blocks, 2 * m)), (vector(mean, m), vector(inverse, m))
+        operands = self._table(starts), *matrix(D), *matrix(Z, *D.shape), *vectors, out
+        self.kernels.launch("norm_sums", blocks * m, np.int64(blocks), np.int32(m), *operands)
+        return out
 
     def normalise_columns_back(
         self, D: Array, Z: Array, mean: Array, inverse: Array, gamma: Array, first: Array, second: Array,

@@ -39,7 +39,7 @@ class Block:
         self.f_in, self.f_out = f_in, f_out
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
-        self.biased = settings.bias and getattr(convolution, "biased", True)
+        self.biased = settings.bias and not spec.batch_norm and getattr(convolution, "biased", True)
         self.norm = make_norm(name, spec)
         alone = self.norm is None or self.norm.row_by_row
         self.row_by_row: bool = alone and getattr(convolution, "row_by_row", False)

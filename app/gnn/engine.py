@@ -385,14 +385,6 @@ class Engine(ByPieces):
 
         self._run("elementwise", name, [D], [], work, D.width, shape=(0, D.width))
 
-    def sum_rows(self, *each: tuple[str, Array]) -> Array:
-        """Sums of the rows of some arrays, side by side, which are the gradients of the parameters named;
-        within an operation. Ranks: all call."""
-        roots = [self.device.column_roots(D, self.starts, self.spans) for _, D in each]
-        for (name, _), found in zip(each, roots):
-            self._part(name)[...] = found
-        return sum_tree(self.group, self.device.xp.concatenate(roots, axis=1), self.cuts, self.blocks)
-
     def count_rows(self, flags_own: np.ndarray) -> None:
         """Let statistics of columns be over some rows, [n_own] bool. Ranks: all call."""
         self.counted = self.device.put(flags_own.astype(np.float32))
@@ -400,14 +392,26 @@ class Engine(ByPieces):
             np.float32(max(int(self.group.sum_integers(np.array([flags_own.sum()]))[0]), 1))
         )
 
-    def counted_mean(self, X: Array) -> Array:
-        """[width] the mean of the rows of X [n_own, width] that are counted, within an operation.
+    def counted_mean(self, Z: Array, mean: Array | None = None) -> Array:
+        """[width] the mean of the rows of Z [n_own, width] that are counted, or of squares of what is above a
+        mean [width], within an operation. Ranks: all call."""
+        sums = self.device.counted_sums(Z, self.counted, mean, self.starts[0])
+        return self._sum_of(self.device.merge_roots(sums, self.spans)) / np.float32(self.counted_rows)
 
-        Ranks   all call
-        """
-        part = Operand(self.counted[:, None])
-        roots = self.device.gram_roots([part], X, self.starts, self.spans)
-        return sum_tree(self.group, roots, self.cuts, self.blocks) / np.float32(self.counted_rows)
+    def norm_gradients(
+        self, names: tuple[str, str], D: Array, Z: Array, mean: Array, inverse: Array
+    ) -> Array:
+        """[2 width] the gradients by beta and gamma, whose names are given, of columns normalised by mean and
+        inverse, within an operation; each over the rows that are counted. Ranks: all call."""
+        sums = self.device.norm_sums(D, Z, mean, inverse, self.starts[0])
+        roots, width = self.device.merge_roots(sums, self.spans), D.shape[1]
+        for name, columns in zip(names, (slice(width), slice(width, None))):
+            self._part(name)[...] = roots[:, columns]
+        return self._sum_of(roots) / np.float32(self.counted_rows)
+
+    def _sum_of(self, roots: Array) -> Array:
+        """[width] the sum of all ranks' roots. Ranks: all call."""
+        return sum_tree(self.group, roots, self.cuts, self.blocks)
 
     def dot(self, name: str, X: Rows, D: Rows) -> None:
         """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
@@ -439,7 +443,7 @@ class Engine(ByPieces):
         """Sum the addends of all parameters over blocks and ranks, in one message. Ranks: all call."""
 
         def work() -> None:
-            self.gradient[self.direct :] = sum_tree(self.group, self._parts, self.cuts, self.blocks)
+            self.gradient[self.direct :] = self._sum_of(self._parts)
 
         self._run("reduce", "gradients", [], [], work)
 

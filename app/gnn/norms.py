@@ -71,6 +71,7 @@ class BatchNorm:
     Without a backward pass   the running statistics are mean and variance: of the first ten epochs their
               mean, then they move by MOMENTUM of the way to those of each epoch. They stand among the
               parameters, with gradients of zero, so that checkpoints and files of weights hold them.
+    Bias      none: the mean would take it away
     Differs   PyTorch counts the variance n / (n - 1) times in the running statistics, and lets these begin
               as 0 and 1.
     """
@@ -110,10 +111,9 @@ class BatchNorm:
         Ranks   all call (one sum)
         """
         (U, kept), self._kept = self._kept, None
-        P = engine.take("DX", D.width)
-        work = lambda: self._back(engine, D.array, U.array, P.array, *kept)  # noqa: E731
-        engine.apply("batch_norm", "batch_norm_back", [D, U], [D, P], work)
-        engine.free(P, U)
+        work = lambda: self._back(engine, D.array, U.array, *kept)  # noqa: E731
+        engine.apply("batch_norm", "batch_norm_back", [D, U], [D], work)
+        engine.free(U)
 
     def release(self, engine: Engine) -> None:
         """Free U, where no backward pass follows."""
@@ -128,8 +128,7 @@ class BatchNorm:
         call.
         """
         mean = engine.counted_mean(U)
-        engine.device.squares_about(U, mean, N)
-        variance = engine.counted_mean(N)
+        variance = engine.counted_mean(U, mean)
         inverse = self._normalise(engine, U, mean, variance, N)
         self._follow(engine, mean, variance)
         return mean, inverse
@@ -154,13 +153,11 @@ class BatchNorm:
             running = engine.params[name]
             running += (found - running) * share
 
-    def _back(self, engine: Engine, D: Array, U: Array, P: Array, mean: Array, inverse: Array) -> None:
-        device, width = engine.device, self.width
-        device.column_products(D, U, mean, inverse, P)
-        sums = engine.sum_rows((self.beta, D), (self.gamma, P)) / engine.counted_rows
+    def _back(self, engine: Engine, D: Array, U: Array, mean: Array, inverse: Array) -> None:
+        sums, width = engine.norm_gradients((self.beta, self.gamma), D, U, mean, inverse), self.width
         gamma, _ = self._factors(engine)
         statistics = mean, inverse, gamma, sums[:width], sums[width:]
-        device.normalise_columns_back(D, U, *statistics, engine.counted)
+        engine.device.normalise_columns_back(D, U, *statistics, engine.counted)
 
     def _factors(self, engine: Engine) -> tuple[Array, Array]:
         """gamma and beta [width]."""

@@ -332,8 +332,8 @@ class Share(Terms):
         ranks.
         """
         numbers, width = self.own * each.shape[1], each.shape[1]
-        passes, sums = {"batch_norm": (1, ()), "batch_norm_train": (3, (width, width))}.get(
-            each.name, (4, (2 * width,))
+        passes, sums = {"batch_norm": (1, ()), "batch_norm_train": (2, (width, width))}.get(
+            each.name, (2.5, (2 * width,))
         )
         self.passes(each.name, passes * numbers)
         for columns in sums:

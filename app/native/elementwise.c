@@ -304,13 +304,20 @@ WIDE void lk_normalise_rows_back(int64_t rows, int64_t m, float *D, int64_t ldd,
 /* ---- batch normalisation -----------------------------------------------------------------------------------
  * mean, inverse (1 / deviation), gamma, beta, first, second: of columns. */
 
-/* out [rows, m], which may be Z: squares of what is above the mean. */
-WIDE void lk_squares_about(int64_t rows, int64_t m, const float *Z, int64_t ldz, const float *mean, float *out,
-                           int64_t ldo) {
-    for (int64_t r = 0; r < rows; ++r) {
-        const float *z = Z + r * ldz;
-        float *y = out + r * ldo;
-        for (int64_t j = 0; j < m; ++j) y[j] = (z[j] - mean[j]) * (z[j] - mean[j]);
+/* out [blocks, m]: by blocks of rows the sums of those that are counted, of squares above the mean where that is given. */
+WIDE void lk_counted_sums(int64_t blocks, const int64_t *starts, int64_t m, const float *Z, int64_t ldz,
+                          const float *counted, const float *mean, float *out) {
+    for (int64_t b = 0; b < blocks; ++b) {
+        float *sum = out + b * m;
+        for (int64_t j = 0; j < m; ++j) sum[j] = 0.0f;
+        for (int64_t r = starts[b]; r < starts[b + 1]; ++r) {
+            const float *z = Z + r * ldz;
+            if (counted[r] == 0.0f) continue;
+            if (mean)
+                for (int64_t j = 0; j < m; ++j) sum[j] += (z[j] - mean[j]) * (z[j] - mean[j]);
+            else
+                for (int64_t j = 0; j < m; ++j) sum[j] += z[j];
+        }
     }
 }
 
@@ -324,13 +331,19 @@ WIDE void lk_normalise_columns(int64_t rows, int64_t m, const float *Z, int64_t 
     }
 }
 
-/* out [rows, m] = D times the normalised columns. */
-WIDE void lk_column_products(int64_t rows, int64_t m, const float *D, int64_t ldd, const float *Z, int64_t ldz,
-                             const float *mean, const float *inverse, float *out, int64_t ldo) {
-    for (int64_t r = 0; r < rows; ++r) {
-        const float *d = D + r * ldd, *z = Z + r * ldz;
-        float *y = out + r * ldo;
-        for (int64_t j = 0; j < m; ++j) y[j] = d[j] * ((z[j] - mean[j]) * inverse[j]);
+/* out [blocks, 2 m]: by blocks of rows the sums of D, and of D times the normalised columns. */
+WIDE void lk_norm_sums(int64_t blocks, const int64_t *starts, int64_t m, const float *D, int64_t ldd, const float *Z,
+                       int64_t ldz, const float *mean, const float *inverse, float *out) {
+    for (int64_t b = 0; b < blocks; ++b) {
+        float *first = out + b * 2 * m, *second = first + m;
+        for (int64_t j = 0; j < 2 * m; ++j) first[j] = 0.0f;
+        for (int64_t r = starts[b]; r < starts[b + 1]; ++r) {
+            const float *d = D + r * ldd, *z = Z + r * ldz;
+            for (int64_t j = 0; j < m; ++j) {
+                first[j] += d[j];
+                second[j] += d[j] * ((z[j] - mean[j]) * inverse[j]);
+            }
+        }
     }
 }
 

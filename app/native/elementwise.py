@@ -39,9 +39,9 @@ NORMALISE = function(
 NORMALISE_BACK = function(
     "lk_normalise_rows_back", Long, Long, *Matrix, *Matrix, Pointer, Pointer, Pointer, *Matrix
 )
-SQUARES = function("lk_squares_about", Long, Long, *Matrix, Pointer, *Matrix)
+COUNTED_SUMS = function("lk_counted_sums", Long, Pointer, Long, *Matrix, *[Pointer] * 3)
 COLUMNS = function("lk_normalise_columns", Long, Long, *Matrix, *[Pointer] * 4, *Matrix)
-COLUMN_PRODUCTS = function("lk_column_products", Long, Long, *Matrix, *Matrix, Pointer, Pointer, *Matrix)
+NORM_SUMS = function("lk_norm_sums", Long, Pointer, Long, *Matrix, *Matrix, *[Pointer] * 3)
 COLUMNS_BACK = function("lk_normalise_columns_back", Long, Long, *Matrix, *Matrix, *[Pointer] * 6)
 
 
@@ -59,9 +59,9 @@ def available() -> bool:
             ARGMAX,
             NORMALISE,
             NORMALISE_BACK,
-            SQUARES,
+            COUNTED_SUMS,
             COLUMNS,
-            COLUMN_PRODUCTS,
+            NORM_SUMS,
             COLUMNS_BACK,
         ),
     )
@@ -207,12 +207,16 @@ class HostElementwise(Elementwise):
             _vector(gamma, m), *_matrix(product, D.shape),
         )  # fmt: skip
 
-    def squares_about(self, Z: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
-        """Squares of what is above the mean of a column."""
+    def counted_sums(
+        self, Z: np.ndarray, counted: np.ndarray, mean: np.ndarray | None, starts: np.ndarray
+    ) -> np.ndarray:
+        """Sums of counted rows, or of their squares about a mean, by blocks of rows."""
         if not self.native:
-            return super().squares_about(Z, mean, out)
-        (rows, m), vectors = Z.shape, (_vector(mean, Z.shape[1]),)
-        SQUARES(rows, m, *_matrix(Z, Z.shape), *vectors, *_matrix(out, Z.shape))
+            return super().counted_sums(Z, counted, mean, starts)
+        (rows, m), starts = Z.shape, np.ascontiguousarray(starts, dtype=np.int64)
+        out, vectors = np.empty((len(starts) - 1, m), np.float32), (_vector(counted, rows), _vector(mean, m))
+        COUNTED_SUMS(len(out), address(starts), m, *_matrix(Z, Z.shape), *vectors, address(out))
+        return out
 
     def normalise_columns(
         self, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, gamma: np.ndarray, beta: np.ndarray,
@@ -224,14 +228,17 @@ class HostElementwise(Elementwise):
         (rows, m), vectors = Z.shape, (_vector(each, Z.shape[1]) for each in (mean, inverse, gamma, beta))
         COLUMNS(rows, m, *_matrix(Z, Z.shape), *vectors, *_matrix(out, Z.shape))
 
-    def column_products(
-        self, D: np.ndarray, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, out: np.ndarray
-    ) -> None:
-        """D times the normalised columns."""
+    def norm_sums(
+        self, D: np.ndarray, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, starts: np.ndarray
+    ) -> np.ndarray:
+        """Sums of D, and of D times the normalised columns, by blocks of rows."""
         if not self.native:
-            return super().column_products(D, Z, mean, inverse, out)
-        (rows, m), operands = D.shape, (*_matrix(D, D.shape), *_matrix(Z, D.shape))
-        COLUMN_PRODUCTS(rows, m, *operands, _vector(mean, m), _vector(inverse, m), *_matrix(out, D.shape))
+            return super().norm_sums(D, Z, mean, inverse, starts)
+        m, starts = D.shape[1], np.ascontiguousarray(starts, dtype=np.int64)
+        out, vectors = np.empty((len(starts) - 1, 2 * m), np.float32), (_vector(mean, m), _vector(inverse, m))
+        operands = *_matrix(D, D.shape), *_matrix(Z, D.shape), *vectors
+        NORM_SUMS(len(out), address(starts), m, *operands, address(out))
+        return out
 
     def normalise_columns_back(
         self, D: np.ndarray, Z: np.ndarray, mean: np.ndarray, inverse: np.ndarray, gamma: np.ndarray,

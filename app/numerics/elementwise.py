@@ -72,6 +72,7 @@ class Elementwise:
     """Operations on the rows of a device that has `xp`; a row is a node, its columns are features."""
 
     xp: Any
+    fold: Any  # sums of consecutive rows (HostDevice.fold)
     adam: Any = None  # one step of the optimiser in a kernel (app/gnn/optim.py), where the device has one
 
     # ---- between products --------------------------------------------------------------------------------
@@ -304,10 +305,16 @@ class Elementwise:
 
     # ---- batch normalisation -----------------------------------------------------------------------------
 
-    def squares_about(self, Z: Array, mean: Array, out: Array) -> None:
-        """out = (z - mean[column])^2, both [rows, m], which may be the same array; mean [m]."""
-        X = Z - mean
-        out[...] = X * X
+    def counted_sums(self, Z: Array, counted: Array, mean: Array | None, starts: np.ndarray) -> Array:
+        """Sums of the rows that are counted, by blocks of rows; of squares of z - mean[column] where mean is
+        given. A block's sum is a chain over its rows.
+
+        Z         [rows, m]     counted [rows], 0 where a row is not     mean [m]
+        starts    [blocks+1] host integers, ascending
+        returns   [blocks, m]
+        """
+        X = Z if mean is None else (Z - mean) ** 2
+        return self.fold(starts, self.xp.where(counted[:, None] != 0, X, 0))
 
     def normalise_columns(
         self, Z: Array, mean: Array, inverse: Array, gamma: Array, beta: Array, out: Array
@@ -322,9 +329,14 @@ class Elementwise:
         X += beta
         out[...] = X
 
-    def column_products(self, D: Array, Z: Array, mean: Array, inverse: Array, out: Array) -> None:
-        """out = d x, x as in normalise_columns: the addends of the gradient by gamma; all [rows, m]."""
-        out[...] = D * ((Z - mean) * inverse)
+    def norm_sums(self, D: Array, Z: Array, mean: Array, inverse: Array, starts: np.ndarray) -> Array:
+        """Sums of d, and of d x with x as in normalise_columns, by blocks of rows: the addends of the
+        gradients by beta and by gamma.
+
+        D, Z      [rows, m]     mean, inverse [m]     starts  [blocks+1] host integers, ascending
+        returns   [blocks, 2 m]
+        """
+        return self.fold(starts, self.xp.concatenate([D, D * ((Z - mean) * inverse)], axis=1))
 
     def normalise_columns_back(
         self, D: Array, Z: Array, mean: Array, inverse: Array, gamma: Array, first: Array, second: Array,

@@ -242,9 +242,12 @@ class Products:
 
         A block's addend is a chain over its rows; starts and spans as in gram_roots.
         """
-        sums = self.fold(starts[0], D)
+        return self.merge_roots(self.fold(starts[0], D), spans)
+
+    def merge_roots(self, sums: Array, spans: list[tuple[int, int, int]]) -> Array:
+        """[len(spans), m], one addend for each subtree of row blocks, from those of blocks [blocks, m]."""
         roots = [merge_rows(self.xp, sums[lo:hi]) for lo, hi, _ in spans]
-        return self.xp.concatenate(roots) if roots else self.zeros((0, D.shape[1]))
+        return self.xp.concatenate(roots) if roots else self.zeros((0, sums.shape[1]))
 
     def repeated(self) -> Callable[[list[Array], Callable[[], Any]], Any]:
         """What does work(operands, work) that is repeated in the same memory; see app/cuda/graph.py."""

@@ -153,16 +153,21 @@ KERNEL normalise_rows_back(const i64 rows, const int m, float* D, const i64 ldd,
 }
 
 /* ---- batch normalisation ------------------------------------------------------------------------------------
- * mean, inverse (1 / deviation), gamma, beta, first, second: of columns. An element a thread. */
+ * mean, inverse (1 / deviation), gamma, beta, first, second: of columns. */
 
-/* out = squares of what is above the mean. */
-KERNEL squares_about(const i64 rows, const int m, const float* Z, const i64 ldz, const float* mean, float* out,
-                     const i64 ldo) {
-    i64 row;
-    int col;
-    if (!find_element(rows, m, 1, row, col)) return;
-    const float above = sub(Z[row * ldz + col], mean[col]);
-    out[row * ldo + col] = mul(above, above);
+/* out [blocks, m]: by blocks of rows the sums of those that are counted, of squares above the mean where that is
+ * given. A sum a thread. */
+KERNEL counted_sums(const i64 blocks, const int m, const i64* starts, const float* Z, const i64 ldz,
+                    const float* counted, const float* mean, float* out) {
+    const i64 t = thread_number(), block = t / m, col = t % m;
+    if (block >= blocks) return;
+    const float centre = mean ? mean[col] : 0.0f;
+    float sum = 0.0f;
+    for (i64 row = starts[block]; row < starts[block + 1]; ++row) {
+        const float z = Z[row * ldz + col], above = sub(z, centre), part = mean ? mul(above, above) : z;
+        if (counted[row] != 0.0f) sum = add(sum, part);
+    }
+    out[t] = sum;
 }
 
 /* out = normalised columns times gamma, and beta. */
@@ -175,13 +180,20 @@ KERNEL normalise_columns(const i64 rows, const int m, const float* Z, const i64 
     out[row * ldo + col] = link(beta[col], x, gamma[col]);
 }
 
-/* out = D times the normalised columns. */
-KERNEL column_products(const i64 rows, const int m, const float* D, const i64 ldd, const float* Z, const i64 ldz,
-                       const float* mean, const float* inverse, float* out, const i64 ldo) {
-    i64 row;
-    int col;
-    if (!find_element(rows, m, 1, row, col)) return;
-    out[row * ldo + col] = mul(D[row * ldd + col], mul(sub(Z[row * ldz + col], mean[col]), inverse[col]));
+/* out [blocks, 2 m]: by blocks of rows the sums of D, and of D times the normalised columns. A column a thread. */
+KERNEL norm_sums(const i64 blocks, const int m, const i64* starts, const float* D, const i64 ldd, const float* Z,
+                 const i64 ldz, const float* mean, const float* inverse, float* out) {
+    const i64 t = thread_number(), block = t / m, col = t % m;
+    if (block >= blocks) return;
+    const float shift = mean[col], scale = inverse[col];
+    float first = 0.0f, second = 0.0f;
+    for (i64 row = starts[block]; row < starts[block + 1]; ++row) {
+        const float d = D[row * ldd + col], x = mul(sub(Z[row * ldz + col], shift), scale);
+        first = add(first, d);
+        second = link(second, d, x);
+    }
+    out[block * 2 * m + col] = first;
+    out[block * 2 * m + m + col] = second;
 }
 
 /* The adjoint by Z in place over D; counted: 1 where a row has part in the statistics, else 0. */

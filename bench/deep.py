@@ -1,0 +1,66 @@
+"""A full-batch epoch of deep networks and of batch normalisation beside PyTorch Geometric.
+
+GCNII's layers on Cora, 16 and 64 of them, and 8 on a graph of Arxiv's shape; there, too, three graph
+convolutions with batch normalisation, with the product of the features kept and made in each epoch. Equal
+first weights, dropout 0.5 of what layers give (other draws in either); an epoch is forward, loss, backward
+and a step of Adam, on one thread of a process of its own. What is compared is processor time, pairs of epochs
+by turns.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from bench.gnn import DROPOUT, SAME_LOSS, Program, by_turns
+from bench.gnn import about as about
+from bench.gnn_case import GcnCase
+from bench.gnn_subjects import ARXIV, generated, real
+from bench.graphs import beside_pyg
+from bench.harness import Effort, Record, Table, record
+
+GOAL = ">= 2"
+
+
+def cases(quick: bool) -> list[Callable[[], GcnCase | None]]:
+    """How to make each; quick: the generated ones at an eighth."""
+    shrink = 8 if quick else 1
+    return [
+        lambda: deep(real("Cora", "cora.npz", 64, 2), 16),
+        lambda: deep(real("Cora", "cora.npz", 64, 2), 64),
+        lambda: deep(generated("Arxiv shape", ARXIV, 64, 2, shrink), 8),
+        lambda: replace(generated("Arxiv shape", ARXIV, 256, 3, shrink), kind="batch_norm"),
+    ]
+
+
+def deep(case: GcnCase | None, layers: int) -> GcnCase | None:
+    """The case with so many layers of GCNII between dense ones."""
+    if case is None:
+        return None
+    features, hidden, classes = case.widths
+    return replace(case, kind="gcn2", widths=[features, *[hidden] * (layers + 1), classes])
+
+
+def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
+    """Every case, in all forms of both programs."""
+    for make in cases(quick):
+        case = make()
+        if case is not None:
+            yield from beside_pyg(case, "gnn", pairs, effort, shape_of(case))
+
+
+def shape_of(case: GcnCase) -> str:
+    """Its layers."""
+    inner = f"{case.layers - 2} x {case.widths[1]} of GCNII"
+    return inner if case.kind == "gcn2" else f"{case.layers} x {case.widths[1]}, batch normalisation"
+
+
+def pairs(case: GcnCase, ours: Program, theirs: Program, mine: str, form: str, effort: Effort) -> Record:
+    """Epochs of both by turns, from the first weights on; a pair of first losses without dropout before."""
+    for each, what in ((ours, mine), (theirs, form)):
+        each.build(what, 0.0)
+    note = ""
+    if abs(ours.first_loss - theirs.first_loss) > SAME_LOSS * abs(ours.first_loss):
+        note = f"OTHER LOSS: {ours.first_loss:.6f} and {theirs.first_loss:.6f}"
+    ours.build(mine, DROPOUT)
+    theirs.build(form, DROPOUT)
+    kept = f"{case.name}, {shape_of(case)}" + (", A X kept" if mine == "kept" else "")
+    return record(kept, f"PyG {form}", *by_turns(ours, theirs, effort), goal=GOAL, note=note)
