@@ -106,7 +106,7 @@ class DiagonalWork:
     def _proof_seconds(self) -> float:
         core = float(len(self._way.core))
         vectors = 2 * STEPS**2 * len(self._y) / FLOPS + SWEEP * STEPS * self._adjacent.nnz
-        return UPDATE * self._way.updates + core**3 / 3 / FLOPS + 2 * SET_UP * self._adjacent.nnz + vectors
+        return UPDATE * self._way.updates + core**3 / 3 / FLOPS + SET_UP * self._adjacent.nnz + vectors
 
     @property
     def _due(self) -> bool:
@@ -138,9 +138,10 @@ class DiagonalWork:
         self._used = sigma = min(max(self._sigma + steep * over, 0.0), largest)
         for nodes, rows in self._colours:
             own, old = c[nodes], V[nodes]
-            G = rows @ V + (sigma * own)[:, None] * (s - own[:, None] * old)
+            held = sigma * own * own.sum()  # so that all of a colour move at once and none too far
+            G = rows @ V + (sigma * own)[:, None] * s - held[:, None] * old
             norm = np.sqrt(np.square(G).sum(axis=1))
-            y[nodes] = self._degrees[nodes] + sigma * own * own - norm
+            y[nodes] = self._degrees[nodes] + held - norm
             new = np.where(norm[:, None] > 0, -G / np.maximum(norm, 1e-300)[:, None], old)
             s += own @ (new - old)
             V[nodes] = new
