@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from app.bounds.partition.diagonal import DiagonalWork
+from app.bounds.partition.diagonal import DiagonalWork, set_up_seconds
 from app.bounds.partition.spreading import TreeWork
 from app.bounds.partition.witness import PartBound, components, of_trees
 from app.bounds.partition.work import PairWork, step_seconds
@@ -17,6 +17,7 @@ MOST_PAIRS = 1200  # nodes of a part whose pairs are looked at
 FEW = 200  # nodes of a part that is not asked for vectors, as pairs are quick
 SHARE = 0.25  # of a time limit, that a proof by vectors, or STEPS steps with pairs, may take
 STEPS = 30
+HUB = 8.0  # edges at a node, in units of the mean
 ENTRY_SECONDS = 1e-7  # of the first call, for each node and entry
 NEAR = 0.05
 SLICE, LONGER = 0.2, 0.5  # s that a work has before the other one; in units of what it has had
@@ -104,7 +105,8 @@ class PartitionBounds(Bounds):
         order = np.argsort(label, kind="stable")
         ends = np.cumsum(np.bincount(label, minlength=len(self._lowers)))
         self._nodes = {i: order[(ends[i - 1] if i else 0) : ends[i]] for i in open_parts.tolist()}
-        self._left = {i: kinds_for(len(each)) for i, each in self._nodes.items()}
+        degrees = np.diff(rows.indptr)
+        self._left = {i: kinds_for(degrees[each]) for i, each in self._nodes.items()}
         self._turn = sorted(self._nodes, key=lambda i: (-len(self._nodes[i]), i))
 
     def _next(self) -> int | None:
@@ -114,7 +116,7 @@ class PartitionBounds(Bounds):
     def _work_on(self, part: int, end: float, best: int) -> None:
         """One work on a part, for its turn; or the next ones are made."""
         works = self._works.setdefault(part, [])
-        if self._left[part] and (not works or self._left[part][0] is TreeWork):
+        if self._left[part] and self._is_time(part, works):
             work = self._open(part, self._left[part].pop(0))
             works += [] if work is None else [work]
             return
@@ -125,6 +127,17 @@ class PartitionBounds(Bounds):
         self._spent[work] = self._spent.get(work, 0.0) + time.perf_counter() - begun
         self._keep(part, work)
         self._works[part] = [each for each in works if not each.done and not self._hopeless(each, part)]
+
+    def _is_time(self, part: int, works: list[Work]) -> bool:
+        """Whether the next work on a part is made: of vectors once trees have had as long as that takes."""
+        spent = sum(self._spent.get(work, 0.0) for work in works)
+        vectors = self._left[part][0] is DiagonalWork
+        return not works or (vectors and spent >= set_up_seconds(self._entries(part)))
+
+    def _entries(self, part: int) -> int:
+        """Nodes of a part and entries of their rows."""
+        nodes = self._nodes[part]
+        return len(nodes) + int(np.diff(self._balance.rows.indptr)[nodes].sum())
 
     def _turn_of(self, works: list[Work]) -> Work:
         """The one that has had least time."""
@@ -149,23 +162,28 @@ class PartitionBounds(Bounds):
         if kind is TreeWork:
             return TreeWork(self._balance, nodes, self._compiled)
         if kind is DiagonalWork:
-            return self._vectors(nodes)
+            return self._vectors(part)
         block = np.arange(len(nodes)) if self._block is None else self._block[nodes]
         needed = PAIR_BYTES * float(len(nodes)) ** 2
         if STEPS * step_seconds(len(nodes)) > SHARE * self._limit or needed > self._most:
             return None
         return PairWork(self._balance, nodes, block)
 
-    def _vectors(self, nodes: np.ndarray) -> DiagonalWork | None:
+    def _vectors(self, part: int) -> DiagonalWork | None:
         """Work by vectors, if one proof fits in time and memory."""
-        entries = len(nodes) + int(np.diff(self._balance.rows.indptr)[nodes].sum())
-        if not DiagonalWork.can_begin(entries, SHARE * self._limit, self._most):
+        nodes, seconds = self._nodes[part], SHARE * self._limit
+        if not DiagonalWork.can_begin(self._entries(part), seconds, self._most):
             return None
         work = DiagonalWork(self._balance, nodes)
-        fits = work.check_seconds <= SHARE * self._limit and work.needed_bytes <= self._most
+        fits = work.check_seconds <= seconds and work.needed_bytes <= self._most
         return work if fits else None
 
 
-def kinds_for(nodes: int) -> list[type]:
-    """The works on a part of so many nodes."""
-    return [DiagonalWork] * (nodes > FEW) + [TreeWork] + [PairWork] * (nodes <= MOST_PAIRS)
+def kinds_for(degrees: np.ndarray) -> list[type]:
+    """The works on a part, by the numbers of edges at its nodes [k]; networks with hubs are no meshes, on
+    which trees are good.
+    """
+    nodes = len(degrees)
+    first: list[type] = [TreeWork] + [DiagonalWork] * (nodes > FEW)
+    hubs = degrees.max() * nodes > HUB * degrees.sum()
+    return (first[::-1] if hubs else first) + [PairWork] * (nodes <= MOST_PAIRS)

@@ -37,7 +37,7 @@ PATIENT = 3  # proofs without a gain where there is much to be had
 FAR = 0.5  # of the vectors' value: with less there are many more sweeps before the next proof
 MOST_PLACES = 46
 SWEEP, UPDATE, FLOPS = 6e-9, 3e-7, 1e10  # s for each entry and vector, s for each update, a second
-SET_UP, ENTRY_BYTES = 4e-6, 300.0  # s, and bytes, for each node and entry
+SET_UP, SET_OUT, ENTRY_BYTES = 1e-5, 4e-6, 300.0  # s at first, s of a proof, bytes: for each node and entry
 
 
 class DiagonalWork:
@@ -80,7 +80,11 @@ class DiagonalWork:
     @staticmethod
     def can_begin(entries: int, seconds: float, most_bytes: float) -> bool:
         """Whether what comes before all sweeps fits, for so many nodes and entries."""
-        return entries <= MOST_ENTRIES and SET_UP * entries <= seconds and ENTRY_BYTES * entries <= most_bytes
+        return (
+            entries <= MOST_ENTRIES
+            and set_up_seconds(entries) <= seconds
+            and ENTRY_BYTES * entries <= most_bytes
+        )
 
     @property
     def needed_bytes(self) -> float:
@@ -106,7 +110,7 @@ class DiagonalWork:
     def _proof_seconds(self) -> float:
         core = float(len(self._way.core))
         vectors = 2 * STEPS**2 * len(self._y) / FLOPS + SWEEP * STEPS * self._adjacent.nnz
-        return UPDATE * self._way.updates + core**3 / 3 / FLOPS + SET_UP * self._adjacent.nnz + vectors
+        return UPDATE * self._way.updates + core**3 / 3 / FLOPS + SET_OUT * self._adjacent.nnz + vectors
 
     @property
     def _due(self) -> bool:
@@ -202,3 +206,8 @@ class DiagonalWork:
             return None
         fixed = np.floor(np.ldexp(y, places)).astype(np.int64)
         return replace(self.bound, places=places, y=fixed, sigma=max(math.ceil(math.ldexp(sigma, places)), 1))
+
+
+def set_up_seconds(entries: int) -> float:
+    """Of what comes before all sweeps, for so many nodes and entries, about."""
+    return SET_UP * entries
