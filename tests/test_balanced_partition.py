@@ -22,8 +22,15 @@ from app.blocks.whole import balanced, by_levels
 from app.bounds.certificate import BadCertificate
 from app.bounds.pairs.program import KINDS, MOST, PairProgram
 from app.bounds.partition.bounds import PartitionBounds
-from app.bounds.partition.witness import PartitionProof, above, lifted, of_trees, part_of
-from app.bounds.partition.work import EigenWork, PairWork, smallest_above_zero
+from app.bounds.partition.diagonal import DiagonalWork
+from app.bounds.partition.lanczos import smallest
+from app.bounds.partition.part import part_of
+from app.bounds.partition.rank_one import elimination, semidefinite
+from app.bounds.partition.spread import Trees, lengths
+from app.bounds.partition.spreading import BATCH as TREES_AT_ONCE
+from app.bounds.partition.spreading import TreeWork
+from app.bounds.partition.witness import PartitionProof, hanging, of_trees, packed
+from app.bounds.partition.work import PairWork
 from app.errors import CaseError, GraphError
 from app.graphs.balance import balance_of
 from app.graphs.graph import from_edges
@@ -447,9 +454,9 @@ def test_no_bound_is_above_the_best_partition(seed):
     value = round(best / balance.unit)
     nodes = np.arange(balance.rows.n)
     assert int(of_trees(balance, nodes).sum()) <= value
-    works = [PairWork(balance, nodes, tools.start()), EigenWork(balance, nodes)]
+    works = [PairWork(balance, nodes, tools.start()), DiagonalWork(balance, nodes), TreeWork(balance, nodes)]
     for work in works:
-        work.run(math.inf, value)
+        work.run(math.inf, max(value, 1) + 1)  # on to what it can prove at most
         proof = PartitionProof((work.bound,), True)
         assert work.bound.lower <= tools.prove(proof) <= value
         assert archive.from_bytes(archive.to_bytes(proof)).proved(balance) == tools.prove(proof)
@@ -465,39 +472,175 @@ def test_many_trees_are_counted_at_once():
 
 
 @alone
-def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_eigenvalue():
+def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_vectors_and_no_trees():
     balance = balance_of(whole(nx.path_graph(4), [0, 0, 0, 0]), 2, 0.0)
-    work = EigenWork(balance, np.arange(4))
-    work.run(math.inf, 1)
-    assert work.done and work.bound.lower == 0
+    for kind in (DiagonalWork, TreeWork):
+        work = kind(balance, np.arange(4))
+        work.run(math.inf, 1)
+        assert work.done and work.bound.lower == 0
+
+
+@alone
+@pytest.mark.parametrize("seed", range(12))
+def test_weights_near_the_limits_and_imbalance_leave_bounds_true(seed):
+    draws = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(7, 0.3 + 0.1 * (seed % 5), seed=seed)
+    most = 10 ** (1 + seed % 12)
+    for edge in graph.edges.values():
+        edge["weight"] = float(draws.integers(1, most))
+    sizes = [float(each) for each in draws.integers(0, 2 ** (1 + 3 * (seed % 8)), 7)]
+    parts, imbalance = 2 + seed % 4, (0.0, 0.1, 0.3)[seed % 3]
+    graph32 = whole(graph, sizes)
+    if (limit_of(graph, sizes, parts, imbalance) < max(sizes)) or not graph.edges:
+        sizes, graph32 = None, whole(graph)
+    balance = balance_of(graph32, parts, imbalance)
+    best = best_in_units(balance)
+    nodes = np.arange(7)
+    for work in (DiagonalWork(balance, nodes), TreeWork(balance, nodes), PairWork(balance, nodes, nodes)):
+        work.run(math.inf, max(best, 1) + 1)
+        assert work.bound.lower <= best
+        assert PartitionProof((work.bound,), True).proved(balance) <= best
+    bounds = PartitionBounds(balance)
+    bounds.improve(math.inf, best)
+    assert bounds.value <= best and PartitionProof(bounds.parts, True).proved(balance) == bounds.value
+
+
+def best_in_units(balance):
+    """What the best of all partitions cuts, in whole numbers; more than all edges where there is none."""
+    found = [1 << 60]
+    for label in itertools.product(range(balance.parts), repeat=balance.rows.n - 1):
+        block = np.array((0, *label))
+        if not balance.over(block):
+            found.append(balance.cut(block))
+    return min(found)
+
+
+def matrix_of(part, y, sigma):
+    """L - Diag(y) + sigma cc', dense."""
+    L = np.diag(part.degrees().astype(float))
+    L[part.rows.row_of(), part.rows.indices] -= part.rows.weights
+    return L - np.diag(y) + sigma * np.outer(part.sizes, part.sizes).astype(float)
+
+
+@alone
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("degree", [60, 3, 0])
+def test_a_matrix_is_proved_semidefinite_just_where_it_is(seed, degree, monkeypatch):
+    monkeypatch.setattr("app.bounds.partition.rank_one.MOST_DEGREE", degree)
+    monkeypatch.setattr("app.bounds.partition.rank_one.LEAST_CORE", 10)
+    draws = np.random.default_rng(seed)
+    graph = nx.connected_watts_strogatz_graph(40, 4, 0.3, seed=seed)
+    balance = balance_of(whole(graph, draws.integers(1, 5, 40) if seed % 2 else None), 2, 0.0)
+    part, places = part_of(balance, np.arange(40)), 30
+    way = elimination(part.rows)
+    assert sorted([*way.order, *way.core.tolist()]) == list(range(40))
+    y, sigma = draws.normal(0.1, 1.0, 40), 0.01 + 0.1 * float(draws.random())
+    least = np.linalg.eigvalsh(matrix_of(part, y, sigma))[0]
+    for off, right in ((-1e-5, True), (1e-5, False)):
+        fixed = np.rint(np.ldexp(y + least + off, places)).astype(np.int64)
+        arguments = part.rows.weights << places, (part.degrees() << places) - fixed, part.sizes
+        proved = semidefinite(part.rows, *arguments, round(sigma * 2**places), way)
+        assert proved is right or (right and degree == 60)  # few rows are left, pivots may be negative
+
+
+@alone
+def test_what_no_row_can_be_eliminated_of_is_not_proved():
+    part = part_of(balance_of(whole(nx.path_graph(3)), 2, 0.0), np.arange(3))
+    way, weights = elimination(part.rows), part.rows.weights << 20
+    fine = (part.degrees() << 20) + 1000
+    assert semidefinite(part.rows, weights, fine, part.sizes, 1, way)
+    assert not semidefinite(part.rows, weights, fine, part.sizes, 0, way)
+    assert not semidefinite(part.rows, weights, fine, part.sizes, 1 << 52, way)
+    assert not semidefinite(part.rows, weights, fine << 35, part.sizes, 1, way)
+    assert not semidefinite(part.rows, weights, -fine, part.sizes, 1, way)
+    assert not semidefinite(part.rows, weights, 0 * fine, part.sizes, 1, way)
+
+
+@alone
+def test_the_least_eigenvalue_is_found_by_few_products():
+    draws = np.random.default_rng(1)
+    for n in (1, 5, 90):
+        M = draws.normal(size=(n, n))
+        M += M.T
+        least, vector = smallest(M.__matmul__, draws.normal(size=n), 60)
+        assert least == pytest.approx(np.linalg.eigvalsh(M)[0], rel=1e-6)
+        np.testing.assert_allclose(M @ vector, least * vector, atol=1e-3)
 
 
 @alone
 @pytest.mark.parametrize("seed", range(6))
-def test_an_eigenvalue_is_proved_below_it_and_not_above(seed):
-    graph = nx.connected_watts_strogatz_graph(30, 4, 0.3, seed=seed)
-    sizes = None if seed % 2 else np.random.default_rng(seed).integers(1, 5, 30)
-    balance = balance_of(whole(graph, sizes), 2, 0.0)
-    part = part_of(balance, EigenWork(balance, np.arange(30)).bound.nodes)
-    rows, places = part.rows, 30
-    L = np.zeros((30, 30))
-    L[rows.row_of(), rows.indices] = -rows.weights
-    L -= np.diag(L.sum(axis=1))
-    scale = 1 / np.sqrt(part.sizes)
-    wanted = np.linalg.eigvalsh(scale[:, None] * L * scale)[1]
-    assert smallest_above_zero(part) == pytest.approx(wanted, rel=1e-6)
-    assert above(part, int(0.999 * wanted * 2**places), places)
-    assert not above(part, int(1.001 * wanted * 2**places), places)
-    full = lifted(part, int(wanted * 2**places), places)
-    dense = np.diag(full[0].astype(float))
-    for k in range(1, len(full)):
-        dense += np.diag(full[k, : 60 - k].astype(float), -k) + np.diag(full[k, : 60 - k].astype(float), k)
-    x, y = np.random.default_rng(seed).normal(size=(2, 30))
-    both, c, t = np.stack([x, y], axis=1).reshape(-1), part.sizes, int(wanted * 2**places)
-    sigma = 3 * -(-t // part.total)
-    steps = np.diff(y, prepend=0.0) - c * x
-    found = x @ L @ x * 2**places - t * (c * x * x).sum() + 30 * sigma * (steps**2).sum() + sigma * y[-1] ** 2
-    assert both @ dense @ both == pytest.approx(found, rel=1e-9)
+def test_trees_are_shortest_paths_and_the_same_without_kernels(seed):
+    balance = question(seed)
+    part = part_of(balance, np.arange(balance.rows.n))
+    draws = np.random.default_rng(seed)
+    made = Trees(part), Trees(part, compiled=False)
+    level = draws.integers(0, 256, len(made[0].edge) // 2).astype(np.uint8)
+    row, far = part.rows.row_of(), nx.Graph()
+    length = lengths()[level][made[0].edge]
+    far.add_weighted_edges_from(zip(row.tolist(), part.rows.indices.tolist(), length.tolist()))
+    loads = [np.zeros(len(level), dtype=np.int64) for _ in made]
+    for root in range(0, part.rows.n, 7):
+        for trees, load in zip(made, loads):
+            trees.measure(level)
+            trees.load(trees.grow(root), 3, load)
+        count = made[0].grow(root)
+        assert count == made[1].grow(root)
+        for name in ("order", "parent", "entry"):
+            np.testing.assert_array_equal(*(getattr(trees, name)[:count] for trees in made))
+        if count:
+            nodes, parent = made[0].order[:count], made[0].parent[:count]
+            exact = nx.single_source_dijkstra_path_length(far, root)
+            assert [exact[v] for v in nodes.tolist()] == sorted(exact.values())[:count]
+            hangs = hanging(parent, part.sizes[nodes])
+            assert hangs[0] == part.sizes[nodes].sum() > part.most
+    np.testing.assert_array_equal(*loads)
+
+
+@alone
+def test_a_packing_is_worth_what_its_fullest_edge_allows():
+    load, weights = np.array([0, 3, 5]), np.array([1, 2, 3])
+    assert packed(10, load, weights) == math.ceil(10 * Fraction(3, 5))
+    assert packed(10, 0 * load, weights) == 0
+
+
+@alone
+@pytest.mark.parametrize(
+    ("graph", "parts", "least"),
+    [
+        (nx.grid_2d_graph(12, 12), 2, 11),
+        (nx.grid_2d_graph(24, 24), 9, 60),  # of 96
+        (nx.random_regular_graph(4, 220, seed=1), 2, 25),
+    ],
+)
+def test_trees_bound_meshes_well(graph, parts, least):
+    balance = balance_of(whole(graph), parts, 0.0)
+    work = TreeWork(balance, np.arange(balance.rows.n))
+    for _ in range(40 * TREES_AT_ONCE):
+        work.run(0.0, 10**6)
+    assert work.bound.lower >= least
+    assert work.bound.proved(part_of(balance, np.arange(balance.rows.n))) == work.bound.lower
+
+
+@alone
+def test_slices_change_no_bound():
+    balance = question(3)
+    nodes = np.arange(balance.rows.n)
+    for kind in (DiagonalWork, TreeWork):
+        long, short = kind(balance, nodes), kind(balance, nodes)
+        long.run(math.inf, 10**9)
+        while not short.done:
+            short.run(0.0, 10**9)
+        assert 0 < long.bound.lower <= short.bound.lower * 1.01  # which is looked at more often
+
+
+@alone
+def test_vectors_bound_random_graphs_well():
+    balance = balance_of(whole(nx.gnm_random_graph(400, 2000, seed=1)), 2, 0.03)
+    work = DiagonalWork(balance, np.arange(400))
+    work.run(math.inf, 10**6)
+    part = part_of(balance, work.bound.nodes)
+    assert work.bound.proved(part) == work.bound.lower >= 420  # 69 by one eigenvalue
+    assert work.bound.lower <= math.ceil(work.promise + 1)
 
 
 @alone
@@ -551,8 +694,6 @@ def test_certificates_prove_bounds_and_damaged_ones_do_not():
         replace(part, places=63),
         replace(part, over=-1),
         replace(part, over=1 << 62),
-        replace(part, least=1 << 20),
-        replace(part, least=-1),
         replace(part, matrix=moved),
         replace(part, matrix=np.eye(3, dtype=np.int64)),
         replace(part, matrix=-np.eye(len(part.nodes), dtype=np.int64)),
@@ -567,13 +708,13 @@ def test_certificates_prove_bounds_and_damaged_ones_do_not():
 
 
 @alone
-@pytest.mark.parametrize("kind", ["pairs", "eigenvalue"])
+@pytest.mark.parametrize("kind", [PairWork, DiagonalWork, TreeWork])
 def test_a_damaged_file_proves_nothing_untrue(kind):
     random, refused, tried = np.random.default_rng(3), 0, 0
     for seed in range(10):
         tools, best = tools_of(seed, 7)
         nodes = np.arange(tools.asked.rows.n)
-        work = PairWork(tools.asked, nodes, nodes) if kind == "pairs" else EigenWork(tools.asked, nodes)
+        work = kind(tools.asked, nodes, *([nodes] * (kind is PairWork)))
         work.run(math.inf, round(best / tools.unit))
         content = archive.to_bytes(PartitionProof((work.bound,), True))
         best = round(best / tools.unit)
@@ -595,12 +736,52 @@ def test_parts_that_no_edge_connects_are_bounded_apart():
 
 
 @alone
-def test_larger_parts_have_an_eigenvalue_and_memory_limits_hold():
+def test_certificates_of_vectors_and_trees_prove_bounds_and_damaged_ones_do_not():
     balance = balance_of(whole(nx.random_regular_graph(4, 220, seed=1)), 2, 0.0)
-    bounds = PartitionBounds(balance, most_bytes=1000)
-    assert not bounds.improve(10.0, 10**6)
-    assert bounds.method == "eigenvalue" and bounds.value > 20
+    nodes = np.arange(220)
+    vectors, trees = DiagonalWork(balance, nodes), TreeWork(balance, nodes)
+    for work in (vectors, trees):
+        work.run(math.inf, 30)
+        assert PartitionProof((work.bound,), True).proved(balance) == work.bound.lower > 20
+    v, t = vectors.bound, trees.bound
+    wrong = [
+        replace(v, lower=v.lower + 1),
+        replace(v, y=v.y[1:]),
+        replace(v, y=v.y + (1 << v.places - 4)),
+        replace(v, y=np.full_like(v.y, -(1 << 63))),
+        replace(v, sigma=0),
+        replace(v, sigma=-v.sigma),
+        replace(v, sigma=1 << 60),
+        replace(v, places=63),
+        replace(v, places=v.places - 1),
+        replace(v, nodes=v.nodes[::-1].copy()),
+        replace(v, nodes=v.nodes + 1),
+        replace(t, lower=t.lower + 1),
+        replace(t, level=t.level[:, 1:]),
+        replace(t, level=t.level[1:]),
+        replace(t, roots=t.roots + 220),
+        replace(t, roots=-t.roots - 1),
+        replace(t, roots=t.roots[:, 1:]),
+        replace(t, g=-t.g),
+        replace(t, g=t.g * 0 + (1 << 60)),
+        replace(t, g=t.g * 0),
+        replace(t, nodes=t.nodes[:3]),
+    ]
+    for each in wrong:
+        with pytest.raises(BadCertificate):
+            PartitionProof((each,), True).proved(balance)
+
+
+@alone
+def test_larger_parts_have_vectors_and_trees_and_memory_limits_hold():
+    balance = balance_of(whole(nx.random_regular_graph(4, 220, seed=1)), 2, 0.0)
+    bounds, few = PartitionBounds(balance), PartitionBounds(balance, most_bytes=1000)
+    while bounds.value <= 30:
+        assert bounds.improve(0.1, 10**6)
     assert PartitionProof(bounds.parts, True).proved(balance) == bounds.value
+    few.improve(10.0, 10**6)
+    assert few.method == "spreading trees" and few.value > 20
+    assert PartitionProof(few.parts, True).proved(balance) == few.value
 
 
 @needs_data

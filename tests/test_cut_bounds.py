@@ -15,7 +15,7 @@ from app.bounds.cut import relaxation as triangles
 from app.bounds.cut import sdp
 from app.bounds.cut import verify as cut_verify
 from app.bounds.cut.bounds import CutBounds
-from app.bounds.cut.sdp import MixingMethod, _colour_classes, smallest_eigenvalue
+from app.bounds.cut.sdp import MixingMethod, colour_classes, smallest_eigenvalue
 from app.bounds.cut.triangles import CutTriangles
 from app.bounds.cut.verify import (
     KIND_SIGNS,
@@ -282,7 +282,7 @@ def test_the_relaxation_converges_to_its_dual():
 def test_nodes_of_a_colour_are_not_adjacent():
     graph = sparse_graph(80, 500, 2)
     colour = np.full(80, -1)
-    for number, nodes in enumerate(_colour_classes(graph)):
+    for number, nodes in enumerate(colour_classes(graph.indptr, graph.indices)):
         colour[nodes] = number
     assert colour.min() >= 0
     assert (colour[graph.row_of()] != colour[graph.indices]).all()

@@ -25,7 +25,7 @@ from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
-from app.bounds.partition.witness import PartitionBound, PartitionProof
+from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
@@ -82,9 +82,14 @@ KINDS = {
         PartBound, dict.fromkeys(("nodes", "ptr", "members", "g", "matrix"), "int64"), tables=("matrix",)
     ),
     "partition": Kind(PartitionProof),
-    "partition part": Kind(
-        PartitionBound, dict.fromkeys(("nodes", "matrix", "triangles", "g"), "int64"),
+    "partition pairs": Kind(
+        PairBound, dict.fromkeys(("nodes", "matrix", "triangles", "g"), "int64"),
         tables=("matrix", "triangles"),
+    ),
+    "partition diagonal": Kind(DiagonalBound, {"nodes": "int64", "y": "int64"}),
+    "partition trees": Kind(
+        TreeBound, {"nodes": "int64", "level": "uint8", "roots": "int64", "g": "int64"},
+        tables=("level", "roots", "g"),
     ),
     "colours": Kind(CliqueBound, {"peeled": "int64", "colour": "int32"}, ("weights",)),
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),

@@ -31,7 +31,7 @@ class MixingMethod:
         rank = min(math.isqrt(2 * graph.n) + 2, max(MOST // graph.n, 2))
         V = stream(0, "cut bound").standard_normal((graph.n, rank))
         self._V = V / np.sqrt(np.square(V).sum(axis=1, keepdims=True))
-        self._colours = [(nodes, matrix[nodes]) for nodes in _colour_classes(graph)]
+        self._colours = [(nodes, matrix[nodes]) for nodes in colour_classes(graph.indptr, graph.indices)]
         self.y = np.zeros(graph.n)
 
     def sweep(self) -> float:
@@ -45,11 +45,11 @@ class MixingMethod:
         return float(self.y.sum())
 
 
-def _colour_classes(graph: Graph) -> list[np.ndarray]:
+def colour_classes(ptr: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
     """Nodes of each colour of a greedy colouring in order of falling degree, ties to the lowest number."""
-    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
-    colour = [-1] * graph.n
-    for v in np.argsort(-graph.degrees(), kind="stable").tolist():
+    indptr, indices = ptr.tolist(), columns.tolist()
+    colour = [-1] * (len(ptr) - 1)
+    for v in np.argsort(-np.diff(ptr), kind="stable").tolist():
         used = {colour[u] for u in indices[indptr[v] : indptr[v + 1]]}
         colour[v] = next(c for c in range(len(used) + 1) if c not in used)
     found = np.array(colour, dtype=np.int64)

@@ -4,25 +4,29 @@ Let some nodes weigh W together, c_u each. In blocks of at most `most` the squar
 add up to at most M = q most^2 + r^2, with W = q most + r: the more uneven, the more, and none can hold more
 than most.
 
-Eigenvalue   Let L be the Laplacian of the edges between these nodes, and x'Lx > t x'Cx, C = Diag(c), wherever
-             c'x = 0. With S = L - tC + (t/W) cc', S1 = 0, so S is positive semidefinite, and with the
-             indicator z of a block z'Lz >= t c'z - (t/W) (c'z)^2. Twice the cut is the sum of z'Lz over
-             blocks: at least t(W - M/W). It is enough that  x'(L - tC)x + tau * sum over i of (y_i - y_(i-1)
-             - c_i x_i)^2 + sigma * y_n^2  is positive definite in x and y: y may be the sums of c_i x_i, the
-             last one of which is 0. In the order of a narrow band that is a matrix of a narrow band.
-             (Donath and Hoffman 1973; Fiedler 1973; the last step is ours.)
+Diagonal     Let L be the Laplacian of the edges between these nodes, and S = L - Diag(y) + sigma cc' positive
+             semidefinite. With X the sum of zz' over the indicators z of blocks, X_uu = 1 and c'Xc <= M; with
+             at most k blocks X - J/k is semidefinite, J all ones. Twice the cut is <L, X>, at least sum(y) -
+             sigma M + <S, X>, and <S, X> >= <S, J>/k = (sigma W^2 - sum(y))/k.
+             (Donath and Hoffman 1973; Boppana 1987; rank_one.py proves S semidefinite.)
+Trees        Let T be a tree of edges from a node u to all of a set of nodes of weight c(T). All of them but
+             at most `most` are in other blocks than u, and on the way to each an edge is cut. So edges e
+             are cut of which t_e add up to c(T) - most or more, t_e what hangs on e: the sum of g times
+             that over trees is cut, where at no edge the sum of g t_e is more than its weight.
+             (Even, Naor, Rao and Schieber 1999, spreading metrics: this is their dual.)
 Pairs        With x_uv = 1 where u and v are in one block, the cut is all weight less the sum of w_uv x_uv
              over pairs. With at most k blocks x - 1/k is positive semidefinite; so for S positive
              semidefinite, a >= 0 and multipliers g >= 0 of triangles the sum of w_uv x_uv over ordered pairs
              is at most the sum of max(0, w_uv + S_uv - a c_u c_v - what g adds to x_uv), plus
              trace(S) - sum(S)/k + a (M - sum of c_u^2) + twice the sum of g (less that of g where 1 is a
              least sum). (Karisch and Rendl 1998; triangles: Grötschel and Wakabayashi 1990.)
-Trees        Nodes that edges connect, of weight W, are in at least W/most blocks, and one edge less is cut.
+Connected    Nodes that edges connect, of weight W, are in at least W/most blocks, and one edge less is cut.
 
 Source   as named; what is proved of disjoint sets of nodes adds up
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,72 +35,25 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.factor import ROOM, banded_factor, banded_share
+from app.bounds.factor import ROOM
 from app.bounds.pairs.program import KINDS, MOST, taken_off
-from app.bounds.pairs.whole import FULL, LARGEST, MOST_PLACES, check_semidefinite
+from app.bounds.pairs.whole import FULL, MOST_PLACES, check_semidefinite
+from app.bounds.partition.part import Part, part_of
+from app.bounds.partition.rank_one import Elimination, elimination, semidefinite
+from app.bounds.partition.spread import Trees
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 
-SIZES = (
-    1 << 20
-)  # of what nodes weigh together: larger weights are rounded down, and so is what a block may weigh
-
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """The question for some nodes.
-
-    rows    of these alone     sizes   [k] int64, their weights, rounded down to multiples
-    most    of such units in a block; parts: blocks
-    """
-
-    rows: WeightedRows
-    sizes: np.ndarray
-    most: int
-    parts: int
-
-    @property
-    def total(self) -> int:
-        """What the nodes weigh."""
-        return int(self.sizes.sum())
-
-    @property
-    def squares(self) -> int:
-        """The largest sum of squares of what blocks hold."""
-        full, rest = divmod(self.total, max(self.most, 1))
-        return full * self.most**2 + rest**2
-
-    @property
-    def edges(self) -> int:
-        """The weight of all edges."""
-        return int(self.rows.weights.sum()) // 2
-
-
-def part_of(balance: Balance, nodes: np.ndarray) -> Part:
-    """The question for nodes [k]."""
-    rows = balance.rows.induced(nodes, np.full(balance.rows.n, -1, dtype=np.int32))
-    shift = max(int(rows.size.sum()).bit_length() - SIZES.bit_length(), 0)
-    return Part(rows, rows.size >> shift, int(balance.limits.max(initial=0)) >> shift, balance.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionBound:
+class PartBound(ABC):
     """Every partition cuts at least `lower` between some nodes.
 
-    nodes    [k] int64, different ones, in the order of a narrow band where there is an eigenvalue
-    least    t, in multiples of 2^-places; 0: pairs prove it
-    matrix   [k, k] int64, S in the same multiples; [0, 0]: there is none      over   a, likewise
-    triangles   [m, 4] int64: i < j < l, places in `nodes`, and which of KINDS; g [m] int64, likewise
+    nodes    [k] int64, different ones
     """
 
     lower: int
     nodes: np.ndarray
-    places: int
-    least: int
-    matrix: np.ndarray
-    over: int
-    triangles: np.ndarray
-    g: np.ndarray
 
     def check(self, balance: Balance) -> None:
         """Prove it. Raises BadCertificate."""
@@ -109,25 +66,151 @@ class PartitionBound:
         if proved < self.lower:
             raise BadCertificate(f"partition: the witness proves {proved}, not {self.lower}")
 
+    @abstractmethod
     def proved(self, part: Part) -> int:
         """What is proved of these nodes. Raises BadCertificate."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalBound(PartBound):
+    """By a diagonal y [k] int64 and sigma > 0, in multiples of 2^-places."""
+
+    places: int
+    y: np.ndarray
+    sigma: int
+
+    def proved(self, part: Part) -> int:
+        """By S."""
+        if not 0 <= self.places <= MOST_PLACES or self.y.shape != self.nodes.shape:
+            raise BadCertificate("partition: not a diagonal")
+        if self.lower > 0 and not self.semidefinite(part, elimination(part.rows)):
+            raise BadCertificate("partition: a matrix is not proved positive semidefinite")
+        return self.value(part) if self.lower > 0 else 0
+
+    def value(self, part: Part) -> int:
+        """What S proves if it is semidefinite."""
+        total, all_y = part.total, sum(self.y.tolist())
+        shared = Fraction(self.sigma * total**2 - all_y, part.parts)
+        twice = all_y - self.sigma * part.squares + shared
+        return max(math.ceil(twice / (2 << self.places)), 0)
+
+    def semidefinite(self, part: Part, way: Elimination) -> bool:
+        """True only where S is proved to be."""
+        degrees, one = part.degrees(), 1 << self.places
+        sizes = int(degrees.max(initial=0)) * one, max(map(abs, self.y.tolist()), default=0)
+        if max(sizes) >= FULL:
+            return False
+        diagonal = degrees * one - self.y
+        return semidefinite(part.rows, part.rows.weights * one, diagonal, part.sizes, self.sigma, way)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBound(PartBound):
+    """By trees of shortest paths, which are grown again for the proof; nothing is believed of them.
+
+    level        [t, edges] uint8, of the lengths of edges (spread.py)
+    roots, g     [t, b] int64, of trees with these lengths, and how often each counts; 0: there is none
+    """
+
+    level: np.ndarray
+    roots: np.ndarray
+    g: np.ndarray
+
+    def proved(self, part: Part) -> int:
+        """By all trees."""
+        trees, n = Trees(part), part.rows.n
+        edges = len(trees.edge) // 2
+        batches = len(self.level)
+        shapes = self.level.shape == (batches, edges) and self.roots.shape == self.g.shape
+        if not shapes or len(self.roots) != batches or not trees.fits:
+            raise BadCertificate("partition: not trees of a part's edges")
+        if ((self.roots < 0) | (self.roots >= max(n, 1)) | (self.g < 0)).any():
+            raise BadCertificate("partition: not roots of trees")
+        if sum(self.g.reshape(-1).tolist()) * max(part.total, 1) >= FULL:
+            raise BadCertificate("partition: trees count too often")
+        load, value = np.zeros(edges, dtype=np.int64), 0
+        for level, roots, g in zip(self.level, self.roots.tolist(), self.g.tolist()):
+            trees.measure(level)
+            for root, much in zip(roots, g):
+                if much:
+                    value += much * loaded(part, trees, root, much, load)
+        return packed(value, load, edge_weights(part, trees.edge))
+
+
+def loaded(part: Part, trees: Trees, root: int, much: int, load: np.ndarray) -> int:
+    """c(T) - most of a tree, for what hangs on its edges `load` [edges] grows. Raises BadCertificate where it
+    is not one: this trusts no tree that is grown.
+    """
+    count, rows = trees.grow(root), part.rows
+    if not count:
+        return 0
+    nodes, parent, entry = trees.order[:count], trees.parent[:count], trees.entry[:count]
+    after = np.arange(1, count)
+    inside = (parent[1:] >= 0).all() and (parent[1:] < after).all() and nodes[0] == root
+    if not inside or len(np.unique(nodes)) < count or ((nodes < 0) | (nodes >= rows.n)).any():
+        raise BadCertificate("partition: not a tree")
+    above, by = nodes[parent[1:]], entry[1:]
+    if ((by < rows.indptr[above]) | (by >= rows.indptr[above + 1])).any() or (
+        rows.indices[by] != nodes[1:]
+    ).any():
+        raise BadCertificate("partition: a tree has an edge that is not in the graph")
+    hangs = hanging(parent, part.sizes[nodes])
+    np.add.at(load, trees.edge[by], much * hangs[1:])
+    return max(int(hangs[0]) - part.most, 0)
+
+
+def hanging(parent: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """[k] int64, the sizes [k] of all that hangs on each node of a tree, itself too; parent [k], -1 first.
+
+    After i rounds sums are of what is fewer than 2^i edges below, and `ahead` is 2^i edges above.
+    """
+    beyond = len(parent)
+    found, ahead = np.append(sizes, 0), np.append(np.where(parent < 0, beyond, parent), beyond)
+    while (ahead < beyond).any():
+        more = np.zeros(beyond + 1, dtype=np.int64)
+        np.add.at(more, ahead, found)
+        found = found + more
+        found[beyond] = 0
+        ahead = ahead[ahead]
+    return found[:beyond]
+
+
+def edge_weights(part: Part, edge: np.ndarray) -> np.ndarray:
+    """[edges] int64; edge [nnz], which one an entry is of."""
+    found = np.zeros(len(edge) // 2, dtype=np.int64)
+    found[edge] = part.rows.weights
+    return found
+
+
+def packed(value: int, load: np.ndarray, weights: np.ndarray) -> int:
+    """What a value is worth, rounded up, once no load [edges] is more than its weight [edges], exact."""
+    used = np.flatnonzero(load)
+    if not len(used):
+        return 0
+    share = weights[used] / load[used]
+    least = used[share <= share.min() * (1 + 1e-9)]
+    exact = min(Fraction(w, x) for w, x in zip(weights[least].tolist(), load[least].tolist()))
+    return math.ceil(value * exact)
+
+
+@dataclass(frozen=True, eq=False)
+class PairBound(PartBound):
+    """By pairs, in multiples of 2^-places.
+
+    matrix   [k, k] int64, S; [0, 0]: there is none      over   a
+    triangles   [m, 4] int64: i < j < l, places in `nodes`, and which of KINDS; g [m] int64
+    """
+
+    places: int
+    matrix: np.ndarray
+    over: int
+    triangles: np.ndarray
+    g: np.ndarray
+
+    def proved(self, part: Part) -> int:
+        """By the program over pairs."""
         if not 0 <= self.places <= MOST_PLACES or 4 * part.edges << self.places > FULL:
             raise BadCertificate(f"partition: values in multiples of 2^-{self.places}")
-        return self._by_eigenvalue(part) if self.least else self._by_pairs(part)
-
-    # ---- the eigenvalue ------------------------------------------------------------------------------------
-
-    def _by_eigenvalue(self, part: Part) -> int:
-        least, total = self.least, part.total
-        if least < 0 or not total or part.squares >= total**2:
-            return 0
-        if not above(part, least, self.places):
-            raise BadCertificate("partition: an eigenvalue is not proved")
-        return max(math.ceil(Fraction(least * (total**2 - part.squares), total << self.places + 1)), 0)
-
-    # ---- pairs ---------------------------------------------------------------------------------------------
-
-    def _by_pairs(self, part: Part) -> int:
         k, sizes = part.rows.n, part.sizes
         if k * k > ROOM or self.over < 0 or self.over * part.total**2 > FULL:
             raise BadCertificate("partition: a part or a multiplier is too large")
@@ -158,55 +241,6 @@ class PartitionBound:
         return 2 * sum((g * np.array(MOST, dtype=np.int64)[kind]).tolist())
 
 
-def above(part: Part, least: int, places: int) -> bool:
-    """True only where x'Lx >= least * 2^-places * x'Cx is proved wherever c'x = 0: see above."""
-    matrix = lifted(part, least, places)
-    if matrix is None:
-        return False
-    less = matrix.astype(np.float64)
-    less[0] *= 1 - banded_share(len(matrix) - 1)
-    return bool((matrix[0] > 0).all()) and banded_factor(less)
-
-
-def band_of(part: Part) -> int:
-    """How far from the diagonal the matrix of `above` has entries."""
-    rows = part.rows
-    return 2 * int(np.abs(rows.row_of() - rows.indices).max(initial=0)) + 3
-
-
-def lifted(part: Part, least: int, places: int) -> np.ndarray | None:
-    """[band + 1, 2k] int64: the matrix in x_1, y_1, x_2, y_2, ... by its diagonals; None: it is too large,
-    or nodes weigh nothing.
-
-    With s = least/total, rounded up, sigma is 3s and tau 3sk: more than 2s and 2sk would do. Numbers are
-    in units of 2^-places.
-    """
-    rows, c, k = part.rows, part.sizes, part.rows.n
-    if not part.total:  # weights of so many nodes may all be rounded down to nothing
-        return None
-    band = band_of(part)
-    sigma = 3 * -(-least // part.total)
-    tau = sigma * k
-    heaviest = int(c.max(initial=0))
-    degrees = np.zeros(k, dtype=np.int64)
-    np.add.at(degrees, rows.row_of(), rows.weights << places)
-    most = int(degrees.max(initial=0)) + least * heaviest + 2 * tau * max(heaviest, 1) ** 2 + sigma
-    if (band + 1) * 2 * k > ROOM or most >= LARGEST:
-        return None
-    found = np.zeros((band + 1, 2 * k), dtype=np.int64)
-    row, lower = rows.row_of(), rows.indices.astype(np.int64)
-    below = row > lower
-    found[2 * (row - lower)[below], 2 * lower[below]] = -(rows.weights[below] << places)
-    x, y = np.arange(k) * 2, np.arange(k) * 2 + 1
-    found[0, x] = degrees - least * c + tau * c * c
-    found[0, y] = tau * np.append(np.full(k - 1, 2), 1)
-    found[0, y[-1]] += sigma
-    found[1, x] = -tau * c  # y_i with x_i
-    found[1, y[:-1]] = tau * c[1:]  # x_(i+1) with y_i
-    found[2, y[:-1]] = -tau  # y_(i+1) with y_i
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class PartitionProof:
     """Of all partitions of a graph.
@@ -215,7 +249,7 @@ class PartitionProof:
     checked   whether that is all that the bound rests on
     """
 
-    parts: tuple[PartitionBound, ...]
+    parts: tuple[PairBound | DiagonalBound | TreeBound, ...]
     checked: bool
 
     def proved(self, balance: Balance) -> int:

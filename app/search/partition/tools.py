@@ -108,8 +108,8 @@ class PartitionTools(Toolbox):
         return PartitionSearch(self.asked, start, seed, self.instance.compiled, bool(self.left_out))
 
     def bounds(self) -> Bounds | None:
-        """Trees, eigenvalues, semidefinite programs."""
-        return PartBounds(PartitionBounds(self.asked, self.instance.most_bytes))
+        """Vectors, trees, semidefinite programs."""
+        return PartBounds(PartitionBounds(self.asked, self.instance.most_bytes, self.instance.compiled))
 
     def prove(self, proof: PartitionProof) -> int:
         """Check the witness of each part."""
@@ -132,6 +132,11 @@ def in_order(label: np.ndarray) -> np.ndarray:
 
 class PartBounds(InnerBounds):
     """With what proves them."""
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what `verify` takes."""
+        return self.inner.check_seconds
 
     def proof(self) -> PartitionProof:
         """The witness of each part that was worked on."""
