@@ -2,9 +2,9 @@
 
 GCNII's layers on Cora, 16 and 64 of them, and 8 on a graph of Arxiv's shape; there, too, three graph
 convolutions with batch normalisation, with the product of the features kept and made in each epoch. Equal
-first weights, dropout 0.5 of what layers give (other draws in either); an epoch is forward, loss, backward
-and a step of Adam, on one thread of a process of its own. What is compared is processor time, pairs of epochs
-by turns.
+first weights, dropout 0.5 of what layers give (other draws in either); PyG's adjacency is a sparse tensor,
+which is faster than `edge_index` on all of these; an epoch is forward, loss, backward and a step of Adam, on
+one thread of a process of its own. What is compared is processor time, pairs of epochs by turns.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
     for make in cases(quick):
         case = make()
         if case is not None:
-            yield from beside_pyg(case, "gnn", pairs, effort, shape_of(case))
+            yield from beside_pyg(case, "gnn", pairs, effort, shape_of(case), "csr")
 
 
 def shape_of(case: GcnCase) -> str:

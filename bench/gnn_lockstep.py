@@ -97,8 +97,8 @@ class Model:
         self.classifier = Classifier(group, table, block, data, case.seed)
         self.params, self.epochs = self.classifier.params, 0
         weights = case.weights()
-        self.names = {name: _name(name) for name in weights}
         shapes = self.params.shapes
+        self.names = {name: _name(name) for name in weights if _name(name) in shapes}
         given = {ours: weights[name].reshape(shapes[ours]) for name, ours in self.names.items()}
         self.params.set(self.params.host() | given)
         self.optimiser = make_optimiser(table, self.params.size, group.device.xp)

@@ -7,6 +7,7 @@ thread of a process of its own. What is compared is processor time, pairs of epo
 
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
 
 
 def beside_pyg(
-    case: Any, family: str, pairs: Callable[..., Record], effort: Effort, shape: str
+    case: Any, family: str, pairs: Callable[..., Record], effort: Effort, shape: str, only: str = ""
 ) -> Iterator[Record | Table]:
     """All forms of this program beside all of PyG's, then the memory of both.
 
     family   of the programs (gnn_worker.py)     pairs   measures one form of either     shape   of the case
+    only     what a form of PyG's begins with
     """
     found: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +42,9 @@ def beside_pyg(
         with Program(f"{family}:lockstep", path) as ours:
             try:
                 with Program(f"{family}:pyg", path) as theirs:
-                    for mine in ours.forms:
-                        for form in theirs.forms:
-                            yield pairs(case, ours, theirs, mine, form, effort)
+                    asked = [form for form in theirs.forms if form.startswith(only)]
+                    for mine, form in product(ours.forms, asked):
+                        yield pairs(case, ours, theirs, mine, form, effort)
                     found.append(["PyTorch Geometric", f"{theirs.grown / 1e6:,.0f}", theirs.version])
             except Missing as why:
                 found.append([f"PyTorch Geometric: {why}", "", ""])
