@@ -588,10 +588,11 @@ def test_trees_are_shortest_paths_and_the_same_without_kernels(seed):
         for name in ("order", "parent", "entry"):
             np.testing.assert_array_equal(*(getattr(trees, name)[:count] for trees in made))
         if count:
-            nodes, parent = made[0].order[:count], made[0].parent[:count]
+            nodes = made[0].order[:count]
             exact = nx.single_source_dijkstra_path_length(far, root)
             assert [exact[v] for v in nodes.tolist()] == sorted(exact.values())[:count]
-            hangs = hanging(parent, part.sizes[nodes])
+            hangs = hanging(part, made[0], count)
+            np.testing.assert_array_equal(hangs, hanging(part, made[1], count))
             assert hangs[0] == part.sizes[nodes].sum() > part.most
     np.testing.assert_array_equal(*loads)
 
