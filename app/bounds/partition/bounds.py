@@ -19,7 +19,7 @@ SHARE = 0.25  # of a time limit, that a proof by vectors, first trees, or STEPS 
 FIRST_SHARE = 0.2  # the same for what comes before all sweeps
 STEPS = 30
 HUB = 8.0  # edges at a node, in units of the mean
-ENTRY_SECONDS = 1e-7  # of the first call, for each node and entry
+ENTRY_SECONDS = 2e-7  # of the first call, and of a check of it, for each node and entry
 NEAR = 0.05
 SLICE, LONGER = 0.2, 0.5  # s that a work has before the other one; in units of what it has had
 Work = DiagonalWork | TreeWork | PairWork
@@ -53,14 +53,18 @@ class PartitionBounds(Bounds):
     def least_seconds(self) -> float:
         """An estimate of the first call, and of the next step."""
         if not self.method:
-            return ENTRY_SECONDS * (self._balance.rows.n + len(self._balance.rows.indices))
+            return self._first_seconds
         works = self._works.get(self._next(), ())
         return self._turn_of(works).seconds if works else 0.0
 
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check of all proofs takes."""
-        return sum(seconds for _, seconds in self._proofs.values())
+        return self._first_seconds + sum(seconds for _, seconds in self._proofs.values())
+
+    @property
+    def _first_seconds(self) -> float:
+        return ENTRY_SECONDS * (self._balance.rows.n + len(self._balance.rows.indices))
 
     @property
     def gaining(self) -> bool:

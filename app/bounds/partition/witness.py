@@ -258,8 +258,10 @@ class PartitionProof:
             part.check(balance)
         if len(np.unique(nodes)) < len(nodes):
             raise BadCertificate("partition: a node is in two parts")
-        others = np.setdiff1d(np.arange(balance.rows.n), nodes)
-        return sum(part.lower for part in self.parts) + sum(of_trees(balance, others).tolist())
+        others = np.ones(balance.rows.n, dtype=bool)
+        others[nodes] = False
+        connected = of_trees(balance, np.flatnonzero(others))
+        return sum(part.lower for part in self.parts) + sum(connected.tolist())
 
 
 def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = None) -> np.ndarray:
@@ -267,7 +269,9 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
 
     label   [k], the components; None: they are found
     """
-    rows = balance.rows.induced(nodes, np.full(balance.rows.n, -1, dtype=np.int32))
+    rows = balance.rows
+    if len(nodes) < rows.n:
+        rows = rows.induced(nodes, np.full(rows.n, -1, dtype=np.int32))
     label = components(rows) if label is None else label
     most = int(balance.limits.max(initial=0))
     weight = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.int64)
