@@ -154,6 +154,9 @@ class Bounds(ABC):
     def expect(self, seconds: float) -> None:
         """Before the first call: the time limit of the run, in which what takes too long is not begun."""
 
+    def until(self, clock: float) -> None:
+        """After `expect`: when, by time.perf_counter(), all has to be over."""
+
     def allow(self, seconds: float) -> None:
         """Before the first call, where steps decide and no time limit: what all calls may take, or more."""
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import sys
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -446,7 +447,15 @@ def tools_of(seed, most=8):
     return PartitionTools(instance, Partition()), best_of(graph, sizes, parts, imbalance)
 
 
+@pytest.fixture
+def short_proofs(monkeypatch):
+    """Small graphs need neither so many sweeps nor so many trees."""
+    monkeypatch.setattr("app.bounds.partition.diagonal.MOST_SWEEPS", 500)
+    monkeypatch.setattr("app.bounds.partition.spreading.OFTEN", 4)
+
+
 @alone
+@pytest.mark.usefixtures("short_proofs")
 @pytest.mark.parametrize("seed", range(24))
 def test_no_bound_is_above_the_best_partition(seed):
     tools, best = tools_of(seed, 7)
@@ -481,6 +490,7 @@ def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_vectors_and_no_
 
 
 @alone
+@pytest.mark.usefixtures("short_proofs")
 @pytest.mark.parametrize("seed", range(12))
 def test_weights_near_the_limits_and_imbalance_leave_bounds_true(seed):
     draws = np.random.default_rng(seed)
@@ -588,10 +598,11 @@ def test_trees_are_shortest_paths_and_the_same_without_kernels(seed):
         for name in ("order", "parent", "entry"):
             np.testing.assert_array_equal(*(getattr(trees, name)[:count] for trees in made))
         if count:
-            nodes, parent = made[0].order[:count], made[0].parent[:count]
+            nodes = made[0].order[:count]
             exact = nx.single_source_dijkstra_path_length(far, root)
             assert [exact[v] for v in nodes.tolist()] == sorted(exact.values())[:count]
-            hangs = hanging(parent, part.sizes[nodes])
+            hangs = hanging(part, made[0], count)
+            np.testing.assert_array_equal(hangs, hanging(part, made[1], count))
             assert hangs[0] == part.sizes[nodes].sum() > part.most
     np.testing.assert_array_equal(*loads)
 
@@ -708,6 +719,7 @@ def test_certificates_prove_bounds_and_damaged_ones_do_not():
 
 
 @alone
+@pytest.mark.usefixtures("short_proofs")
 @pytest.mark.parametrize("kind", [PairWork, DiagonalWork, TreeWork])
 def test_a_damaged_file_proves_nothing_untrue(kind):
     random, refused, tried = np.random.default_rng(3), 0, 0
@@ -782,6 +794,21 @@ def test_larger_parts_have_vectors_and_trees_and_memory_limits_hold():
     few.improve(10.0, 10**6)
     assert few.method == "spreading trees" and few.value > 20
     assert PartitionProof(few.parts, True).proved(balance) == few.value
+
+
+@alone
+def test_what_would_not_be_over_in_time_is_not_begun():
+    balance = balance_of(whole(nx.random_regular_graph(4, 220, seed=1)), 2, 0.0)
+    bounds = PartitionBounds(balance)
+    bounds.expect(60.0)
+    bounds.until(time.perf_counter())
+    bounds.improve(0.5, 10**6)
+    assert bounds.method != "vector relaxation"
+    hurried = PartitionBounds(balance)
+    hurried.expect(1e-3)
+    assert not hurried.improve(0.5, 10**6) and hurried.method == "connected parts"
+    assert not hurried.gaining and hurried.check_seconds > 0
+    assert not elimination(part_of(balance, np.arange(220)).rows, 5).fits
 
 
 @needs_data

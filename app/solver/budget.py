@@ -37,6 +37,11 @@ class Budget:
         """Seconds since the budget was made."""
         return time.perf_counter() - self.begun
 
+    @property
+    def end(self) -> float:
+        """When work has to be over, by the clock that `begun` is told by."""
+        return self.begun + self.seconds * (1 - RESERVED)
+
     def left(self) -> float:
         """Seconds left for work; infinite where only steps count."""
         if not self.seconds:

@@ -104,6 +104,7 @@ class Rounds:
         bounds = self.toolbox.bounds()
         if bounds is not None and self.budget.seconds:
             bounds.expect(self.budget.seconds)
+            bounds.until(self.budget.end)
         elif bounds is not None:
             bounds.allow(self.budget.bound_seconds)
         return bounds

@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from app.bounds.partition.diagonal import DiagonalWork, set_up_seconds
-from app.bounds.partition.spreading import TreeWork
+from app.bounds.partition.diagonal import DiagonalWork, order_seconds
+from app.bounds.partition.spreading import TreeWork, first_seconds
 from app.bounds.partition.witness import PartBound, components, of_trees
 from app.bounds.partition.work import PairWork, step_seconds
 from app.graphs.balance import Balance
@@ -15,10 +15,11 @@ CONNECTED = "connected parts"
 PAIR_BYTES = 150.0  # of the work on a part, for each pair, about
 MOST_PAIRS = 1200  # nodes of a part whose pairs are looked at
 FEW = 200  # nodes of a part that is not asked for vectors, as pairs are quick
-SHARE = 0.25  # of a time limit, that a proof by vectors, or STEPS steps with pairs, may take
+SHARE = 0.25  # of a time limit, that a proof by vectors, first trees, or STEPS steps with pairs may take
+FIRST_SHARE = 0.2  # the same for what comes before all sweeps
 STEPS = 30
 HUB = 8.0  # edges at a node, in units of the mean
-ENTRY_SECONDS = 1e-7  # of the first call, for each node and entry
+ENTRY_SECONDS = 2e-7  # of the first call, and of a check of it, for each node and entry
 NEAR = 0.05
 SLICE, LONGER = 0.2, 0.5  # s that a work has before the other one; in units of what it has had
 Work = DiagonalWork | TreeWork | PairWork
@@ -40,7 +41,7 @@ class PartitionBounds(Bounds):
         """most_bytes: what the work on one part may take, about"""
         self._balance, self._most, self._compiled = balance, most_bytes, compiled
         self.value, self.method = 0, ""
-        self._limit = np.inf
+        self._limit = self._end = np.inf
         self._works: dict[int, list[Work]] = {}  # at hand, of a part
         self._spent: dict[Work, float] = {}
         self._proofs: dict[int, tuple[PartBound, float]] = {}  # and what a check takes, about
@@ -52,24 +53,33 @@ class PartitionBounds(Bounds):
     def least_seconds(self) -> float:
         """An estimate of the first call, and of the next step."""
         if not self.method:
-            return ENTRY_SECONDS * (self._balance.rows.n + len(self._balance.rows.indices))
+            return self._first_seconds
         works = self._works.get(self._next(), ())
         return self._turn_of(works).seconds if works else 0.0
 
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check of all proofs takes."""
-        return sum(seconds for _, seconds in self._proofs.values())
+        return self._first_seconds + sum(seconds for _, seconds in self._proofs.values())
+
+    @property
+    def _first_seconds(self) -> float:
+        return ENTRY_SECONDS * (self._balance.rows.n + len(self._balance.rows.indices))
 
     @property
     def gaining(self) -> bool:
-        """Whether parts are open: their bounds may become much better."""
-        return bool(self.method) and self._next() is not None
+        """Whether parts are open that are not too large for the time limit: their bounds may become much
+        better.
+        """
+        part = self._next() if self.method else None
+        return part is not None and order_seconds(self._entries[part]) <= FIRST_SHARE * self._limit
 
     @property
     def closing(self) -> bool:
         """Whether the bound is near."""
-        return self.gaining and self._best is not None and self._best - self.value <= NEAR * self._best + 1
+        if not self.method or self._best is None or self._next() is None:
+            return False
+        return self._best - self.value <= NEAR * self._best + 1
 
     @property
     def parts(self) -> tuple[PartBound, ...]:
@@ -78,7 +88,11 @@ class PartitionBounds(Bounds):
 
     def expect(self, seconds: float) -> None:
         """The time limit of the run: what takes too long for it is left out."""
-        self._limit = seconds
+        self._limit, self._end = seconds, time.perf_counter() + seconds
+
+    def until(self, clock: float) -> None:
+        """What would not be over then is not begun."""
+        self._end = clock
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing blocks [n] that cut `best`; True while there is more to try."""
@@ -106,6 +120,7 @@ class PartitionBounds(Bounds):
         ends = np.cumsum(np.bincount(label, minlength=len(self._lowers)))
         self._nodes = {i: order[(ends[i - 1] if i else 0) : ends[i]] for i in open_parts.tolist()}
         degrees = np.diff(rows.indptr)
+        self._entries = {i: len(each) + int(degrees[each].sum()) for i, each in self._nodes.items()}
         self._left = {i: kinds_for(degrees[each]) for i, each in self._nodes.items()}
         self._turn = sorted(self._nodes, key=lambda i: (-len(self._nodes[i]), i))
 
@@ -132,12 +147,7 @@ class PartitionBounds(Bounds):
         """Whether the next work on a part is made: of vectors once trees have had as long as that takes."""
         spent = sum(self._spent.get(work, 0.0) for work in works)
         vectors = self._left[part][0] is DiagonalWork
-        return not works or (vectors and spent >= set_up_seconds(self._entries(part)))
-
-    def _entries(self, part: int) -> int:
-        """Nodes of a part and entries of their rows."""
-        nodes = self._nodes[part]
-        return len(nodes) + int(np.diff(self._balance.rows.indptr)[nodes].sum())
+        return not works or (vectors and spent >= order_seconds(self._entries[part]))
 
     def _turn_of(self, works: list[Work]) -> Work:
         """The one that has had least time."""
@@ -160,7 +170,9 @@ class PartitionBounds(Bounds):
         """The next work on a part, or None where that is too much."""
         nodes = self._nodes[part]
         if kind is TreeWork:
-            return TreeWork(self._balance, nodes, self._compiled)
+            seconds = first_seconds(len(nodes), self._entries[part], self._balance.parts)
+            fits = seconds <= SHARE * self._limit
+            return TreeWork(self._balance, nodes, self._compiled) if fits else None
         if kind is DiagonalWork:
             return self._vectors(part)
         block = np.arange(len(nodes)) if self._block is None else self._block[nodes]
@@ -171,11 +183,12 @@ class PartitionBounds(Bounds):
 
     def _vectors(self, part: int) -> DiagonalWork | None:
         """Work by vectors, if one proof fits in time and memory."""
-        nodes, seconds = self._nodes[part], SHARE * self._limit
-        if not DiagonalWork.can_begin(self._entries(part), seconds, self._most):
+        seconds = min(FIRST_SHARE * self._limit, SHARE * (self._end - time.perf_counter()))
+        if not DiagonalWork.can_begin(self._entries[part], seconds, self._most):
             return None
-        work = DiagonalWork(self._balance, nodes)
-        fits = work.check_seconds <= seconds and work.needed_bytes <= self._most
+        work = DiagonalWork(self._balance, self._nodes[part], seconds)
+        work.last = self._end
+        fits = work.proof_seconds <= SHARE * self._limit and work.needed_bytes <= self._most
         return work if fits else None
 
 

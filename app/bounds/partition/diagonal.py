@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from app.bounds.cut.sdp import colour_classes
 from app.bounds.partition.lanczos import smallest
 from app.bounds.partition.part import part_of
-from app.bounds.partition.rank_one import elimination
+from app.bounds.partition.rank_one import MOST_UPDATES, elimination
 from app.bounds.partition.witness import DiagonalBound
 from app.graphs.balance import Balance
 from app.rng import stream
@@ -36,8 +36,10 @@ MOST_SWEEPS = 20_000
 PATIENT = 3  # proofs without a gain where there is much to be had
 FAR = 0.5  # of the vectors' value: with less there are many more sweeps before the next proof
 MOST_PLACES = 46
-SWEEP, UPDATE, FLOPS = 6e-9, 3e-7, 1e10  # s for each entry and vector, s for each update, a second
-SET_UP, SET_OUT, ENTRY_BYTES = 1e-5, 4e-6, 300.0  # s at first, s of a proof, bytes: for each node and entry
+SWEEP, FLOPS = 6e-9, 1e10  # s for each entry and vector, a second
+ORDER, ORDERED = 5e-6, 4e-7  # s of an order of the rows, with all that comes first: for each entry, update
+ROWS, UPDATE, CORE = 5e-6, 4e-7, 8e-8  # s of a proof: for each entry, update, pair of rows that are left
+ENTRY_BYTES = 300.0  # for each node and entry
 
 
 class DiagonalWork:
@@ -57,10 +59,15 @@ class DiagonalWork:
 
     method = VECTORS
 
-    def __init__(self, balance: Balance, nodes: np.ndarray) -> None:
+    def __init__(self, balance: Balance, nodes: np.ndarray, seconds: float = math.inf) -> None:
+        """seconds   what the order of rows may take, about, or nothing is done
+
+        last   the clock when all has to be over, checks too: no proof is begun that takes longer
+        """
         part = self._part = part_of(balance, nodes)
         rows, n = part.rows, part.rows.n
-        self._way = elimination(rows)
+        room = (seconds - order_seconds(n + len(rows.indices))) / ORDERED
+        self._way, self.last = elimination(rows, min(room, MOST_UPDATES)), math.inf
         self._degrees, self._c = part.degrees().astype(float), part.sizes.astype(float)
         self._adjacent = sp.csr_array((-rows.weights.astype(float), rows.indices, rows.indptr), shape=(n, n))
         colours = colour_classes(rows.indptr, rows.indices)
@@ -82,7 +89,7 @@ class DiagonalWork:
         """Whether what comes before all sweeps fits, for so many nodes and entries."""
         return (
             entries <= MOST_ENTRIES
-            and set_up_seconds(entries) <= seconds
+            and order_seconds(entries) <= seconds
             and ENTRY_BYTES * entries <= most_bytes
         )
 
@@ -94,12 +101,13 @@ class DiagonalWork:
     @property
     def seconds(self) -> float:
         """Of a sweep, or a proof where that is next, about."""
-        return self._proof_seconds if self._due else self._sweep_seconds
+        return self.proof_seconds if self._due else self._sweep_seconds
 
     @property
     def check_seconds(self) -> float:
-        """Of a proof of the bound, about."""
-        return self._proof_seconds
+        """Of a check of the bound, about: the order of rows is found again."""
+        entries = len(self._y) + self._adjacent.nnz
+        return self.proof_seconds + order_seconds(entries) + ORDERED * self._way.updates
 
     @property
     def _sweep_seconds(self) -> float:
@@ -107,22 +115,26 @@ class DiagonalWork:
         return SWEEP * entries * self._V.shape[1] + 1e-4 * len(self._colours)
 
     @property
-    def _proof_seconds(self) -> float:
+    def proof_seconds(self) -> float:
+        """Of a proof, about."""
         core = float(len(self._way.core))
         vectors = 2 * STEPS**2 * len(self._y) / FLOPS + SWEEP * STEPS * self._adjacent.nnz
-        return UPDATE * self._way.updates + core**3 / 3 / FLOPS + SET_OUT * self._adjacent.nnz + vectors
+        rows = UPDATE * self._way.updates + ROWS * self._adjacent.nnz
+        return rows + core**3 / 3 / FLOPS + CORE * core**2 + vectors
 
     @property
     def _due(self) -> bool:
         """Whether a proof is next: sweeps since the last one are as many as its time is worth, or more."""
-        return self._wait >= self._next and self._wait * self._sweep_seconds >= self._proof_seconds / 2
+        return self._wait >= self._next and self._wait * self._sweep_seconds >= self.proof_seconds / 2
 
     def run(self, end: float, wanted: int) -> None:
         """Work until the clock says `end`, or partitions that cut less than `wanted` are out of the
         question.
         """
         while not self.done and self.bound.lower < wanted:
-            if self._due:
+            if self._due and perf_counter() + self.proof_seconds + self.check_seconds > self.last:
+                self.done = True
+            elif self._due:
                 self._prove_and_look()
             else:
                 self._sweep()
@@ -208,6 +220,6 @@ class DiagonalWork:
         return replace(self.bound, places=places, y=fixed, sigma=max(math.ceil(math.ldexp(sigma, places)), 1))
 
 
-def set_up_seconds(entries: int) -> float:
-    """Of what comes before all sweeps, for so many nodes and entries, about."""
-    return SET_UP * entries
+def order_seconds(entries: int) -> float:
+    """Of what comes before all sweeps, for so many nodes and entries, or more: rows may fill up."""
+    return ORDER * entries

@@ -44,28 +44,24 @@ class Elimination:
     """In which order rows are eliminated.
 
     order    nodes, one after the other     core   [m] int64, those that are left
-    updates  of entries
+    updates  of entries     fits   whether memory and patience hold it
     """
 
     order: list[int]
     core: np.ndarray
     updates: int
-
-    @property
-    def fits(self) -> bool:
-        """Whether memory and patience hold it."""
-        return len(self.core) ** 2 <= ROOM and self.updates < MOST_UPDATES
+    fits: bool
 
 
-def elimination(rows: WeightedRows) -> Elimination:
-    """Rows of fewest entries first, ties to the lowest number."""
+def elimination(rows: WeightedRows, most: float = MOST_UPDATES) -> Elimination:
+    """Rows of fewest entries first, ties to the lowest number; with `most` updates it does not fit."""
     ptr, columns = rows.indptr.tolist(), rows.indices.tolist()
     near = [set(columns[ptr[v] : ptr[v + 1]]) for v in range(rows.n)]
     heap = [(len(each), v) for v, each in enumerate(near)]
     heapq.heapify(heap)
     order: list[int] = []
     gone, updates = np.zeros(rows.n, dtype=bool), 0
-    while len(order) < rows.n - LEAST_CORE and updates < MOST_UPDATES:
+    while len(order) < rows.n - LEAST_CORE and updates < most:
         degree, v = heapq.heappop(heap)
         if gone[v] or degree != len(near[v]):
             continue
@@ -79,7 +75,8 @@ def elimination(rows: WeightedRows) -> Elimination:
             near[u] |= around
             near[u] -= {u, v}
             heapq.heappush(heap, (len(near[u]), u))
-    return Elimination(order, np.flatnonzero(~gone), updates)
+    core = np.flatnonzero(~gone)
+    return Elimination(order, core, updates, len(core) ** 2 <= ROOM and updates < most)
 
 
 def semidefinite(

@@ -39,6 +39,7 @@ class Trees:
 
     edge     [nnz] edge_of
     order    [n] nodes of the last tree     parent, entry   [n] where each hangs: a place in `order`, an entry
+    below    [n] what hangs on each, itself too, after `load`
     """
 
     def __init__(self, part: Part, compiled: bool = True) -> None:
@@ -47,7 +48,7 @@ class Trees:
         self.edge = edge_of(part)
         self._length = np.ones(len(self.edge), dtype=np.int64)
         self._distance = np.full(n, -1, dtype=np.int64)
-        self._place, self.order, self.parent, self.entry = (np.zeros(n, dtype=np.int64) for _ in range(4))
+        self._place, self.order, self.parent, self.entry, self.below = np.zeros((5, n), dtype=np.int64)
 
     @property
     def fits(self) -> bool:
@@ -76,10 +77,11 @@ class Trees:
     def load(self, count: int, much: int, load: np.ndarray) -> None:
         """load [edges] grows by `much` times what hangs on each edge of the last tree, of so many nodes."""
         if self._compiled:
-            arrays = (self.order, self.parent, self.entry, self._part.sizes, self.edge, self._place, load)
+            arrays = (self.order, self.parent, self.entry, self._part.sizes, self.edge, self.below, load)
             LOAD(count, much, *map(address, arrays))
             return
-        below = self._part.sizes[self.order[:count]]
+        below = self.below[:count]
+        below[:] = self._part.sizes[self.order[:count]]
         for i in range(count - 1, 0, -1):
             below[self.parent[i]] += below[i]
             load[self.edge[self.entry[i]]] += much * below[i]

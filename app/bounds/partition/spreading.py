@@ -23,7 +23,11 @@ MOST_NODES = 1 << 25  # of all trees of a window: the proof grows them again
 OFTEN = 16  # trees of each root in a window, at most
 MOST_LEVELS = 1 << 26  # of a window
 MOST_COUNTED = 1 << 58  # times the weight of all nodes
-NODE_SECONDS, CHECK_SECONDS = 2e-7, 5e-7  # of a tree, for each node: grown, and proved
+NODE_SECONDS, ENTRY_SECONDS = 3e-7, 2e-8  # of a tree that is grown, for each node and entry of its row
+CHECK_SECONDS, TREE_SECONDS = 2e-7, 1e-4  # of a proof: for each node and each tree beside that,
+LEVEL_SECONDS = 1e-8  # and each edge of a batch
+OPEN_SECONDS = 4e-7  # of what comes before all trees, for each entry
+REACH = 4.0  # blocks' shares of the nodes that a tree has, about
 
 
 class TreeWork:
@@ -49,7 +53,8 @@ class TreeWork:
         self._length = np.zeros(edges)  # a logarithm
         self._step, self._window, self._windows, self._stood = STEP, FIRST, 0, 0
         self._roots, self._draws = np.zeros(0, dtype=np.int64), stream(0, "partition roots")
-        self._reach = part.rows.n
+        self._reach, self._proved = reach_of(part.rows.n, part.parts), 0  # nodes of a tree; of the bound's
+        self._node_seconds = node_seconds(part.rows.n, len(part.rows.indices))
         self.bound = TreeBound(
             0,
             nodes,
@@ -70,12 +75,14 @@ class TreeWork:
     @property
     def check_seconds(self) -> float:
         """Of a proof of the bound, about."""
-        return CHECK_SECONDS * float(np.count_nonzero(self.bound.g)) * self._reach
+        nodes, trees = self._proved, np.count_nonzero(self.bound.g)
+        batches = TREE_SECONDS * trees + LEVEL_SECONDS * self.bound.level.size
+        return (CHECK_SECONDS + self._node_seconds) * nodes + batches
 
     @property
     def seconds(self) -> float:
         """Of a tree, about."""
-        return NODE_SECONDS * self._reach
+        return self._node_seconds * self._reach
 
     def run(self, end: float, wanted: int) -> None:
         """Work until the clock says `end`, or partitions that cut less than `wanted` are out of the
@@ -159,6 +166,7 @@ class TreeWork:
             return
         lower = packed(self._value, self._all, self._weights)
         if lower > self.bound.lower:
+            self._proved = self._nodes
             level, batch = (
                 np.array([each for each, _ in self._kept]),
                 np.array([each for _, each in self._kept]),
@@ -166,3 +174,18 @@ class TreeWork:
             self.bound = replace(
                 self.bound, lower=lower, level=level, roots=batch[:, 0].copy(), g=batch[:, 1].copy()
             )
+
+
+def reach_of(nodes: int, parts: int) -> int:
+    """How many nodes a tree has, about, before there is one."""
+    return int(min(nodes, REACH * nodes / parts))
+
+
+def node_seconds(nodes: int, entries: int) -> float:
+    """Of a tree, for each of its nodes, about."""
+    return NODE_SECONDS + ENTRY_SECONDS * entries / max(nodes, 1)
+
+
+def first_seconds(nodes: int, entries: int, parts: int) -> float:
+    """Of what comes before the first bound, about."""
+    return OPEN_SECONDS * entries + BATCH * reach_of(nodes, parts) * node_seconds(nodes, entries)

@@ -144,35 +144,34 @@ def loaded(part: Part, trees: Trees, root: int, much: int, load: np.ndarray) -> 
     count, rows = trees.grow(root), part.rows
     if not count:
         return 0
-    nodes, parent, entry = trees.order[:count], trees.parent[:count], trees.entry[:count]
-    after = np.arange(1, count)
-    inside = (parent[1:] >= 0).all() and (parent[1:] < after).all() and nodes[0] == root
-    if not inside or len(np.unique(nodes)) < count or ((nodes < 0) | (nodes >= rows.n)).any():
+    nodes, parent, entry = trees.order[:count], trees.parent[:count], trees.entry[1:count]
+    inside = nodes[0] == root and ((nodes >= 0) & (nodes < rows.n)).all()
+    if not inside or ((parent[1:] < 0) | (parent[1:] >= np.arange(1, count))).any():
         raise BadCertificate("partition: not a tree")
-    above, by = nodes[parent[1:]], entry[1:]
-    if ((by < rows.indptr[above]) | (by >= rows.indptr[above + 1])).any() or (
-        rows.indices[by] != nodes[1:]
-    ).any():
+    met = np.zeros(rows.n, dtype=bool)
+    met[nodes] = True
+    if np.count_nonzero(met) < count:
+        raise BadCertificate("partition: a tree has a node twice")
+    above = nodes[parent[1:]]
+    right = (entry >= rows.indptr[above]) & (entry < rows.indptr[above + 1])
+    if not right.all() or (rows.indices[entry] != nodes[1:]).any():
         raise BadCertificate("partition: a tree has an edge that is not in the graph")
-    hangs = hanging(parent, part.sizes[nodes])
-    np.add.at(load, trees.edge[by], much * hangs[1:])
+    hangs = hanging(part, trees, count)
+    load[trees.edge[entry]] += much * hangs[1:]  # every edge once
     return max(int(hangs[0]) - part.most, 0)
 
 
-def hanging(parent: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """[k] int64, the sizes [k] of all that hangs on each node of a tree, itself too; parent [k], -1 first.
+def hanging(part: Part, trees: Trees, count: int) -> np.ndarray:
+    """[count] int64, the weight of all that hangs on each node of a tree, itself too. Raises BadCertificate.
 
-    After i rounds sums are of what is fewer than 2^i edges below, and `ahead` is 2^i edges above.
+    Parents come first, so there is one answer that adds up.
     """
-    beyond = len(parent)
-    found, ahead = np.append(sizes, 0), np.append(np.where(parent < 0, beyond, parent), beyond)
-    while (ahead < beyond).any():
-        more = np.zeros(beyond + 1, dtype=np.int64)
-        np.add.at(more, ahead, found)
-        found = found + more
-        found[beyond] = 0
-        ahead = ahead[ahead]
-    return found[:beyond]
+    trees.load(count, 0, np.zeros(len(trees.edge) // 2, dtype=np.int64))
+    found, sums = trees.below[:count], part.sizes[trees.order[:count]]
+    np.add.at(sums, trees.parent[1:count], found[1:])
+    if (sums != found).any():
+        raise BadCertificate("partition: the weights of a tree do not add up")
+    return found
 
 
 def edge_weights(part: Part, edge: np.ndarray) -> np.ndarray:
@@ -259,8 +258,10 @@ class PartitionProof:
             part.check(balance)
         if len(np.unique(nodes)) < len(nodes):
             raise BadCertificate("partition: a node is in two parts")
-        others = np.setdiff1d(np.arange(balance.rows.n), nodes)
-        return sum(part.lower for part in self.parts) + sum(of_trees(balance, others).tolist())
+        others = np.ones(balance.rows.n, dtype=bool)
+        others[nodes] = False
+        connected = of_trees(balance, np.flatnonzero(others))
+        return sum(part.lower for part in self.parts) + sum(connected.tolist())
 
 
 def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = None) -> np.ndarray:
@@ -268,7 +269,9 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
 
     label   [k], the components; None: they are found
     """
-    rows = balance.rows.induced(nodes, np.full(balance.rows.n, -1, dtype=np.int32))
+    rows = balance.rows
+    if len(nodes) < rows.n:
+        rows = rows.induced(nodes, np.full(rows.n, -1, dtype=np.int32))
     label = components(rows) if label is None else label
     most = int(balance.limits.max(initial=0))
     weight = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.int64)
