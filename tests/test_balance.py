@@ -189,8 +189,9 @@ def test_a_rank_without_rows_teaches_nothing():
     assert not CostModel((8,), 16).weights().any()
 
 
-def test_a_saved_model_is_the_model(tmp_path):
-    model = CostModel((8, 4), 16)
+@pytest.mark.parametrize("widths", [(8, 4), (0, 4)])  # 0: of a dense layer, which hears no neighbours
+def test_a_saved_model_is_the_model(tmp_path, widths):
+    model = CostModel(widths, 16)
     model.update(np.arange(20).reshape(2, 2, 5) + 1, np.array([[1.0, 2], [3, 4]]))
     np.savez(tmp_path / "m.npz", **model.to_arrays())
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
@@ -204,7 +205,7 @@ def test_a_saved_model_is_the_model(tmp_path):
     [
         ({"cost_gram": None}, "holds no cost model"),
         ({"cost_widths": np.array([16])}, "of 0 layers"),
-        ({"cost_widths": np.array([16, 0])}, "is none"),
+        ({"cost_widths": np.array([16, -1])}, "is none"),
         ({"cost_widths": np.array([16, 3, 4])}, "would be right"),
         ({"cost_moment": np.zeros((1, 5), dtype=np.float32)}, "would be right"),
         ({"cost_count": np.array([np.nan])}, "not finite"),
@@ -434,6 +435,11 @@ def test_training_keeps_its_bits_wherever_the_rows_go(group, solo, kind):
     if kind != "none":
         dense = [X.toarray() if kind == "sparse" else X for X in (classifier.data.features, wanted.features)]
         assert np.array_equal(*dense)
+
+
+def test_statistics_of_columns_follow_their_rows(group, solo):
+    deep = {"model": "gcn2", "batch_norm": True}
+    assert trained(group, "dense", move_about, **deep)[0] == trained(solo, "dense", stay, **deep)[0]
 
 
 def test_training_that_follows_its_measurements_keeps_its_bits(group, solo, monkeypatch):

@@ -611,6 +611,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ({"gnn.alpha": 0.2}, "gnn.alpha: is not read by gcn; leave it out, or gcn2 would be right"),
         ({"gnn.layers": ["gcn2 8", "gcn"]}, "gcn2 reads what the first layer gives; dense would be right"),
         ({"gnn.layers": ["dense 8", "gcn2 4", "gcn"]}, "gcn2 makes 4 columns from 8; the first layer's 8"),
+        ({"gnn.layers": ["dense 8", "gcn2"]}, "gcn2 keeps the first layer's width; dense would be right"),
         ({"gnn.model": "gcn2", "gnn.first_product": "live"}, "first_product: is not read by dense"),
         ({"gnn.model": "dense", "gnn.edge_weights": True}, "edge_weights: is not read by dense"),
         ({"gnn.warmup": 200}, "gnn.warmup: less than gnn.epochs = 200 would be right, got 200"),

@@ -59,7 +59,8 @@ class GnnCase(Table, frozen=True):
         0.1
     )
     theta: Annotated[
-        Amount,
+        float,
+        Meta(ge=0.0, le=1000.0),
         about("gcn2: how far layers are from the identity; weights of the l-th count log(theta / l + 1)"),
     ] = 0.5
     bias: Annotated[bool, about("layers add one number to each column")] = True

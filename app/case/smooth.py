@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from app.case.table import AboveZero, BelowOne, Positive, Table, about
+from msgspec import Meta
+
+from app.case.table import BelowOne, Positive, Table, about
 
 
 class SmoothCase(Table, frozen=True):
@@ -24,7 +26,11 @@ class SmoothCase(Table, frozen=True):
             "mean; fixed: factor times as they are, those of training nodes being held"
         ),
     ] = "autoscale"
-    factor: Annotated[AboveZero, about("correct: of scale = fixed")] = 1.0
+    factor: Annotated[
+        float,
+        Meta(gt=0.0, le=1000.0),
+        about("correct, fixed: times the errors that arrive, before they are taken off"),
+    ] = 1.0
     correct_alpha: Annotated[
         BelowOne, about("correct, autoscale: share of the neighbours' errors, the rest is a node's own")
     ] = 0.8

@@ -185,6 +185,9 @@ def _shared_initial(blocks: list[Block]) -> Initial | None:
         )
     width, initial = blocks[0].f_out, Initial()
     for block in readers:
+        if block is blocks[-1] and block.f_out != width:
+            said = "keeps the first layer's width; dense would be right after it"
+            raise CaseError(f"gnn.layers: {DEEP} {said}")
         if (block.f_in, block.f_out) != (width, width):
             found = f"{block.f_out} columns from {block.f_in}"
             raise CaseError(f"gnn.layers: {DEEP} makes {found}; the first layer's {width} would be right")

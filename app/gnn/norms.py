@@ -72,6 +72,7 @@ class BatchNorm:
               mean, then they move by MOMENTUM of the way to those of each epoch. They stand among the
               parameters, with gradients of zero, so that checkpoints and files of weights hold them.
     Bias      none: the mean would take it away
+    Dropout   before it makes variances larger than they are when weights are applied: see training.shifted
     Differs   PyTorch counts the variance n / (n - 1) times in the running statistics, and lets these begin
               as 0 and 1.
     """

@@ -25,7 +25,7 @@ RIDGE = 1e-4  # of the mean square of a feature
 KEEP = 0.9  # weight of an epoch's measurements after one more epoch
 FORMAT = 2  # 1: without what the layers do
 LARGEST_BYTES = 1 << 24  # of a saved model
-LARGEST_LAYERS = 1024  # of a saved model
+LARGEST_LAYERS = 1026  # of a saved model: the deepest gcn2 between its ends
 LONGEST_KIND = 64  # characters of what a layer does
 MOST_SHOWN = 8  # layers in a message
 
@@ -34,7 +34,8 @@ MOST_SHOWN = 8  # layers in a message
 class CostModel:
     """Weights by layer, from sums of products of measurements (the normal equations, float64).
 
-    widths   d_in of each layer; line  4-byte numbers of a memory access: what the features mean
+    widths   d_in of each layer, 0: it hears nobody; line  4-byte numbers of a memory access: what the
+             features mean
     kinds    what each layer does (gnn/block.py: work), such as "gcn weights"; (): not known
     gram     [layers, 5, 5] sum of x x^T      moment  [layers, 5] sum of x y, y in seconds
     count    measurements of a layer, the older ones worth less
@@ -160,7 +161,7 @@ def from_arrays(arrays: dict[str, np.ndarray], where: str, kinds: tuple[str, ...
     except (KeyError, ValueError, TypeError):
         raise GraphError(f"{where}: holds no cost model (arrays cost_widths, cost_gram, ...)") from None
     layers = len(widths)
-    if not 1 <= layers <= LARGEST_LAYERS or line < 1 or min(widths) < 1:
+    if not 1 <= layers <= LARGEST_LAYERS or line < 1 or min(widths) < 0:
         raise GraphError(f"{where}: a cost model of {layers} layers of {widths[:8]} numbers is none")
     shapes = [gram.shape, moment.shape, count.shape]
     wanted = [(layers, FEATURES, FEATURES), (layers, FEATURES), (1,)]
