@@ -716,6 +716,7 @@ def cases(draw):
         data["gnn"]["input_dropout"] = 0.0
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
     data["gnn"] |= {"weights": "", "watch": "auto", "epochs": draw(st.integers(1, 1 << 40))}
+    data["gnn"]["warmup"] = min(data["gnn"]["warmup"], data["gnn"]["epochs"] - 1)
     data["parallel"]["cost_model"] = ""
     data["study"]["fold_validation"] = "none"
     data["rgcn"] |= dict.fromkeys(
