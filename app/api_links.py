@@ -10,11 +10,13 @@ from app.api_classify import by_node, names_of_file, node_data
 from app.api_given import Begun, check_given, digest_of_arrays, refuse_data_keys, setting
 from app.api_graph import loaded_graph
 from app.case.file import merged
+from app.case.gnn import LinksCase
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
+from app.gnn.links.best import Partners
 from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.graphs.formats.source import shown
-from app.graphs.ids import ids_of_names, named, plain_ids
+from app.graphs.ids import ids_of_names, named, one_id, plain_ids
 from app.graphs.nodes.memory import numbers_of
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
@@ -33,6 +35,10 @@ RECIPE = {
 }  # fmt: skip
 BY_LAYERS = ("model", "depth", "hidden")  # of the recipe, which gnn.layers says of each layer
 ARGUMENTS = ("val", "test", "pairs")
+# Keys of [links] that name data, which a call hands in by arguments.
+LINK_KEYS = {"val_edges": "val", "test_edges": "test"} | {
+    key: key for key in ("pairs", "sides", "propose_for")
+}
 
 
 @with_few_threads
@@ -43,6 +49,8 @@ def find_links(
     val: Any = None,
     test: Any = None,
     pairs: Any = None,
+    sides: Any = None,
+    propose_for: Any = None,
     weights: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
@@ -55,25 +63,35 @@ def find_links(
     val, test  edges [k, 2], as pairs of nodes as `classify` names them, that are not learned from: to choose
                the weights by, and to tell how good scores are; None: shares links.validation, links.held_out
     pairs      pairs of nodes to be told how likely they are joined; None: the held-out edges
+    sides      nodes of the first of two kinds, as users, all others of the second, as items; or True: the
+               attribute bipartite (0, 1) of a NetworkX graph, or found by colouring a connected graph. Pairs
+               are then drawn, ranked and proposed only between the two (links.between = "sides")
+    propose_for   nodes that "links.propose_each" of the settings is of; None: all, or those of the first side
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
     settings   keys of a case, as {"gnn.model": "sage", "links.propose": 20, "seed": 1}, over those of
-               inputs/links.toml; links.propose: how many of the likeliest pairs without an edge to return
+               inputs/links.toml; links.propose: how many of the likeliest pairs without an edge to return,
+               links.propose_each: how many partners of each node
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     Raises GraphError for what is no graph or no pair of it, CaseError for wrong settings
     Source     Kipf and Welling 2016 (GAE)
     """
     begun = Begun(weights, "gnn", settings)
-    chosen = merged({"run.task": "classify"}, _recipe(settings, weights), settings, begun.keys())
+    between = {"links.between": "any" if sides is None else "sides"}
+    chosen = merged({"run.task": "classify"}, _recipe(settings, weights), between, settings, begun.keys())
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     refuse_data_keys(context.case, "classify")
     if context.case.gnn.level != "link":
         raise CaseError(f'settings: gnn.level: must be "link", got "{context.case.gnn.level}"; leave it out')
+    with raise_together(context.group, "reading the settings"):
+        _refuse_keys(context.case.links)
     loaded, labels = loaded_graph(context, graph)
     names = labels or names_of_file(context, loaded)
     data = node_data(context, loaded, names, features, None, {})
     given = GivenPairs(
-        *(_rows(context, loaded, labels, *each) for each in zip((val, test, pairs), ARGUMENTS))
+        *(_rows(context, loaded, labels, *each) for each in zip((val, test, pairs), ARGUMENTS)),
+        _first_side(context, loaded, labels, graph, sides),
+        None if propose_for is None else _rows_of_nodes(context, loaded, labels, propose_for, "propose_for"),
     )
     done = learn_edges(context, loaded, data, given, model)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
@@ -81,13 +99,75 @@ def find_links(
     told, proposed = (
         [(called[u], called[v]) for u, v in part[0].tolist()] for part in (done.told, done.proposed)
     )
+    each = _proposed_each(called, *done.each) if done.each else {}
     losses = [row["loss"] for row in done.fit.records]
     rows = by_node(loaded, gather_rows(done))
     return FoundLinks(
         told, done.told[1], list(zip(proposed, done.proposed[1].tolist())), done.scores, done.plain,
         list(range(len(rows))) if names is None else names, rows, done.fit.epochs,
-        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_of(done),
+        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_of(done), each,
     )  # fmt: skip
+
+
+def _refuse_keys(links: LinksCase) -> None:
+    """Raise CaseError for files of the settings in place of arguments."""
+    for key, argument in LINK_KEYS.items():
+        if getattr(links, key):
+            raise CaseError(f"settings: links.{key}: the argument {argument} would be right")
+    if links.propose_for and not links.propose_each:
+        raise CaseError("propose_for: is read where links.propose_each is at least 1; leave it out")
+
+
+def _proposed_each(called: list[Any], found: Partners, likely: np.ndarray) -> dict[Any, list[Any]]:
+    """By node (partner, likelihood) of its best partners."""
+    return {
+        called[u]: [(called[v], p) for v, p in zip(nodes, told) if v >= 0]
+        for u, nodes, told in zip(found.rows.tolist(), found.nodes.tolist(), likely.tolist())
+    }
+
+
+def _first_side(
+    context: Context, loaded: Loaded, labels: list[Any] | None, graph: Any, sides: Any
+) -> np.ndarray | None:
+    """[n] bool, the rows of the first side; None: they are to be found, or there are none. Ranks: all call."""
+    if sides is True or (sides is None and context.case.links.between == "sides"):
+        with raise_together(context.group, "reading sides"):
+            sides = _kinds_of(graph)
+    if sides is None:
+        return None
+    first = np.zeros(loaded.graph.n, dtype=bool)
+    first[_rows_of_nodes(context, loaded, labels, sides, "sides")] = True
+    return first
+
+
+def _kinds_of(graph: Any) -> list[Any] | None:
+    """The nodes of a NetworkX graph whose attribute bipartite is 0; None where no node has it."""
+    kinds = dict(graph.nodes(data="bipartite")) if hasattr(graph, "nodes") else {}
+    if all(kind is None for kind in kinds.values()):
+        return None
+    wrong = [node for node, kind in kinds.items() if kind not in (0, 1)]
+    if wrong:
+        found = f"node {shown(repr(wrong[0]))} has the attribute bipartite {shown(repr(kinds[wrong[0]]))}"
+        raise GraphError(f"graph: {found}; 0 or 1 would be right")
+    return [node for node, kind in kinds.items() if kind == 0]
+
+
+def _rows_of_nodes(
+    context: Context, loaded: Loaded, labels: list[Any] | None, given: Any, name: str
+) -> np.ndarray:
+    """[k] the rows of nodes that a caller names. Ranks: all call. Raises GraphError on all."""
+    with raise_together(context.group, f"reading {name}"):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise GraphError(f"{name}: found {shown(repr(given))}; nodes of the graph would be right")
+        ids = _ids_of(list(given), labels, named(loaded.graph.ids), name)
+    check_given(context.group, {name: digest_of_arrays(ids)})
+    known = ids_everywhere(context.group, loaded.graph, loaded.rows)
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known[order], ids), max(len(known) - 1, 0))
+    if len(ids) and (wrong := ids[known[order[at]] != ids] if len(known) else ids).size:
+        missing = one_id(wrong, 0)
+        raise GraphError(f"{name}: found node {missing}; a node of {loaded.graph.name} would be right")
+    return order[at] if len(ids) else np.empty(0, dtype=np.int64)
 
 
 def _recipe(settings: Any, weights: Any) -> dict[str, Any]:
@@ -120,14 +200,16 @@ def _ids(given: Any, labels: list[Any] | None, texts: bool, name: str) -> np.nda
     for each in given:
         if isinstance(each, str) or not isinstance(each, Sized) or len(each) != 2:
             raise GraphError(f"{name}: found {shown(repr(each))}; {right}")
-    ends = [node for each in given for node in each]
+    return _ids_of([node for each in given for node in each], labels, texts, name).reshape(-1, 2)
+
+
+def _ids_of(ends: list[Any], labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
+    """[k] the ids of nodes."""
     if labels is not None:
-        found = np.array(numbers_of(ends, labels, name), dtype=np.int64)
-    elif texts:
-        found = ids_of_names(ends, name)
-    else:
-        wrong = [node for node in ends if not (is_whole(node) and 0 <= node < 1 << 63)]
-        if wrong:
-            raise GraphError(f"{name}: found node {shown(repr(wrong[0]))}; numbers of nodes would be right")
-        found = np.array(ends, dtype=np.int64)
-    return found.reshape(-1, 2)
+        return np.array(numbers_of(ends, labels, name), dtype=np.int64)
+    if texts:
+        return ids_of_names(ends, name)
+    wrong = [node for node in ends if not (is_whole(node) and 0 <= node < 1 << 63)]
+    if wrong:
+        raise GraphError(f"{name}: found node {shown(repr(wrong[0]))}; numbers of nodes would be right")
+    return np.array(ends, dtype=np.int64)

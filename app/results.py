@@ -294,8 +294,11 @@ class FoundLinks:
     pairs, likely   the pairs that were asked for, else the edges held out, and [k] float32 how likely each is
                     joined: of as many pairs that are as that are not
     proposed        (pair, likely) of the likeliest pairs without an edge, as many as links.propose says
-    scores, plain   of the edges held out, by split: areas, average precision, hits; of plain rules by
-                    "common_neighbours", "adamic_adar", "degrees"
+    scores, plain   of the edges held out, by split: areas, average precision, hits, with links.rank_each in
+                    `each` how well the partners of each node are ranked; of plain rules by
+                    "common_neighbours", "adamic_adar" (between two sides "paths_3", "l3"), "degrees"
+    proposed_each   by node, (partner, likely) of its best partners without an edge, the best first, as many
+                    as links.propose_each says
     nodes           as in Classification
     node_rows       [n, d] float32, in the order of `nodes`: the score of two nodes is the product of their
                     rows, and its sigmoid how likely they are joined
@@ -314,6 +317,7 @@ class FoundLinks:
     digest: str
     records: list[dict[str, float]]
     model: SavedModel
+    proposed_each: dict[Any, list[tuple[Any, float]]] = field(default_factory=dict)
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""

@@ -18,11 +18,12 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
+from app.gnn.links.pairs import find_columns
 from app.gnn.links.plain import plain_scores
 from app.gnn.links.predictor import LinkPredictor, likelihood
 from app.gnn.links.propose import propose
 from app.gnn.links.scores import LinkScores
-from app.gnn.links.split import find_columns, split_edges
+from app.gnn.links.split import split_edges
 from app.gnn.links.wrong import Permutations, apart_rows, rounds_of
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object

@@ -19,6 +19,7 @@ LIKE_CLASSIFY = ("models", "depth", "folds")  # studies that train on a graph as
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
+OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of links.rank_each
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -274,6 +275,8 @@ def _networks(case: Case) -> Iterator[Mistake]:
         if not of_values:
             what, right = "classes", "auto, loss, r2, rmse or mae"
         yield ("gnn", "watch"), f"{gnn.watch} is a score of {what}; {right} would be right"
+    if gnn.watch in OF_RANKINGS and gnn.level != "link":
+        yield ("gnn", "watch"), f'{gnn.watch} is of gnn.level = "link", got "{gnn.level}"'
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
@@ -318,8 +321,14 @@ def _links(case: Case) -> Iterator[Mistake]:
     for key in ("goal", "class_weights", "baselines"):
         if getattr(gnn, key) != getattr(GnnCase(), key):
             yield ("gnn", key), 'is of labels, which gnn.level = "link" does not read; leave it out'
-    if gnn.watch not in ("auto", "auc", "ap"):
+    if gnn.watch not in ("auto", "auc", "ap", *OF_RANKINGS):
         yield ("gnn", "watch"), f"{gnn.watch} is no score of links; auto, auc or ap would be right"
+    if gnn.watch in OF_RANKINGS and not case.links.rank_each:
+        yield ("links", "rank_each"), f"must be at least 1 for gnn.watch = {gnn.watch}, got 0"
+    if case.links.propose_for and not case.links.propose_each:
+        yield ("links", "propose_for"), "is read where links.propose_each is at least 1; leave it out"
+    if case.links.sides and case.links.between != "sides":
+        yield ("links", "sides"), 'is read by links.between = "sides" alone; leave it out'
     for key in ("labels", "splits"):
         if getattr(graph, key):
             yield ("graph", key), 'is not read by gnn.level = "link", which learns the edges; leave it out'

@@ -31,7 +31,7 @@ FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
     ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
     ("rgcn", "val_triples"), ("rgcn", "test_triples"), ("links", "val_edges"), ("links", "test_edges"),
-    ("links", "pairs"),
+    ("links", "pairs"), ("links", "sides"), ("links", "propose_for"),
 )  # fmt: skip
 OF_DATA = ("quality",)  # kinds of studies that read test graphs from study.data,
 OF_FILES = ("scaling", "strong_scaling")  # and files of the folder around it

@@ -136,11 +136,26 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "last"
     watch: Annotated[
-        Literal["auto", "accuracy", "micro_f1", "macro_f1", "auc", "ap", "loss", "r2", "rmse", "mae"],
+        Literal[
+            "auto",
+            "accuracy",
+            "micro_f1",
+            "macro_f1",
+            "auc",
+            "ap",
+            "loss",
+            "r2",
+            "rmse",
+            "mae",
+            "recall",
+            "precision",
+            "ndcg",
+        ],
         about(
             "validation score that keep and patience go by; auto: micro F1, macro F1 with class_weights = "
             "balanced, the loss of values; auc, ap: area under the ROC curve and average precision, of two "
-            "classes or the mean over labels of several; r2, rmse, mae: of values"
+            "classes or the mean over labels of several; r2, rmse, mae: of values; recall, precision, ndcg: "
+            "of links, by links.rank_each, made at each evaluation"
         ),
     ] = "auto"
     baselines: Annotated[
@@ -178,8 +193,40 @@ class LinksCase(Table, frozen=True):
     pairs: Annotated[
         str, about('file of pairs of nodes, as of edges, that predictions tell of; "": the edges held out')
     ] = ""
+    between: Annotated[
+        Literal["any", "sides"],
+        about(
+            "which nodes are joined; sides: a node of the first side with one of the second, as users with "
+            "items: pairs are drawn, ranked and proposed only between them"
+        ),
+    ] = "any"
+    sides: Annotated[
+        str,
+        about(
+            'between = sides: file of lines "id 0" (first side) and "id 1"; "": found by colouring a '
+            "connected graph, the first node's side the first"
+        ),
+    ] = ""
     propose: Annotated[
         Count, about("pairs without an edge that are written, the likeliest of all; work grows with nodes^2")
+    ] = 0
+    propose_each: Annotated[
+        Count,
+        about("best partners without an edge that are written for each node; work grows with nodes^2"),
+    ] = 0
+    propose_for: Annotated[
+        str,
+        about(
+            'file of ids of the nodes that propose_each is of; "": all, with between = sides those of the '
+            "first side"
+        ),
+    ] = ""
+    rank_each: Annotated[
+        Count,
+        about(
+            "K of recall, precision and NDCG: of each node with held-out edges the best K of all nodes that "
+            "it has no learned edge with; work grows with such nodes x nodes; 0: not told"
+        ),
     ] = 0
 
 

@@ -13,6 +13,7 @@ TRAINING_LOSS = "train_loss"
 WORDS = {
     "accuracy": "accuracy", "micro_f1": "micro F1", "macro_f1": "macro F1",
     "auc": "area under the ROC curve", "ap": "average precision", "loss": "loss",
+    "recall": "recall", "precision": "precision", "ndcg": "NDCG",
     "r2": "R2", "rmse": "root mean squared error", "mae": "mean absolute error",
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Task classify with gnn.level = "link": train a network to tell which nodes are joined, or apply one."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +9,17 @@ from msgspec import structs
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
+from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced
+from app.gnn.links.best import Partners
 from app.gnn.links.plain import plain_scores
 from app.gnn.links.predictor import LinkPredictor, likelihood
-from app.gnn.links.propose import propose
+from app.gnn.links.propose import propose, propose_each
 from app.gnn.links.scores import LinkScores
+from app.gnn.links.sides import Sides, coloured_sides, given_sides, refuse_within
 from app.gnn.links.split import LinkSplit, split_edges
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
@@ -24,33 +28,42 @@ from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
-from app.partition.ids import ids_everywhere
+from app.partition.ids import ids_everywhere, ids_on_first
 from app.partition.load import Loaded
 from app.partition.pairs import pairs_of_file, rows_of_pairs
 from app.plots.runs import plot_breakdown, plot_training
+from app.search.solution_text import read_nodes, read_sides
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import cost_model_of, follows, load, recorder, refuse_read, say_balance
 from app.tasks.context import Context
 from app.text import printable
 
 SCORE = "area under the ROC curve"  # over epochs
+LINES = 1 << 16  # of a file that are made at a time
+NAMES = {"val": "links.val_edges", "test": "links.test_edges", "asked": "links.pairs"}  # of given pairs
 RULES = {
     "common_neighbours": "common neighbours",
     "adamic_adar": "Adamic/Adar",
+    "paths_3": "paths of length 3",
+    "l3": "L3",
     "degrees": "product of degrees",
 }
 
 
 @dataclass
 class GivenPairs:
-    """Pairs that a case names, as rows [k, 2] u < v on all ranks; None: none are given.
+    """Pairs that a case names, as rows [k, 2] u < v on all ranks, and nodes; None: none are given.
 
     val, test   the edges that are held out     asked   those that predictions tell of
+    first       [n] bool, the rows of the first of two sides
+    nodes       [k] the rows that partners are proposed for
     """
 
     val: np.ndarray | None = None
     test: np.ndarray | None = None
     asked: np.ndarray | None = None
+    first: np.ndarray | None = None
+    nodes: np.ndarray | None = None
 
 
 @dataclass
@@ -60,6 +73,7 @@ class Linked:
     loaded    the whole graph     scores, plain   how good scores of held-out edges are, learned and plain
     told      [k, 2] the pairs that predictions tell of, and how likely [k] each is to be joined
     proposed  [p, 2] and [p], the likeliest pairs that no edge joins
+    each      the best partners of each node, and how likely [k, K] they are; None: nobody asked
     """
 
     predictor: LinkPredictor
@@ -69,12 +83,15 @@ class Linked:
     plain: dict[str, dict[str, LinkScores]]
     told: tuple[np.ndarray, np.ndarray]
     proposed: tuple[np.ndarray, np.ndarray]
+    each: tuple[Partners, np.ndarray] | None
     weights_digest: str
 
     @property
     def digest(self) -> str:
         """Of the weights, and of what is predicted."""
         found = {"pairs": self.told[0], "likely": self.told[1], "proposed": self.proposed[0]}
+        if self.each is not None:
+            found |= {"each": self.each[0].nodes}
         return digest({**found, **self.fit.weights})
 
 
@@ -92,13 +109,47 @@ def run_edges(context: Context) -> dict[str, Any]:
 
 
 def read_pairs(context: Context, loaded: Loaded) -> GivenPairs:
-    """The pairs of the files that [links] names. Ranks: all call."""
+    """The pairs and nodes of the files that [links] names. Ranks: all call."""
     links, group, found = context.case.links, context.group, []
     with context.log.phase("read"):
         for path in (links.val_edges, links.test_edges, links.pairs):
             ids = pairs_of_file(group, context.case, path) if path else None
             found.append(None if ids is None else rows_of_pairs(group, loaded, ids, printable(path)))
-    return GivenPairs(*found)
+        first = _flags_of(group, loaded, links.sides, read_sides)
+        nodes = _flags_of(group, loaded, links.propose_for, read_nodes)
+    first = None if first is None else ~first
+    return GivenPairs(*found, first, None if nodes is None else np.flatnonzero(nodes))
+
+
+def _flags_of(
+    group: Group, loaded: Loaded, path: str, read: Callable[[str, np.ndarray], np.ndarray]
+) -> np.ndarray | None:
+    """[n] bool on all ranks, what a file says of the rows; None: there is no file. Ranks: all call."""
+    if not path:
+        return None
+    ids, flags = ids_on_first(group, loaded.graph, loaded.rows), np.zeros(loaded.graph.n, dtype=np.uint8)
+    with raise_together(group, "reading nodes"):
+        if group.rank == 0:
+            flags[:] = read(path, ids)
+    return group.broadcast(flags).astype(bool)
+
+
+def sides_of(context: Context, loaded: Loaded, given: GivenPairs) -> Sides | None:
+    """The two kinds of nodes that pairs are of; None: pairs are of any two nodes. Ranks: all call.
+
+    Raises CaseError where pairs or edges are within a side, or no two sides are there
+    """
+    group = context.group
+    if context.case.links.between == "any":
+        return None
+    if given.first is not None:
+        sides = given_sides(given.first, loaded, group)
+    else:
+        sides = coloured_sides(loaded, group)
+    for what in ("val", "test", "asked"):
+        if (pairs := getattr(given, what)) is not None:
+            refuse_within(sides, pairs, NAMES[what], loaded, group)
+    return sides
 
 
 def learn_edges(
@@ -115,8 +166,8 @@ def learn_edges(
     if said := replaced("gnn", case.gnn, gnn):
         context.warn(f"the weights bring their layers: {said}")
     with log.phase("set up"):
-        shares = links.validation, links.held_out
-        split = split_edges(group, loaded, shares, case.seed, given.val, given.test)
+        shares, sides = (links.validation, links.held_out), sides_of(context, loaded, given)
+        split = split_edges(group, loaded, shares, case.seed, given.val, given.test, sides)
     _say_split(context, split)
     block = context.rows(split.loaded, max(gnn.hidden, links.dimension))
     with log.phase("set up"):
@@ -132,8 +183,8 @@ def learn_edges(
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
         found = fit(predictor, recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     with log.phase("evaluate"):
-        scores = predictor.evaluate()
-        plain = plain_scores(group, split)
+        scores = predictor.evaluate_each()
+        plain = plain_scores(group, split, predictor.ranking(tuple(NAMES)[:2] if links.rank_each else ()))
     _say_scores(context, found, scores, plain)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
@@ -143,7 +194,8 @@ def learn_edges(
         told = split.held if given.asked is None else given.asked
         proposed = propose(predictor, links.propose) if links.propose else told[:0]
         both = [(pairs, _likely(predictor, pairs)) for pairs in (told, proposed)]
-    return Linked(predictor, loaded, found, scores, plain, *both, digest(found.weights))
+        each = _likely_each(predictor, given.nodes) if links.propose_each else None
+    return Linked(predictor, loaded, found, scores, plain, *both, each, digest(found.weights))
 
 
 def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData:
@@ -199,6 +251,14 @@ def _likely(predictor: LinkPredictor, pairs: np.ndarray) -> np.ndarray:
     scores = predictor.score_pairs(pairs)
     refuse_infinite_rows(predictor.group, scores[:, None] if predictor.group.rank == 0 else scores[:0, None])
     return likelihood(scores)
+
+
+def _likely_each(predictor: LinkPredictor, rows: np.ndarray | None) -> tuple[Partners, np.ndarray]:
+    """What Linked.each holds, of the nodes of some rows or of all. Ranks: all call."""
+    found = propose_each(predictor, predictor.links.propose_each, rows)
+    told = np.where(found.nodes >= 0, found.scores, 0)
+    refuse_infinite_rows(predictor.group, told if predictor.group.rank == 0 else told[:0])
+    return found, likelihood(found.scores)
 
 
 # ---- what is said -----------------------------------------------------------------------------------------
@@ -258,6 +318,11 @@ def _say_scores(
         for rule, each in rows.items():
             hits = "".join(f"  hits@{k} {share:.4f}" for k, share in each.hits.items())
             log.info("%-5s %-18s AUC %.4f  AP %.4f%s", name, rule, each.auc, each.ap, hits)
+        for rule, each in rows.items():
+            if each.each is not None:
+                k, found = each.each.k, (each.recall, each.precision, each.ndcg)
+                words = f"{name:5} {rule:18} recall@{k} %.4f  precision@{k} %.4f  NDCG@{k} %.4f  (%d nodes)"
+                log.info(words, *found, each.each.nodes)
 
 
 # ---- what is written --------------------------------------------------------------------------------------
@@ -303,6 +368,10 @@ def _write(context: Context, done: Linked) -> None:
         folder.write_text(f"predictions/{graph.name}.txt", _pairs_text(ids, *done.told))
         if case.links.propose:
             folder.write_text(f"proposed/{graph.name}.txt", _pairs_text(ids, *done.proposed))
+        if done.each is not None and group.rank == 0:
+            with folder.placed(f"proposed_each/{graph.name}.txt") as file:
+                for pairs, likely in pairs_of_each(*done.each):
+                    file.write(_pairs_text(ids, pairs, likely).encode())
     if case.output.embeddings:
         rows = gather_rows(done)
         with raise_together(group, "writing the embeddings"):
@@ -317,6 +386,15 @@ def gather_rows(done: Linked) -> np.ndarray:
     block = done.predictor.block
     own = np.ascontiguousarray(done.predictor.scores_own()[: block.n_real])
     return done.predictor.group.gather_host(own, block.rows.row_counts())
+
+
+def pairs_of_each(found: Partners, likely: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs [k, 2] of nodes with their partners, and how likely [k] they are, some nodes at a time."""
+    step = max(LINES // max(found.nodes.shape[1], 1), 1)
+    for lo in range(0, len(found.rows), step):
+        nodes = found.nodes[lo : lo + step]
+        row, place = np.nonzero(nodes >= 0)
+        yield np.stack([found.rows[lo + row], nodes[row, place]], axis=1), likely[lo + row, place]
 
 
 def _pairs_text(ids: np.ndarray, pairs: np.ndarray, likely: np.ndarray) -> str:

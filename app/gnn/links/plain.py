@@ -4,40 +4,51 @@ Counts are whole numbers, so that sums over ranks have no order.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
+from app.gnn.links.ranking import Ranking
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.graphs.graph import Graph
+from app.partition.load import Loaded
+from app.sparse.host_rows import ranges
 
 ONE = 1 << 32  # what a weight of one is counted as
+HALF = 1 << 16  # and of each inner node of a path of length 3
 ENTRIES = 1 << 22  # neighbours that are looked at together
 
 
-def plain_scores(group: Group, split: LinkSplit) -> dict[str, dict[str, LinkScores]]:
+def plain_scores(
+    group: Group, split: LinkSplit, ranking: Ranking | None = None
+) -> dict[str, dict[str, LinkScores]]:
     """How well plain rules tell the held-out edges apart, by rule and split. Ranks: all call.
 
+    ranking  of the partners of each node, which is told of the degrees; None: of nothing
     Source   Liben-Nowell and Kleinberg 2007, section 3: common neighbours; Adamic/Adar, the sum of 1 / log of
-             the degrees of these; preferential attachment, the product of both degrees
+             the degrees of these; preferential attachment, the product of both degrees. Nodes of two sides
+             have no neighbour in common: Kovacs et al. 2019 count the paths of length 3 between them, and
+             weigh each (L3) by 1 / sqrt of the product of the degrees of its two inner nodes
     """
-    out: dict[str, dict[str, LinkScores]] = {"common_neighbours": {}, "adamic_adar": {}, "degrees": {}}
+    rules = ("common_neighbours", "adamic_adar") if split.sides is None else ("paths_3", "l3")
+    out: dict[str, dict[str, LinkScores]] = {rule: {} for rule in (*rules, "degrees")}
+    count = _counted if split.sides is None else _counted_paths
     for name in ("val", "test"):
         chosen = split.sets[name]
-        found = _counted(group, split.loaded.graph, chosen.both)
+        found = count(group, split.loaded, chosen.both)
         for rule, scores in zip(out, found):
             out[rule][name] = LinkScores.of(scores, len(chosen.joined))
+    for name, each in (ranking.by_degrees() if ranking else {}).items():
+        out["degrees"][name] = replace(out["degrees"][name], each=each)
     return out
 
 
-def _counted(group: Group, graph: Graph, pairs: np.ndarray) -> list[np.ndarray]:
+def _counted(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray]:
     """[k] float32 by rule, in the order of its scores. Ranks: all call."""
-    own = sp.csr_array(
-        (np.ones(len(graph.indices), dtype=np.int64), graph.indices, graph.indptr),
-        shape=(graph.hi - graph.lo, graph.n),
-    )
+    graph, own = loaded.graph, _own_rows(loaded.graph)
     columns = own.tocsc()  # of a node its neighbours among the own rows: A is symmetric
     weights = np.array(
         [round(ONE / math.log(d)) if d > 1 else 0 for d in graph.degrees().tolist()], dtype=np.int64
@@ -51,6 +62,44 @@ def _counted(group: Group, graph: Graph, pairs: np.ndarray) -> list[np.ndarray]:
         common[part], weighed[part] = both.sum(axis=0), weights @ both
     common, weighed, first, second = (group.sum_integers(each) for each in (common, weighed, *degrees))
     return [_ranks(each) for each in (common, weighed, first.astype(np.float64) * second)]
+
+
+def _own_rows(graph: Graph) -> sp.csr_array:
+    """The rows of A that are here, [hi - lo, n] int64 ones."""
+    ones = np.ones(len(graph.indices), dtype=np.int64)
+    return sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.hi - graph.lo, graph.n))
+
+
+def _counted_paths(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray]:
+    """As `_counted`, of paths of length 3 and of degrees.
+
+    A path u - i - w - v is counted by the owner of i, which has the row of i; the rows of the nodes v travel.
+    """
+    graph, own = loaded.graph, _own_rows(loaded.graph)
+    columns, (u, v) = own.tocsc(), pairs.T
+    degree = group.gather_host(graph.degrees(), loaded.rows.row_counts())
+    weigh = [round(HALF / math.sqrt(d)) if d else 0 for d in degree.tolist()]
+    inner = sp.diags_array(np.array(weigh, dtype=np.int64), dtype=np.int64).tocsr()
+    mine = inner[graph.lo : graph.hi, graph.lo : graph.hi]
+    heard = group.sum_integers(own.T @ graph.degrees())  # [n] entries of the rows of a node's neighbours
+    count, weighed = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
+    for part in _pieces(heard[u] + degree[v]):
+        ends = _rows_everywhere(group, graph, v[part])
+        first = columns[:, u[part]].T.tocsr()
+        count[part] = (first @ own).multiply(ends).sum(axis=1)
+        weighed[part] = (first @ mine @ own @ inner).multiply(ends).sum(axis=1)
+    count, weighed = (group.sum_integers(each) for each in (count, weighed))
+    return [_ranks(each) for each in (count, weighed, degree[u].astype(np.float64) * degree[v])]
+
+
+def _rows_everywhere(group: Group, graph: Graph, rows: np.ndarray) -> sp.csr_array:
+    """[k, n] int64, the rows of A of nodes [k], on all ranks. Ranks: all call."""
+    at = np.flatnonzero((rows >= graph.lo) & (rows < graph.hi))
+    starts, ends = (graph.indptr[rows[at] - graph.lo + k] for k in (0, 1))
+    column = graph.indices[ranges(starts, ends - starts)].astype(np.int64)
+    sizes = group.gather_integers(np.array([len(column)]))[:, 0].tolist()
+    row, column = (group.gather_host(each, sizes) for each in (np.repeat(at, ends - starts), column))
+    return sp.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(len(rows), graph.n))
 
 
 def _ranks(scores: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A network that says which pairs of nodes are likely to be joined: layers, and products of their rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from app.case.gnn import GnnCase, LinksCase
 from app.comm.group import Group
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
+from app.gnn.links.ranking import EACH, Ranking
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
-from app.gnn.links.wrong import Permutations, apart_rows, rounds_of, tiles_of
+from app.gnn.links.wrong import Crossings, Drawn, Permutations, apart_rows, rounds_of, tiles_of
 from app.gnn.model import Draws
 from app.gnn.programs import Rows
 from app.gnn.scale import Scale
@@ -82,10 +83,17 @@ class LinkPredictor(Classifier):
     def _draw(self, epoch: int) -> Batch:
         """The pairs apart of an epoch. Ranks: all call."""
         block = self.block
-        rounds = rounds_of(block.n, self.split.loaded.graph.edges, self.links.negatives)
-        counts, columns = apart_rows(block, Permutations(block.n, rounds, self.seed, epoch))
+        counts, columns = apart_rows(block, self._drawn(epoch))
         pairs = int(self.group.sum_integers(np.array([len(columns)]))[0]) // 2
         return Batch(tiles_of(block, self.device, counts, columns), pairs)
+
+    def _drawn(self, epoch: int) -> Drawn:
+        """How nodes are paired in an epoch."""
+        sides, edges, ratio = self.split.sides, self.split.loaded.graph.edges, self.links.negatives
+        if sides is None:
+            return Permutations(self.block.n, rounds_of(self.block.n, edges, ratio), self.seed, epoch)
+        rounds = rounds_of(len(sides.rows[0]), edges, ratio, len(sides.rows[1]))
+        return Crossings(sides, rounds, self.seed, epoch)
 
     def _learn(self, Z: Rows) -> tuple[Array, Rows]:
         """Addends of the loss, and new rows dZ; the last layer frees Z."""
@@ -116,12 +124,26 @@ class LinkPredictor(Classifier):
     # ---- scores -----------------------------------------------------------------------------------------
 
     def evaluate(self, watched: str = "") -> dict[str, LinkScores]:
-        """How good scores are, by split; watched: one of them, all of which are made. Ranks: all call."""
-        sets = self.split.sets
-        scores = self.score_pairs(np.concatenate([each.both for each in sets.values()]))
-        cuts = np.cumsum([len(each.both) for each in sets.values()])[:-1]
+        """How good scores are, by split; watched: one of them, which is made too. Ranks: all call."""
+        return self._scores_of(("val",) if watched in EACH else ())
+
+    def evaluate_each(self) -> dict[str, LinkScores]:
+        """`evaluate`, and how well each node's partners are ranked where that is asked for. Ranks: all."""
+        return self._scores_of(("val", "test") if self.links.rank_each else ())
+
+    def _scores_of(self, ranked: tuple[str, ...]) -> dict[str, LinkScores]:
+        """Scores by split; ranked: of these the rankings, too. Ranks: all call."""
+        sets, ranking = self.split.sets, self.ranking(ranked)
+        pairs = np.concatenate([each.both for each in sets.values()])
+        scores, each = self.with_rows(lambda Z: (self._scored(Z, pairs), ranking.scores(Z, Z)))
+        cuts = np.cumsum([len(pair.both) for pair in sets.values()])[:-1]
         parts = zip(sets.items(), np.split(scores, cuts))
-        return {name: LinkScores.of(part, len(each.joined)) for (name, each), part in parts}
+        found = {name: LinkScores.of(part, len(pair.joined)) for (name, pair), part in parts}
+        return found | {name: replace(found[name], each=ranks) for name, ranks in each.items()}
+
+    def ranking(self, names: tuple[str, ...]) -> Ranking:
+        """What rankings of the partners of each node are held against, by split."""
+        return Ranking(self.group, self.block, self.split, self.links.rank_each, names)
 
     def score_pairs(self, pairs: np.ndarray) -> np.ndarray:
         """[k] float32 host, s of pairs of rows [k, 2], the same on all ranks. Ranks: all call."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.gnn.areas import area_under_roc, average_precision
+from app.gnn.links.ranking import EachScores
 
 HITS = (20, 50, 100)
 
@@ -18,12 +19,14 @@ class LinkScores:
     hits    by K: the share of joined pairs with a larger score than the K-th largest of the others (Hu et al.
             2020, OGB); of fewer than K others left out
     pairs   that are joined
+    each    how well each node's partners are ranked; None where nobody asked
     """
 
     auc: float
     ap: float
     hits: dict[int, float] = field(default_factory=dict)
     pairs: int = 0
+    each: EachScores | None = None
 
     @classmethod
     def of(cls, scores: np.ndarray, joined: int) -> "LinkScores":
@@ -43,4 +46,20 @@ class LinkScores:
 
     def named(self) -> dict[str, float]:
         """What is told in result.json."""
-        return {"auc": self.auc, "ap": self.ap} | {f"hits_{k}": share for k, share in self.hits.items()}
+        found = {"auc": self.auc, "ap": self.ap} | {f"hits_{k}": share for k, share in self.hits.items()}
+        return found if self.each is None else found | self.each.named()
+
+    @property
+    def recall(self) -> float:
+        """Of each node's ranking, for gnn.watch; so are precision and ndcg."""
+        return self.each.recall
+
+    @property
+    def precision(self) -> float:
+        """See `recall`."""
+        return self.each.precision
+
+    @property
+    def ndcg(self) -> float:
+        """See `recall`."""
+        return self.each.ndcg

@@ -10,6 +10,8 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError
+from app.gnn.links.pairs import among, joined_rows
+from app.gnn.links.sides import Sides
 from app.graphs.generators.random_nodes import hashed
 from app.graphs.graph import Graph
 from app.partition.load import Loaded
@@ -49,10 +51,12 @@ class LinkSplit:
 
     loaded   the graph of the edges that are learned from
     sets     "train" (some of these edges), "val", "test": with as many pairs that no edge of any set joins
+    sides    two kinds of nodes, of which pairs have one each; None: any two nodes are a pair
     """
 
     loaded: Loaded
     sets: dict[str, PairSet]
+    sides: Sides | None = None
 
     @property
     def held(self) -> np.ndarray:
@@ -62,13 +66,14 @@ class LinkSplit:
 
 def split_edges(
     group: Group, loaded: Loaded, shares: tuple[float, float], seed: int,
-    val: np.ndarray | None = None, test: np.ndarray | None = None,
+    val: np.ndarray | None = None, test: np.ndarray | None = None, sides: Sides | None = None,
 ) -> LinkSplit:  # fmt: skip
     """Hold edges out, some to choose the weights by, some to tell how good they are.
 
     shares      of the edges, validation and test; each edge is drawn by itself
     val, test   [k, 2] rows u < v of given sets, on all ranks, in place of a share; edges among them are held
                 out, other pairs count as joined too
+    sides       of the graph's nodes; None: pairs are of any two
     Ranks       all call. Raises CaseError where no edge is left to learn from
     """
     graph, n = loaded.graph, loaded.graph.n
@@ -92,9 +97,9 @@ def split_edges(
     shown = _of_kind(group, graph, (kinds == KEPT) & (some < _share(wanted / rest.edges)))
     sets = {"train": shown, "val": joined[VAL], "test": joined[TEST]}
     every = np.unique(np.concatenate([*known.values(), np.empty(0, dtype=np.int64)]))
-    draw = partial(_draw_apart, group, graph, loaded.rows, every)
+    draw = partial(_draw_apart, group, graph, loaded.rows, every, sides)
     both_kinds = {name: PairSet(pairs, draw(len(pairs), seed, name)) for name, pairs in sets.items()}
-    return LinkSplit(replace(loaded, graph=rest), both_kinds)
+    return LinkSplit(replace(loaded, graph=rest), both_kinds, sides)
 
 
 def _share(share: float) -> np.uint64:
@@ -128,13 +133,6 @@ def _kinds(
     return kinds, some
 
 
-def among(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """[k] bool, which of `asked` [k] are among ascending keys."""
-    if not len(keys):
-        return np.zeros(len(asked), dtype=bool)
-    return keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked
-
-
 def _without(group: Group, graph: Graph, kept: np.ndarray) -> Graph:
     """The graph of the entries that are kept [nnz] bool. Ranks: all call."""
     before = np.zeros(len(kept) + 1, dtype=np.int64)
@@ -155,44 +153,19 @@ def _of_kind(group: Group, graph: Graph, chosen: np.ndarray) -> np.ndarray:
     return group.gather_host(pairs, group.gather_integers(np.array([len(pairs)]))[:, 0].tolist())
 
 
-def joined_rows(group: Group, graph: Graph, rows: RowPartition, pairs: np.ndarray) -> np.ndarray:
-    """[k] bool on all ranks, which pairs of rows [k, 2] are edges of a graph. Ranks: all call."""
-    found = np.zeros(len(pairs), dtype=np.int64)
-    mine = np.flatnonzero(rows.owner(pairs[:, 0]) == group.rank)
-    for lo in range(0, len(mine), PIECE):
-        at = mine[lo : lo + PIECE]
-        u, v = pairs[at].T
-        found[at] = find_columns(graph, u, v)
-    return group.sum_integers(found) > 0
-
-
-def find_columns(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """[k] bool, which pairs of a held row u and any row v, [k] each, are edges: rows are halved together."""
-    columns, last = graph.indices, max(len(graph.indices) - 1, 0)
-    lo, end = (graph.indptr[u - graph.lo + k] for k in (0, 1))
-    hi = end
-    while (lo < hi).any():
-        middle = (lo + hi) // 2
-        below = (lo < hi) & (columns[np.minimum(middle, last)] < v)
-        hi = np.where((lo < hi) & ~below, middle, hi)
-        lo = np.where(below, middle + 1, lo)
-    inside = lo < end
-    inside[inside] = columns[lo[inside]] == v[inside]
-    return inside
-
-
 def _draw_apart(
-    group: Group, graph: Graph, rows: RowPartition, known: np.ndarray, count: int, seed: int, name: str
-) -> np.ndarray:
+    group: Group, graph: Graph, rows: RowPartition, known: np.ndarray, sides: Sides | None, count: int,
+    seed: int, name: str,
+) -> np.ndarray:  # fmt: skip
     """[count, 2] different pairs u < v, uniform among those that neither an edge joins nor a given set has.
 
-    known   keys u n + v of the given sets. Fewer where DRAWS times as many draws find no more
-    Ranks   all call
+    known   keys u n + v of the given sets     sides   pairs are of two sides; None: of any two nodes
+    Fewer where DRAWS times as many draws find no more. Ranks: all call
     """
     n, draws = graph.n, stream(seed, f"links/apart/{name}")
     found, drawn = np.empty(0, dtype=np.int64), 0
     while len(found) < count and drawn < DRAWS * count + 1000 and n > 1:
-        ends = draws.integers(0, n, (2 * (count - len(found)) + 16, 2))
+        ends = _draw_ends(draws, 2 * (count - len(found)) + 16, n, sides)
         drawn += len(ends)
         ends = np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1)
         ends = ends[~joined_rows(group, graph, rows, ends)]
@@ -200,3 +173,10 @@ def _draw_apart(
         keys = np.concatenate([found, keys[~among(known, keys)]])
         found = keys[np.sort(np.unique(keys, return_index=True)[1])][:count]  # in the order of the draws
     return np.stack(np.divmod(found, n), axis=1) if len(found) else NO_PAIRS
+
+
+def _draw_ends(draws: np.random.Generator, count: int, n: int, sides: Sides | None) -> np.ndarray:
+    """[count, 2] rows of n drawn uniformly, with sides one of each."""
+    if sides is None:
+        return draws.integers(0, n, (count, 2))
+    return np.stack([rows[draws.integers(0, len(rows), count)] for rows in sides.rows], axis=1)
