@@ -35,10 +35,10 @@ RECIPE = {
 }  # fmt: skip
 BY_LAYERS = ("model", "depth", "hidden")  # of the recipe, which gnn.layers says of each layer
 ARGUMENTS = ("val", "test", "pairs")
-# Keys of [links] that name data, which a call hands in by arguments.
-LINK_KEYS = {"val_edges": "val", "test_edges": "test"} | {
-    key: key for key in ("pairs", "sides", "propose_for")
-}
+LINK_KEYS = {  # of [links] that name data, which a call hands in by arguments
+    "val_edges": "val", "test_edges": "test", "pairs": "pairs", "sides": "sides",
+    "propose_for": "propose_for",
+}  # fmt: skip
 
 
 @with_few_threads
@@ -84,7 +84,7 @@ def find_links(
     if context.case.gnn.level != "link":
         raise CaseError(f'settings: gnn.level: must be "link", got "{context.case.gnn.level}"; leave it out')
     with raise_together(context.group, "reading the settings"):
-        _refuse_keys(context.case.links)
+        _refuse_keys(context.case.links, sides, propose_for)
     loaded, labels = loaded_graph(context, graph)
     names = labels or names_of_file(context, loaded)
     data = node_data(context, loaded, names, features, None, {})
@@ -109,12 +109,14 @@ def find_links(
     )  # fmt: skip
 
 
-def _refuse_keys(links: LinksCase) -> None:
-    """Raise CaseError for files of the settings in place of arguments."""
+def _refuse_keys(links: LinksCase, sides: Any, propose_for: Any) -> None:
+    """Raise CaseError for files of the settings in place of arguments, and for what nothing reads."""
     for key, argument in LINK_KEYS.items():
         if getattr(links, key):
             raise CaseError(f"settings: links.{key}: the argument {argument} would be right")
-    if links.propose_for and not links.propose_each:
+    if sides is not None and links.between != "sides":
+        raise CaseError(f'sides: is not read where links.between = "{links.between}"; leave either out')
+    if propose_for is not None and not links.propose_each:
         raise CaseError("propose_for: is read where links.propose_each is at least 1; leave it out")
 
 
@@ -129,7 +131,7 @@ def _proposed_each(called: list[Any], found: Partners, likely: np.ndarray) -> di
 def _first_side(
     context: Context, loaded: Loaded, labels: list[Any] | None, graph: Any, sides: Any
 ) -> np.ndarray | None:
-    """[n] bool, the rows of the first side; None: they are to be found, or there are none. Ranks: all call."""
+    """[n] bool, the rows of the first side; None: they are to be found, or there are none. Ranks: all."""
     if sides is True or (sides is None and context.case.links.between == "sides"):
         with raise_together(context.group, "reading sides"):
             sides = _kinds_of(graph)
@@ -142,7 +144,7 @@ def _first_side(
 
 def _kinds_of(graph: Any) -> list[Any] | None:
     """The nodes of a NetworkX graph whose attribute bipartite is 0; None where no node has it."""
-    kinds = dict(graph.nodes(data="bipartite")) if hasattr(graph, "nodes") else {}
+    kinds = dict(graph.nodes(data="bipartite")) if callable(getattr(graph, "nodes", None)) else {}
     if all(kind is None for kind in kinds.values()):
         return None
     wrong = [node for node, kind in kinds.items() if kind not in (0, 1)]

@@ -83,11 +83,11 @@ class LinkPredictor(Classifier):
     def _draw(self, epoch: int) -> Batch:
         """The pairs apart of an epoch. Ranks: all call."""
         block = self.block
-        counts, columns = apart_rows(block, self._drawn(epoch))
+        counts, columns = apart_rows(block, self.drawn(epoch))
         pairs = int(self.group.sum_integers(np.array([len(columns)]))[0]) // 2
         return Batch(tiles_of(block, self.device, counts, columns), pairs)
 
-    def _drawn(self, epoch: int) -> Drawn:
+    def drawn(self, epoch: int) -> Drawn:
         """How nodes are paired in an epoch."""
         sides, edges, ratio = self.split.sides, self.split.loaded.graph.edges, self.links.negatives
         if sides is None:

@@ -75,9 +75,8 @@ def coloured_sides(loaded: Loaded, group: Group) -> Sides:
     )[1]
     first_node = 0 if loaded.order_all is None else int(np.argmin(loaded.order_all))
     sides = Sides(part[:n] == part[first_node])
-    if (pair := _edge_within(sides, graph, group)) is not None:
-        edge = called(loaded, group, *pair)
-        said = f"{graph.name} has no two sides: edge {edge} closes a cycle of odd length"
+    if _edge_within(sides, graph, group) is not None:
+        said = f"{graph.name} has a cycle of odd length, and so no two sides"
         raise CaseError(f"links.between: {said}; links.between = any would be right")
     return given_sides(sides.first, loaded, group)
 
