@@ -550,6 +550,26 @@ def test_pairs(pair, d):
     pair.same(work, normal(6, n, d) / 20, *X)
 
 
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (16, 3), (37, 2)])
+def test_ranks_of_pairs(pair, d, k):
+    """Losses and gradients of edges over two tiles, beside the scores of pairs apart, some of them none."""
+    n = 37
+    tiles = [rows_of(1, n, 20), rows_of(2, n, 31)]
+    X = [normal(i, t[2][1], d + k) / 20 for i, t in enumerate(tiles)]
+    Z = normal(6, n, d + k) / 20
+    for each in (Z[3:9], *(rows[::2] for rows in X)):
+        each[:, d:] = -np.inf
+
+    def work(device, Z, *X):
+        Y, losses = device.zeros((n, d + k)), device.zeros((n, k))
+        for t, rows in zip(tiles, X):
+            pattern = device.attention_pattern(device.csr(*t[:2], None, t[2]))
+            device.rank_add(pattern, rows, Z, d, 0.25, Y, losses)
+        return Y, losses
+
+    pair.same(work, Z, *X)
+
+
 # ---- rows of edges ----------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from jobs import mpirun, run_job
 from linked import edges_of, pairs_apart, predictor_on, rows_of
 
 from app import find_links
+from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.links import best, wrong
 from app.gnn.links.best import Search, best_partners, left_out
@@ -269,6 +270,101 @@ def test_plain_rules_between_sides_are_those_of_whole_arrays(group, monkeypatch)
             assert found[rule][name] == LinkScores.of(scores, len(split.sets[name].joined))
 
 
+# ---- Bayesian personalised ranking ------------------------------------------------------------------------
+
+BPR = {"links.loss": "bpr", "links.negatives": 3.0}
+
+
+def bpr_predictor(group, kinds, settings=None, **how):
+    """A predictor that learns to rank."""
+    chosen = BPR | (settings or {})
+    return between(group, chosen, **how)[0] if kinds else predictor_on(group, chosen, **how)
+
+
+def whole_bpr(predictor, Z, epoch):
+    """Loss and gradient [n, d] float64 of all comparisons, one by one."""
+    n, sides, drawn = len(Z), predictor.split.sides, predictor.drawn(epoch)
+    edges = edges_of(predictor)
+    near = {u: set() for u in range(n)}
+    for u, v in edges.tolist():
+        near[u].add(v)
+        near[v].add(u)
+    rankers = np.arange(n) if sides is None else sides.rows[0]
+    loss, D, compared = 0.0, np.zeros_like(Z), 0
+    for u, partners in zip(rankers.tolist(), drawn.ahead(rankers).tolist()):
+        for p in partners:
+            for v in near[u] if p != u and p not in near[u] else ():
+                x = Z[u] @ Z[p] - Z[u] @ Z[v]
+                g = 1 / (1 + np.exp(-x))
+                loss += np.logaddexp(0, x)
+                D[u] += g * (Z[p] - Z[v])
+                D[p] += g * Z[u]
+                D[v] -= g * Z[u]
+                compared += 1
+    return loss / compared, D / compared
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("kinds", [False, True])
+def test_bpr_loss_and_gradient_are_those_of_all_comparisons(group, kinds, exchange):
+    predictor, found = bpr_predictor(group, kinds, exchange=exchange), []
+    loss, D = whole_bpr(predictor, rows_of(predictor), 4)
+    backward = predictor.model.backward
+
+    def keep(engine, rows):
+        found.append(np.array(group.device.get(rows.array)))
+        return backward(engine, rows)
+
+    predictor.model.backward = keep
+    assert predictor.epoch(4) == pytest.approx(loss, abs=1e-6)
+    block = predictor.block
+    own = slice(block.lo, block.lo + block.n_real)
+    assert np.allclose(found[0][: block.n_real], D[own], atol=1e-7, rtol=1e-4)
+    assert not found[0][block.n_real :].any()
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("kinds", [False, True])
+def test_bpr_has_the_same_bits_on_any_ranks(group, single, kinds, exchange):
+    found = []
+    for each in (group, single):
+        predictor = bpr_predictor(each, kinds, {"gnn.epochs": 4, "gnn.dropout": 0.2}, exchange=exchange)
+        found.append((fit(predictor).weights, predictor.epoch(9)))
+    (weights, loss), (wanted, other) = found
+    assert all(weights[name].tobytes() == wanted[name].tobytes() for name in wanted)
+    assert loss == other
+
+
+@alone
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (15, 2), (16, 1), (40, 5)])
+def test_the_kernel_of_bpr_changes_no_bit(compiled, d, k):
+    """Rows of no edge, rows that rank nobody, and more entries than are taken at a time."""
+    draws = np.random.default_rng(d)
+    A = np.triu(draws.random((150, 150)) < 0.6)
+    A[[0, 9]] = False
+    indptr, indices = np.concatenate([[0], np.cumsum(A.sum(axis=1))]), np.nonzero(A)[1].astype(np.int32)
+    Z, X = draws.normal(size=(2, 150, d + k)).astype(np.float32)
+    Z[30:60, d:], X[::2, d:], X[1, d] = -np.inf, -np.inf, -np.inf
+    found = []
+    for device in (compiled, HostDevice(compiled=False)):
+        pattern = device.attention_pattern(device.csr(indptr.astype(np.int32), indices, None, A.shape))
+        Y, losses = np.ones((150, d + k), np.float32), np.ones((150, k), np.float32)
+        device.rank_add(pattern, X, Z, d, 0.3, Y, losses)
+        found.append((Y.tobytes(), losses.tobytes()))
+    assert found[0] == found[1]
+    assert (losses[40:60] == 1).all()
+    assert (losses[1:9] > 1).all()
+
+
+@alone
+def test_bpr_learns_an_order(solo):
+    """A node's edges come to lie above what no edge joins it to."""
+    predictor = bpr_predictor(solo, True, {"gnn.epochs": 60, "gnn.learning_rate": 0.05})
+    before = whole_bpr(predictor, rows_of(predictor), 99)[0]
+    fit(predictor)
+    assert whole_bpr(predictor, rows_of(predictor), 99)[0] < 0.8 * before
+
+
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
@@ -362,6 +458,7 @@ def test_from_python():
         ({"links.sides": "x.txt"}, {}, "links.sides"),
         ({"links.between": "any"}, {"sides": [0]}, "sides: is not read where links.between"),
         ({}, {"propose_for": [0]}, "propose_for: is read where links.propose_each"),
+        ({"links.loss": "bpr", "links.negatives": 1.5}, {}, "links.negatives: must be whole"),
         ({"links.between": "sides"}, {}, "graph has a cycle of odd length, and so no two sides"),
     ],
 )

@@ -327,6 +327,8 @@ def _links(case: Case) -> Iterator[Mistake]:
         yield ("links", "rank_each"), f"must be at least 1 for gnn.watch = {gnn.watch}, got 0"
     if case.links.propose_for and not case.links.propose_each:
         yield ("links", "propose_for"), "is read where links.propose_each is at least 1; leave it out"
+    if case.links.loss == "bpr" and case.links.negatives % 1:
+        yield ("links", "negatives"), f"must be whole for links.loss = bpr, got {case.links.negatives}"
     if case.links.sides and case.links.between != "sides":
         yield ("links", "sides"), 'is read by links.between = "sides" alone; leave it out'
     for key in ("labels", "splits"):

@@ -176,9 +176,20 @@ class LinksCase(Table, frozen=True):
     dimension: Annotated[
         Positive, about("columns of the last layer: the score of two nodes is the product of their rows")
     ] = 32
+    loss: Annotated[
+        Literal["logistic", "bpr"],
+        about(
+            "what is learned; logistic: which pairs are joined; bpr: Bayesian personalised ranking, that a "
+            "node's edges score higher than its pairs without one (with between = sides: a node's of the "
+            "first side): scores are then no likelihoods"
+        ),
+    ] = "logistic"
     negatives: Annotated[
         AboveZero,
-        about("pairs without an edge, drawn anew in each epoch, for each edge that is learned from"),
+        about(
+            "pairs without an edge, drawn anew in each epoch, for each edge that is learned from; bpr: a "
+            "whole number of such pairs of each node, with all of which each of its edges is compared"
+        ),
     ] = 1.0
     held_out: Annotated[
         BelowOne, about("share of the edges that is not learned from, to tell at the end how good scores are")

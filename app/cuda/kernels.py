@@ -42,7 +42,7 @@ KERNELS = {
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
     "edges": ("edge_add", "edge_add_4", "edge_back", "edge_back_4", "edge_ones"),
-    "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots"),
+    "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots", "rank_terms", "rank_sums"),
     "choose": ("best_rows", "next_key"),
     "changes": ("place_rows", "clear_rows", "place_keys"),
 }  # fmt: skip

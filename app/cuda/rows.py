@@ -267,8 +267,20 @@ class CudaPairs(PairProducts):
         X, z = whole(X_ext, d), whole(Z)
         how = np.float32(target), np.float32(weight)
         self.kernels.launch("pair_terms", n * WARP, *common, np.int32(d), X, z, *how, G, terms)
-        self.kernels.launch("pair_rows", n * d, *common, np.int32(d), X, G, whole(Y, d))
+        self.kernels.launch("pair_rows", n * d, *common, *map(np.int32, (d, d)), X, G, whole(Y, d))
         self.kernels.launch("pair_losses", n, np.int64(n), pattern.indptr, terms, vector(losses, n))
+
+    def rank_add(
+        self, pattern: CudaMatrix, X_ext: Array, Z: Array, d: int, weight: float, Y: Array, losses: Array
+    ) -> None:
+        """Add every entry's gradient by z_u and by t_u to the row of Y, and what it loses."""
+        (n, width), nnz = Z.shape, pattern.nnz
+        k, w, common = width - d, np.float32(weight), (np.int64(n), pattern.indptr, pattern.indices)
+        S, C = self.empty((nnz,)), self.empty((nnz,))
+        X, z, y, launch = whole(X_ext, width), whole(Z), whole(Y, width), self.kernels.launch
+        launch("rank_terms", n * WARP, *common, *map(np.int32, (d, k)), X, z, w, S, C)
+        launch("rank_sums", n * k, *common[:2], *map(np.int32, (d, k)), z, w, S, y, whole(losses, k))
+        launch("pair_rows", n * d, *common, *map(np.int32, (d, width)), X, C, y)
 
     def pair_dots(self, X: Array, Y: Array) -> Array:
         """[k], the scores of pairs by their rows."""

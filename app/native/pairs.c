@@ -89,6 +89,60 @@ WIDE void lk_pair_add(const Pattern *a, int64_t d, const float *X, const float *
     }
 }
 
+/* What s of entries falls behind t: h(t - s) and sigmoid(t - s) weight, of the first `count` of whole registers. */
+INLINE void behind(int64_t count, const float *s, const float *t, float weight, float *g, float *terms) {
+    for (int64_t i = 0; i < (count + LANES - 1) / LANES * LANES; ++i) {
+        const float x = t[i] - s[i], e = exp_float(-fabsf(x)), below = 1.0f + e;
+        terms[i] = (x > 0.0f ? x : 0.0f) + log_float(below);
+        g[i] = (x < 0.0f ? e : 1.0f) / below * weight;
+    }
+}
+
+/* X [*, d + k] rows of the columns, and their scores t; Z, Y [n, d + k]; losses [n, k]. What counts nothing, as all t of
+ * -inf do, is left out: it would add 0. */
+WIDE void lk_rank_add(const Pattern *a, int64_t d, int64_t k, const float *X, const float *Z, float weight, float *Y,
+                      float *losses) {
+    float s[GROUP] = {0}, t[GROUP] = {0}, c[GROUP], g[GROUP], terms[GROUP];
+    const float *rows[GROUP];
+    int64_t own[GROUP];
+    const int64_t width = d + k, end = number(a->indptr, a->wide, a->n);
+    int64_t row = 0;
+    for (int64_t p = number(a->indptr, a->wide, 0); p < end; p += GROUP) {
+        const int64_t count = end - p < GROUP ? end - p : GROUP;
+        for (int64_t q = 0; q < count; ++q) {
+            while (number(a->indptr, a->wide, row + 1) <= p + q) ++row;
+            if (p + q + AHEAD < end) {
+                const float *next = X + number(a->indices, a->wide, p + q + AHEAD) * width;
+                for (int64_t j = 0; j < width; j += LANES) __builtin_prefetch(next + j);
+            }
+            own[q] = row;
+            rows[q] = X + number(a->indices, a->wide, p + q) * width;
+            s[q] = lane_dot(Z + row * width, rows[q], d);
+            c[q] = 0.0f;
+        }
+        for (int64_t r = 0; r < 2 * k; ++r) { /* against the scores of the row, then those of the column */
+            const int64_t at = d + (r < k ? r : r - k);
+            int some = 0;
+            for (int64_t q = 0; q < count; ++q) {
+                t[q] = r < k ? Z[own[q] * width + at] : rows[q][at];
+                some |= !(t[q] == -INFINITY);
+            }
+            if (!some) continue;
+            behind(count, s, t, weight, g, terms);
+            for (int64_t q = 0; q < count; ++q) c[q] += g[q];
+            for (int64_t q = 0; r < k && q < count; ++q) {
+                Y[own[q] * width + at] += g[q];
+                losses[own[q] * k + r] += terms[q];
+            }
+        }
+        for (int64_t q = 0; q < count; ++q) c[q] = -c[q];
+        for (int64_t q = 0, stop; q < count; q = stop) {
+            for (stop = q + 1; stop < count && own[stop] == own[q];) ++stop;
+            add_rows(stop - q, d, rows + q, c + q, Y + own[q] * width);
+        }
+    }
+}
+
 /* out [k]: the products of rows of X and Y [k, d]. */
 WIDE void lk_pair_dots(int64_t k, int64_t d, const float *X, const float *Y, float *out) {
     for (int64_t i = 0; i < k; ++i) out[i] = lane_dot(X + i * d, Y + i * d, d);

@@ -1,10 +1,17 @@
-"""Pairs of nodes scored by the product of their rows: the loss of many pairs, and its gradient.
+"""Pairs of nodes scored by the product of their rows: losses of many pairs, and their gradients.
 
 One pattern of stored entries (u, v) at a time is gone through, in its order, and what it adds goes on from
 what is there: so a row is one chain over its entries in global order however its columns are cut into tiles.
 For every entry, with t = 1 where the two are joined and 0 where not,
 
     s = z_u x_v     loss = max(s, 0) - s t + log(1 + exp(-|s|))     g = (sigmoid(s) - t) w
+
+Where a node's partners are ranked, u has scores t_u [k] of its own pairs apart, and the entry (u, v) counts
+
+    loss = sum over r of h(t_ur - s), h(x) = max(x, 0) + log(1 + exp(-|x|))     g_ur = sigmoid(t_ur - s) w
+
+and as much with t_v: s is to be larger than every t. The gradient by s is -(sum of g_ur + sum of g_vr), that
+by t_ur the sum of g_ur over the entries of u. A t of -inf counts nothing.
 
 A product of two rows is LANES chains over every LANES-th column, added up in halves; every function is a
 fixed sequence of IEEE-exact operations: the same bits on every device and in the compiled kernels.
@@ -49,9 +56,41 @@ class PairProducts:
             y[:size] += g[:, None] * x
         Y[order], losses[order] = y, total
 
+    def rank_add(
+        self, pattern: Any, X_ext: Array, Z: Array, d: int, weight: float, Y: Array, losses: Array
+    ) -> None:
+        """Add the gradient by z_u of every entry to the row of Y, and beside it that by t_u; losses likewise.
+
+        X_ext [*, d + k], Z, Y [n, d + k]   rows of d columns and, beside them, the scores t
+        losses [n, k]                       without the weight     weight   w
+        """
+        xp, order = self.xp, pattern.order
+        z, y, total = Z[order], Y[order], losses[order]
+        weight = np.float32(weight)
+        for size, columns in pattern.each():
+            x = X_ext[columns]
+            s, c = lane_dots(xp, z[:size, :d], x[:, :d]), xp.zeros(size, dtype=np.float32)
+            for r in range(Z.shape[1] - d):
+                g, term = _behind(xp, z[:size, d + r] - s, weight)
+                c += g
+                y[:size, d + r] += g
+                total[:size, r] += term
+            for r in range(Z.shape[1] - d):
+                c += _behind(xp, x[:, d + r] - s, weight)[0]
+            y[:size, :d] += -c[:, None] * x[:, :d]
+        Y[order], losses[order] = y, total
+
     def pair_dots(self, X: Array, Y: Array) -> Array:
         """[k], the scores of pairs by their rows X, Y [k, d]: the bits of s in `pair_add`."""
         return lane_dots(self.xp, X, Y)
+
+
+def _behind(xp: Any, x: Array, weight: np.float32) -> tuple[Array, Array]:
+    """sigmoid(x) w, and h(x)."""
+    e = exp(xp, -xp.abs(x))
+    below = 1 + e
+    g = xp.where(x < 0, e, np.float32(1)) / below * weight
+    return g, xp.where(x > 0, x, np.float32(0)) + log(xp, below)
 
 
 def lane_dots(xp: Any, X: Array, Y: Array) -> Array:

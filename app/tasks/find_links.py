@@ -16,7 +16,7 @@ from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced
 from app.gnn.links.best import Partners
 from app.gnn.links.plain import plain_scores
-from app.gnn.links.predictor import LinkPredictor, likelihood
+from app.gnn.links.predictor import LinkPredictor, told_of
 from app.gnn.links.propose import propose, propose_each
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.sides import Sides, coloured_sides, given_sides, refuse_within
@@ -250,7 +250,7 @@ def _likely(predictor: LinkPredictor, pairs: np.ndarray) -> np.ndarray:
     """[k] float32. Ranks: all call. Raises NumericsError where scores are not finite."""
     scores = predictor.score_pairs(pairs)
     refuse_infinite_rows(predictor.group, scores[:, None] if predictor.group.rank == 0 else scores[:0, None])
-    return likelihood(scores)
+    return told_of(predictor.links, scores)
 
 
 def _likely_each(predictor: LinkPredictor, rows: np.ndarray | None) -> tuple[Partners, np.ndarray]:
@@ -258,7 +258,7 @@ def _likely_each(predictor: LinkPredictor, rows: np.ndarray | None) -> tuple[Par
     found = propose_each(predictor, predictor.links.propose_each, rows)
     told = np.where(found.nodes >= 0, found.scores, 0)
     refuse_infinite_rows(predictor.group, told if predictor.group.rank == 0 else told[:0])
-    return found, likelihood(found.scores)
+    return found, told_of(predictor.links, found.scores)
 
 
 # ---- what is said -----------------------------------------------------------------------------------------

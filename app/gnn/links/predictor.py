@@ -11,6 +11,7 @@ from app.comm.group import Group
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.links.ranking import EACH, Ranking
+from app.gnn.links.ranks import rank_pairs, ranks_apart, rounds_of_ranks
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.gnn.links.wrong import Crossings, Drawn, Permutations, apart_rows, rounds_of, tiles_of
@@ -48,7 +49,8 @@ class LinkPredictor(Classifier):
     Source    Kipf and Welling 2016, section 2 (GAE: the inner product of two rows, a sigmoid of it), over any
               of the layers
     Forward   Z = layers(X), A without the edges that are held out
-    Loss      L = 1/m sum over edges of -log sigmoid(s) + 1/k sum over k pairs apart of -log(1 - sigmoid(s)):
+    Loss      links.loss = "logistic"; of "bpr" see ranks.py
+              L = 1/m sum over edges of -log sigmoid(s) + 1/k sum over k pairs apart of -log(1 - sigmoid(s)):
               pairs apart are drawn anew for each epoch (wrong.py)
     Backward  g_uv = (sigmoid(s_uv) - t) w, t = 1 and w = 1/m of an edge, t = 0 and w = 1/k of others;
               dZ_u = sum over the pairs of u of g_uv z_v. Row u has all pairs of u, so that dZ needs no
@@ -66,6 +68,7 @@ class LinkPredictor(Classifier):
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `data_of_links`."""
         self.links, self.split, self._batch = links, split, Batch([], 0)
+        self.rounds = rounds_of_ranks(links, split, block.n) if links.loss == "bpr" else 0
         super().__init__(group, case, block, data, seed, links.dimension, LinkGoal(), inputs, budget)
 
     # ---- one epoch --------------------------------------------------------------------------------------
@@ -73,17 +76,18 @@ class LinkPredictor(Classifier):
     def _epoch(self, draws: Draws) -> Array:
         """See Classifier._epoch."""
         if self.engine.numeric:
-            self._batch = self._draw(draws.epoch)
+            drawn = self.drawn(draws.epoch)
+            self._batch = self._draw(drawn) if not self.rounds else ranks_apart(self.group, self.block, drawn)
         return super()._epoch(draws)
 
     def _repeats(self) -> bool:
         """False: pairs are others in each epoch."""
         return False
 
-    def _draw(self, epoch: int) -> Batch:
+    def _draw(self, drawn: Drawn) -> Batch:
         """The pairs apart of an epoch. Ranks: all call."""
         block = self.block
-        counts, columns = apart_rows(block, self.drawn(epoch))
+        counts, columns = apart_rows(block, drawn)
         pairs = int(self.group.sum_integers(np.array([len(columns)]))[0]) // 2
         return Batch(tiles_of(block, self.device, counts, columns), pairs)
 
@@ -91,16 +95,29 @@ class LinkPredictor(Classifier):
         """How nodes are paired in an epoch."""
         sides, edges, ratio = self.split.sides, self.split.loaded.graph.edges, self.links.negatives
         if sides is None:
-            return Permutations(self.block.n, rounds_of(self.block.n, edges, ratio), self.seed, epoch)
-        rounds = rounds_of(len(sides.rows[0]), edges, ratio, len(sides.rows[1]))
+            rounds = self.rounds or rounds_of(self.block.n, edges, ratio)
+            return Permutations(self.block.n, rounds, self.seed, epoch)
+        rounds = self.rounds or rounds_of(len(sides.rows[0]), edges, ratio, len(sides.rows[1]))
         return Crossings(sides, rounds, self.seed, epoch)
 
     def _learn(self, Z: Rows) -> tuple[Array, Rows]:
         """Addends of the loss, and new rows dZ; the last layer frees Z."""
-        engine = self.engine
+        engine, width = self.engine, Z.width + self.rounds
         D = engine.take("dZ", Z.width)
-        work = lambda: self._pairs(Z.array, D.array)  # noqa: E731
-        losses = engine.apply("loss", "pairs", [Z], [D], work, (Z.width, Z.width))
+        if not self.rounds:
+            work = lambda: self._pairs(Z.array, D.array)  # noqa: E731
+            return engine.apply("loss", "pairs", [Z], [D], work, (Z.width, Z.width)), D
+        T, Y = engine.take("ZT", width), engine.take("dZT", width)
+
+        def rank() -> Array:
+            batch = self._batch
+            losses = rank_pairs(engine, batch, self.block.own_counts, Z.array, T.array, Y.array)
+            D.array[...] = Y.array[:, : Z.width]
+            return losses
+
+        losses = engine.apply("loss", "pairs", [Z], [D, T, Y], rank, (width, width, Z.width))
+        engine.free(T)
+        engine.free(Y)
         return losses, D
 
     def _pairs(self, Z: Array, D: Array) -> Array:
@@ -172,6 +189,11 @@ class LinkPredictor(Classifier):
         order = np.argsort(owners, kind="stable")  # the pairs of rank 0, then of rank 1, ...
         scores[order] = group.gather_host(found, np.bincount(owners, minlength=group.size).tolist())
         return scores
+
+
+def told_of(links: LinksCase, scores: np.ndarray) -> np.ndarray:
+    """[k] float32, what is told of scores: how likely pairs are joined, of links.loss = "bpr" they."""
+    return likelihood(scores) if links.loss == "logistic" else scores
 
 
 def likelihood(scores: np.ndarray) -> np.ndarray:

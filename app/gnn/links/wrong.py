@@ -57,9 +57,13 @@ class Permutations(_Affine):
     node's partner is uniform.
     """
 
-    def kinds(self, rows: np.ndarray) -> list[np.ndarray]:
+    def kinds(self, nodes: np.ndarray) -> list[np.ndarray]:
         """Nodes [k], of which partners are asked for together."""
-        return [rows]
+        return [nodes]
+
+    def ranking(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of nodes [k] those that have partners `ahead`, and those that have some `behind`."""
+        return nodes, nodes
 
     def ahead(self, nodes: np.ndarray) -> np.ndarray:
         """[k, rounds] int64: p_i of the nodes [k]."""
@@ -89,10 +93,14 @@ class Crossings(_Affine):
         self.moved = self._draws.integers(0, second, rounds).tolist()
         self.first, self.second = first, second
 
-    def kinds(self, rows: np.ndarray) -> list[np.ndarray]:
+    def kinds(self, nodes: np.ndarray) -> list[np.ndarray]:
         """Nodes [k] by their sides, of each of which partners are asked for together."""
-        of_first = self.sides.first[rows]
-        return [rows[of_first], rows[~of_first]]
+        return list(self.ranking(nodes))
+
+    def ranking(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of nodes [k] those of the first side, which have partners `ahead`, and the others."""
+        of_first = self.sides.first[nodes]
+        return nodes[of_first], nodes[~of_first]
 
     def ahead(self, nodes: np.ndarray) -> np.ndarray:
         """[k, rounds] int64: the partners of nodes [k] of the first side."""
@@ -130,29 +138,29 @@ def apart_rows(block: RowBlock, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     Those of a row ascending. A pair is left out from both ends alike.
     """
     counts, rows, columns = np.zeros(block.n_own, dtype=np.int64), [], []
-    for mine, found in pieces_drawn(block, drawn, drawn.partners):
-        keep = (found != block.lo + mine[:, None]) & (found >= 0)
-        keep[:, 1:] &= found[:, 1:] != found[:, :-1]
-        keep &= ~joined_here(block, mine, found)
-        counts[mine] = keep.sum(axis=1)
-        rows.append(mine)
-        columns.append(found[keep].astype(index_type(block.n)))
+    for nodes in drawn.kinds(block.lo + np.arange(block.n_real)):
+        for mine, found in pieces_drawn(block, nodes, drawn.partners):
+            keep = (found != block.lo + mine[:, None]) & (found >= 0)
+            keep[:, 1:] &= found[:, 1:] != found[:, :-1]
+            keep &= ~joined_here(block, mine, found)
+            counts[mine] = keep.sum(axis=1)
+            rows.append(mine)
+            columns.append(found[keep].astype(index_type(block.n)))
     if not columns:
         return counts, np.empty(0, dtype=np.int32)
     return counts, _in_order(counts, np.concatenate(rows), np.concatenate(columns))
 
 
 def pieces_drawn(
-    block: RowBlock, drawn: Drawn, ask: Callable[[np.ndarray], np.ndarray]
+    block: RowBlock, nodes: np.ndarray, ask: Callable[[np.ndarray], np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Own rows [k], local numbers, and what is asked for of these nodes [k, ...], some at a time."""
-    for rows in drawn.kinds(block.lo + np.arange(block.n_real)):
-        wide = ask(rows[:1])[0].size if len(rows) else 1
-        for piece in block.pieces(rows - block.lo) if len(rows) else ():
-            step = max(PIECE // wide, 1)
-            for at in range(piece.start, piece.stop, step):
-                some = rows[at : min(at + step, piece.stop)]
-                yield some - block.lo, ask(some)
+    """Own rows [k], local numbers, and what is asked of own nodes [m] about them [k, ...], some at a time."""
+    wide = ask(nodes[:1]).size
+    for piece in block.pieces(nodes - block.lo):
+        step = max(PIECE // max(wide, 1), 1)
+        for at in range(piece.start, piece.stop, step):
+            some = nodes[at : min(at + step, piece.stop)]
+            yield some - block.lo, ask(some)
 
 
 def _in_order(counts: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

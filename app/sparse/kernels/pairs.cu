@@ -36,15 +36,57 @@ KERNEL __launch_bounds__(256) pair_terms(const i64 n, const i64* offsets, const 
     }
 }
 
-/* Y [n, d] += G x. A thread to an element of Y. */
-KERNEL __launch_bounds__(256) pair_rows(const i64 n, const i64* offsets, const int* columns, const int d,
+/* The first d of the columns of Y [n, width] += G x, X [*, width]. A thread to an element. */
+KERNEL __launch_bounds__(256) pair_rows(const i64 n, const i64* offsets, const int* columns, const int d, const int width,
                                         const float* X, const float* G, float* Y) {
     const i64 t = thread_number(), row = t / d;
     if (row >= n) return;
     const int c = (int)(t % d);
-    float sum = Y[t];
-    for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) sum = link(sum, G[p], X[(i64)columns[p] * d + c]);
-    Y[t] = sum;
+    float sum = Y[row * width + c];
+    for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) sum = link(sum, G[p], X[(i64)columns[p] * width + c]);
+    Y[row * width + c] = sum;
+}
+
+/* sigmoid(x) weight. */
+DEVICE float behind(const float x, const float weight) {
+    const float e = exp_float(-fabsf(x));
+    return mul(__fdiv_rn(x < 0.0f ? e : 1.0f, add(1.0f, e)), weight);
+}
+
+/* S, C [nnz]: the score of every entry, and the gradient by it; X [*, d + k], Z [n, d + k]. A warp to a row, a thread to
+ * an entry. */
+KERNEL __launch_bounds__(256) rank_terms(const i64 n, const i64* offsets, const int* columns, const int d, const int k,
+                                         const float* X, const float* Z, const float weight, float* S, float* C) {
+    const i64 t = thread_number(), row = t / WARP;
+    if (row >= n) return;
+    const int width = d + k;
+    const float* z = Z + row * width;
+    for (i64 p = offsets[row] + t % WARP; p < offsets[row + 1]; p += WARP) {
+        const float* x = X + (i64)columns[p] * width;
+        const float s = lane_dot(d, z, x);
+        float c = 0.0f;
+        for (int r = 0; r < k; ++r) c = add(c, behind(sub(z[d + r], s), weight));
+        for (int r = 0; r < k; ++r) c = add(c, behind(sub(x[d + r], s), weight));
+        S[p] = s;
+        C[p] = -c;
+    }
+}
+
+/* The last k of the columns of Y [n, d + k] += what entries count by the scores there in Z; losses [n, k] likewise. A
+ * thread to an element. */
+KERNEL __launch_bounds__(256) rank_sums(const i64 n, const i64* offsets, const int d, const int k, const float* Z,
+                                        const float weight, const float* S, float* Y, float* losses) {
+    const i64 t = thread_number(), row = t / k;
+    if (row >= n) return;
+    const i64 at = row * (d + k) + d + t % k;
+    float sum = Y[at], total = losses[t];
+    for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
+        const float x = sub(Z[at], S[p]);
+        sum = add(sum, behind(x, weight));
+        total = add(total, add(x > 0.0f ? x : 0.0f, log_float(add(1.0f, exp_float(-fabsf(x))))));
+    }
+    Y[at] = sum;
+    losses[t] = total;
 }
 
 /* losses [n] += terms. A thread to a row. */
