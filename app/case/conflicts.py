@@ -7,7 +7,7 @@ from msgspec import structs
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
 from app.case.gnn import GnnCase, LinksCase
-from app.case.graph import WORDS, GraphCase
+from app.case.graph import PLANTED, WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
@@ -117,9 +117,11 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "random_classes", f'must be from 2 to {MOTIFS} for generator = "motifs", {found}'
     elif graphs.generator == "motifs" and lo < LEAST_MOTIF:
         yield "nodes", f'must be at least {LEAST_MOTIF} for generator = "motifs", got {lo}'
-    elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
-        found = f"got {graphs.random_classes}"
-        yield "random_classes", f'must be from 2 to the number of nodes for generator = "sbm", {found}'
+    elif graphs.generator in PLANTED and not 2 <= graphs.random_classes <= lo:
+        found = f'for generator = "{graphs.generator}", got {graphs.random_classes}'
+        yield "random_classes", f"must be from 2 to the number of nodes {found}"
+    elif graphs.generator == "bipartite" and graphs.elements >= lo:
+        yield "elements", f"must be below the number of nodes ({lo}), got {graphs.elements}"
     if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
@@ -136,8 +138,9 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         return
     n = graphs.nodes if isinstance(graphs.nodes, int) else graphs.nodes[1]
     key, edges = ("edges", float(graphs.edges)) if graphs.edges else ("d", float(n) * graphs.d)
-    if graphs.generator == "sbm":
-        key, edges = "degree_in", n * (graphs.degree_in + graphs.degree_out) / 2
+    if graphs.generator in PLANTED:
+        first = n / 2 if graphs.generator == "sbm" else n - (graphs.elements or n // 2)
+        key, edges = "degree_in", first * (graphs.degree_in + graphs.degree_out)
     elif graphs.generator == "sets":
         key, edges = "p", graphs.p * n * (graphs.elements or n) + n
     elif graphs.generator == "bter" and edges <= MOST_EDGES:

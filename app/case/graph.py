@@ -116,6 +116,7 @@ class GraphCase(Table, frozen=True):
             "chung_lu",
             "bter",
             "sbm",
+            "bipartite",
             "sets",
             "uniform_points",
         ],
@@ -124,6 +125,7 @@ class GraphCase(Table, frozen=True):
             "geometric: points that are near each other; motifs: trees with one of random_classes motifs, "
             "which is a graph's class; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
+            "bipartite: likewise, of two sides, the last `elements` nodes the second; "
             "sets: a random family of sets, for set_cover and hitting_set; "
             "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
             "diverse: nine families with keys of their own, sparse and dense"
@@ -137,7 +139,13 @@ class GraphCase(Table, frozen=True):
         ),
     ] = "one"
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
-    elements: Annotated[Count, about("sets: elements, beside so many sets as nodes says; 0: as many")] = 0
+    elements: Annotated[
+        Count,
+        about(
+            "sets: elements, beside so many sets as nodes says; 0: as many; bipartite: how many of the nodes "
+            "are on the second side; 0: half"
+        ),
+    ] = 0
     p: Annotated[
         Share,
         about(
@@ -168,16 +176,21 @@ class GraphCase(Table, frozen=True):
         BelowOne, about("bter: clustering coefficient of nodes of degree 2, falling with the degree")
     ] = 0.6
     clustering_decay: Annotated[Amount, about("bter: of its logarithm, for each degree more")] = 0.02
-    degree_in: Annotated[Amount, about("sbm: mean degree within the own community")] = 8.0
-    degree_out: Annotated[Amount, about("sbm: mean degree to other communities")] = 2.0
+    degree_in: Annotated[
+        Amount, about("sbm, bipartite: mean degree (first side's) within the own community")
+    ] = 8.0
+    degree_out: Annotated[
+        Amount, about("sbm, bipartite: mean degree (first side's) to other communities")
+    ] = 2.0
     random_classes: Annotated[
-        Count, about("of a generated graph: random labels; sbm: communities, which are the labels")
+        Count, about("of a generated graph: random labels; sbm, bipartite: communities, which are the labels")
     ] = 0
     random_features: Annotated[
-        Count, about("of a generated graph: random numbers for each node; sbm: around the class's mean")
+        Count,
+        about("of a generated graph: random numbers for each node; sbm, bipartite: around the class's mean"),
     ] = 0
     signal: Annotated[
-        Amount, about("sbm: distance of the class means from zero, by the noise of one number")
+        Amount, about("sbm, bipartite: distance of the class means from zero, by the noise of one number")
     ] = 1.0
     rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
     rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
@@ -189,6 +202,7 @@ class GraphCase(Table, frozen=True):
     duplicates: Annotated[Literal["merge", "error"], about("an edge given twice; merge: keep one")] = "merge"
 
 
+PLANTED = ("sbm", "bipartite")  # generators whose communities are the classes
 GRAPH_FILES = (
     "features",
     "edge_features",

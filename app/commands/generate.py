@@ -4,6 +4,7 @@ from typing import Any
 
 from app.case.config import Case
 from app.case.file import build_from
+from app.case.graph import PLANTED
 from app.commands.convert import packing_of, refuse_existing, sort_arguments
 from app.errors import CaseError
 from app.files import whole_file
@@ -24,6 +25,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
             small_world (d, p)              a ring of neighbours, some edges moved
             geometric (edges or d)          points in a square, joined where near
             sbm (random_classes, degree_in, degree_out)          planted communities
+            bipartite (random_classes, elements, degree_in, degree_out)   such of two sides
             uniform_points                  points in a square; OUT as .tsp keeps all distances
   OUT       the file to write; its suffix says the format (python -m app convert --help)
   KEY=VALUE keys of [graph], as run.py --help lists them. random_classes=C and random_features=F
@@ -35,8 +37,8 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
 """
 
 FAMILIES = (
-    "er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "torus", "small_world", "geometric",
-    "uniform_points",
+    "er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "bipartite", "torus", "small_world",
+    "geometric", "uniform_points",
 )  # fmt: skip
 
 # Keys of [graph] that a generated file knows nothing of.
@@ -70,7 +72,7 @@ def generate(arguments: list[str]) -> str:
     refuse_existing(out, "--overwrite" in options.flags)
     stream = _stream(case, family, nodes)
     graph, merged = whole_graph(stream)
-    planted = family == "sbm"  # whose edges follow from the classes
+    planted = family in PLANTED  # whose edges follow from the classes
     data = case.graph.random_features or (case.graph.random_classes and not planted)
     if data and format != "npz":
         raise CaseError(f"generate: {format} holds no classes and features; OUT as .npz would be right")
@@ -124,7 +126,7 @@ def _node_data(case: Case, nodes: int) -> dict[str, Any]:
     from app.graphs.nodes.data import SPLITS
 
     table, everyone, arrays = case.graph, np.arange(nodes), {}
-    planted = table.generator == "sbm"
+    planted = table.generator in PLANTED
     labels = None
     if table.random_classes:
         labels = random_labels(_seed(case), nodes, table.random_classes, everyone, planted)

@@ -36,6 +36,8 @@ def _entries_of(table: GraphCase, n: int) -> float:
         return 2.0 * (n + 1)  # a tree, and few edges more
     if table.generator == "sbm":
         return n * (table.degree_in + table.degree_out)
+    if table.generator == "bipartite":
+        return 2 * (n - (table.elements or n // 2)) * (table.degree_in + table.degree_out)
     if table.generator in ("ba", "small_world", "uniform_points"):
         return 2 * table.d * n
     drawn = 2 * (table.edges or table.d * n)

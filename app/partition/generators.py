@@ -49,6 +49,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
         "sbm": (case.random_classes, case.degree_in, case.degree_out),
+        "bipartite": (second_side(case, n), case.random_classes, case.degree_in, case.degree_out),
         "torus": (case.removed,),
         "small_world": (case.d, case.p),
         "geometric": (edges,),
@@ -56,6 +57,11 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "sets": (case.elements or n, case.p),
         "uniform_points": (),
     }[family]
+
+
+def second_side(case: GraphCase, n: int) -> int:
+    """Nodes on the second side of a bipartite graph of n, the last ones."""
+    return case.elements or n // 2
 
 
 def bter_degrees(case: GraphCase, n: int, edges: int, found: np.ndarray | None) -> np.ndarray:

@@ -43,7 +43,14 @@ from app.partition.stands_for import (
 )
 
 LISTED = ("edges", "matrix_market", "dimacs", "npz", "graphsage", "ogb", "tu")  # a row of features an edge
-BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
+BY_PARTS = (
+    "rmat",
+    "rmat_natural",
+    "chung_lu",
+    "bter",
+    "sbm",
+    "bipartite",
+)  # every rank draws a part of the edges
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.case.config import Case
-from app.case.graph import WORDS, GraphCase
+from app.case.graph import PLANTED, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
@@ -416,7 +416,7 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, case: Case, make_
     """Random features, labels and splits: each a function of (seed, node), made where the row lives."""
     n, seed, classes = loaded.graph.n, loaded.seed, table.random_classes
     old, n_own = own_old_rows(loaded, group.rank), _padded(loaded.rows, group.rank)
-    planted = table.generator == "sbm" and loaded.members is None
+    planted = table.generator in PLANTED and loaded.members is None
     labels, graphs, labelled = np.full(n_own, -1, dtype=np.int32), None, np.zeros(n_own, dtype=bool)
     if classes and loaded.members is not None:
         labels = _labels_of_graphs(table, loaded, case)

@@ -28,6 +28,7 @@ from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
+from app.partition.generators import second_side
 from app.partition.ids import ids_everywhere, ids_on_first
 from app.partition.load import Loaded
 from app.partition.pairs import pairs_of_file, rows_of_pairs
@@ -144,6 +145,9 @@ def sides_of(context: Context, loaded: Loaded, given: GivenPairs) -> Sides | Non
         return None
     if given.first is not None:
         sides = given_sides(given.first, loaded, group)
+    elif loaded.source == "generator" and context.case.graph.generator == "bipartite":
+        old = np.arange(loaded.graph.n) if loaded.order_all is None else loaded.order_all
+        sides = given_sides(old < len(old) - second_side(context.case.graph, len(old)), loaded, group)
     else:
         sides = coloured_sides(loaded, group)
     for what in ("val", "test", "asked"):

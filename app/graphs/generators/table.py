@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from app.graphs.generators.bipartite import two_sided
 from app.graphs.generators.bter import bter
 from app.graphs.generators.chung_lu import chung_lu
 from app.graphs.generators.motifs import with_motif
@@ -24,6 +25,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "chung_lu": chung_lu,
     "bter": bter,
     "sbm": planted,
+    "bipartite": two_sided,
     "torus": torus,
     "small_world": small_world,
     "geometric": geometric,
