@@ -129,21 +129,44 @@ def test_partners_are_proposed_for_each_node(group, kinds):
     assert np.allclose(predictor.score_pairs(pairs), np.sort(scores)[::-1][:10], rtol=1e-5)
 
 
+def plain_tables(edges, n, kinds):
+    """By rule [n, n] float32 what plain rules say of all pairs, from whole arrays; sums column by column."""
+    A = np.zeros((n, n), np.float32)
+    A[edges[:, 0], edges[:, 1]] = A[edges[:, 1], edges[:, 0]] = 1
+    degree = A.sum(axis=0)
+
+    def walks(*inner):
+        S = A
+        for factor in inner:
+            S = sum((A[:, k, None] * (factor[k] * S[k]) for k in range(n)), np.zeros((n, n), np.float32))
+        return S.T
+
+    one, table = np.ones(n, np.float32), np.tile(degree, (n, 1))
+    if kinds:
+        root = (1 / np.sqrt(np.maximum(degree.astype(np.float64), 1))).astype(np.float32)
+        return {"paths_3": walks(one, one), "l3": walks(root, root), "degrees": table}
+    weights = np.array([1 / math.log(d) if d > 1 else 0 for d in degree.tolist()], np.float32)
+    return {"common_neighbours": walks(one), "adamic_adar": walks(weights), "degrees": table}
+
+
 # ---- rankings ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kinds", [False, True])
-def test_rankings_are_those_of_whole_arrays(group, kinds):
-    """Recall, precision and NDCG, node by node, of the network and of degrees."""
+def test_rankings_are_those_of_whole_arrays(group, monkeypatch, kinds):
+    """Recall, precision and NDCG, node by node, of the network and of plain rules."""
     settings = {"links.rank_each": 6}
     predictor = between(group, settings)[0] if kinds else predictor_on(group, settings)
     Z, split, n = rows_of(predictor), predictor.split, predictor.block.n
     first = None if split.sides is None else split.sides.first
     edges = edges_of(predictor)
     allowed = allowed_pairs(n, first, edges)
-    degrees = np.bincount(edges.ravel(), minlength=n).astype(np.float64)
-    plain = plain_scores(group, split, predictor.ranking(("val", "test")))["degrees"]
-    for S, scores in ((chained(Z), predictor.evaluate_each()), (np.tile(degrees, (n, 1)), plain)):
+    monkeypatch.setattr("app.gnn.links.ranking.WALKS", 7)
+    plain = plain_scores(group, split, predictor.ranking(("val", "test")))
+    tables = plain_tables(edges, n, kinds)
+    assert set(tables) == set(plain)
+    tables = [(chained(Z), predictor.evaluate_each()), *((tables[rule], plain[rule]) for rule in tables)]
+    for S, scores in tables:
         lists = dense_lists(S, allowed, 6, np.arange(n))
         for name in ("val", "test"):
             held = split.sets[name].joined.tolist()

@@ -56,7 +56,7 @@ def best_partners(group: Group, block: RowBlock, left: Array, right: Array, aske
     Ranks     all call; no bit depends on how many there are; work k n d multiplications for k nodes in all;
               memory beside the lists, 12 K bytes for each node, that of ROWS x COLUMNS scores
     """
-    found, device = _Lists(asked), group.device
+    found, device = Lists(asked), group.device
     for rank, X in group.stage_rows(right, block.own_counts):
         first, last = block.rows.range_of(rank)
         for at, columns in _crossing(asked, first, last):
@@ -94,7 +94,19 @@ def _picked(device: Any, X: Array, rows: np.ndarray) -> Array:
     return device.xp.take(X, device.put(rows), axis=0)
 
 
-class _Lists:
+def first_of(
+    asked: Search, rows: np.ndarray, nodes: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of partners [k] of some rows the best of each: their rows, places in the list, nodes and scores."""
+    ties = nodes if asked.order is None else asked.order[nodes]
+    order = np.lexsort((ties, -scores, rows))
+    rows, nodes, scores = rows[order], nodes[order], scores[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    kept = place < asked.count
+    return rows[kept], place[kept], nodes[kept], scores[kept]
+
+
+class Lists:
     """The best partners so far of the asked rows, as Partners has them."""
 
     def __init__(self, asked: Search) -> None:
@@ -112,7 +124,7 @@ class _Lists:
             for r in range(0, len(at), ROWS):
                 S = np.array(device.get(device.chains(left[r : r + ROWS], W)))
                 self._forbid(S, at[r : r + ROWS], some)
-                self._take(S, at[r : r + ROWS], some)
+                self.take(S, at[r : r + ROWS], some)
 
     def _forbid(self, S: np.ndarray, at: np.ndarray, columns: np.ndarray) -> None:
         """Scores of pairs that are not to be found become -inf."""
@@ -125,7 +137,7 @@ class _Lists:
         there = columns[place] == near
         S[row[there], place[there]] = -np.inf
 
-    def _take(self, S: np.ndarray, at: np.ndarray, columns: np.ndarray) -> None:
+    def take(self, S: np.ndarray, at: np.ndarray, columns: np.ndarray) -> None:
         """Keep the best of what the rows have and of the scores S [k, c]."""
         count = self.asked.count
         least = self.scores[at, -1]
@@ -139,10 +151,6 @@ class _Lists:
         rows = np.concatenate([old_row, local])
         nodes = np.concatenate([self.nodes[mine, old], columns[column]])
         scores = np.concatenate([self.scores[mine, old], S[row, column]])
-        ties = nodes if self.asked.order is None else self.asked.order[nodes]
-        order = np.lexsort((ties, -scores, rows))
-        rows, nodes, scores = rows[order], nodes[order], scores[order]
-        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        kept = place < count
-        into = at[touched[rows[kept]]], place[kept]
-        self.nodes[into], self.scores[into] = nodes[kept], scores[kept]
+        rows, place, nodes, scores = first_of(self.asked, rows, nodes, scores)
+        into = at[touched[rows]], place
+        self.nodes[into], self.scores[into] = nodes, scores

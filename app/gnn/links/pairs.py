@@ -1,6 +1,7 @@
 """Pairs of rows of a graph: which of them edges join, which are among others."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
@@ -40,3 +41,9 @@ def find_columns(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     inside = lo < end
     inside[inside] = columns[lo[inside]] == v[inside]
     return inside
+
+
+def own_rows(graph: Graph) -> sp.csr_array:
+    """The rows of A that are here, [hi - lo, n] int64 ones."""
+    ones = np.ones(len(graph.indices), dtype=np.int64)
+    return sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.hi - graph.lo, graph.n))

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
-from app.gnn.links.ranking import Ranking
+from app.gnn.links.pairs import own_rows
+from app.gnn.links.ranking import EachScores, Ranking
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.graphs.graph import Graph
@@ -41,14 +42,28 @@ def plain_scores(
         found = count(group, split.loaded, chosen.both)
         for rule, scores in zip(out, found):
             out[rule][name] = LinkScores.of(scores, len(chosen.joined))
-    for name, each in (ranking.by_degrees() if ranking else {}).items():
-        out["degrees"][name] = replace(out["degrees"][name], each=each)
+    for rule, each in (_rankings(ranking) if ranking else {}).items():
+        out[rule] |= {name: replace(out[rule][name], each=scores) for name, scores in each.items()}
     return out
+
+
+def _rankings(ranking: Ranking) -> dict[str, dict[str, EachScores]]:
+    """How well the rules rank the partners of each node, by rule and split. Ranks: all call."""
+    degree = ranking.block.degrees_own().astype(np.float64)
+    some, one = np.maximum(degree, 1), np.ones(len(degree), dtype=np.float32)
+    if ranking.split.sides is None:
+        weights = [1 / math.log(d) if d > 1 else 0 for d in degree.tolist()]
+        walks = {"common_neighbours": [one], "adamic_adar": [np.array(weights, dtype=np.float32)]}
+    else:
+        walks = {"paths_3": [one] * 2, "l3": [(1 / np.sqrt(some)).astype(np.float32)] * 2}
+    return {rule: ranking.by_walks(inner) for rule, inner in walks.items()} | {
+        "degrees": ranking.by_degrees()
+    }
 
 
 def _counted(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray]:
     """[k] float32 by rule, in the order of its scores. Ranks: all call."""
-    graph, own = loaded.graph, _own_rows(loaded.graph)
+    graph, own = loaded.graph, own_rows(loaded.graph)
     columns = own.tocsc()  # of a node its neighbours among the own rows: A is symmetric
     weights = np.array(
         [round(ONE / math.log(d)) if d > 1 else 0 for d in graph.degrees().tolist()], dtype=np.int64
@@ -64,18 +79,12 @@ def _counted(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray
     return [_ranks(each) for each in (common, weighed, first.astype(np.float64) * second)]
 
 
-def _own_rows(graph: Graph) -> sp.csr_array:
-    """The rows of A that are here, [hi - lo, n] int64 ones."""
-    ones = np.ones(len(graph.indices), dtype=np.int64)
-    return sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.hi - graph.lo, graph.n))
-
-
 def _counted_paths(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray]:
     """As `_counted`, of paths of length 3 and of degrees.
 
     A path u - i - w - v is counted by the owner of i, which has the row of i; the rows of the nodes v travel.
     """
-    graph, own = loaded.graph, _own_rows(loaded.graph)
+    graph, own = loaded.graph, own_rows(loaded.graph)
     columns, (u, v) = own.tocsc(), pairs.T
     degree = group.gather_host(graph.degrees(), loaded.rows.row_counts())
     weigh = [round(HALF / math.sqrt(d)) if d else 0 for d in degree.tolist()]

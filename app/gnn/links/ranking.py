@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.comm.group import Group
-from app.gnn.links.best import Partners, Search, best_partners
-from app.gnn.links.pairs import among
+from app.gnn.links.best import Lists, Partners, Search, best_partners, first_of
+from app.gnn.links.pairs import among, own_rows
 from app.gnn.links.split import LinkSplit
+from app.gnn.neighbours import Neighbours
 from app.graphs.graph import Graph
 from app.sparse.repartition import graph_of
 from app.sparse.rowblock import RowBlock
 
 Array = Any
 
+WALKS = 64  # nodes whose walks are followed together
 EACH = ("recall", "precision", "ndcg")  # scores of a ranking, as gnn.watch has them
 
 
@@ -71,6 +74,60 @@ class Ranking:
         return {
             name: rank_scores(self.group, found, pairs, self.block.n, self.k) for name, pairs in sets.items()
         }
+
+    def by_walks(self, inner: list[np.ndarray]) -> dict[str, EachScores]:
+        """`scores` where every node's partners are ranked by the walks to them, one step longer than `inner`.
+
+        inner   [n_own] float32 each, by what a walk is multiplied for each node between its ends
+        Ranks   all call; a walk's steps are products with A, of WALKS nodes at a time
+        """
+        if not self.names:
+            return {}
+        sets = {name: self.split.sets[name].joined for name in self.names}
+        every, graph = np.unique(np.concatenate(list(sets.values()))), graph_of(self.block)
+        if self.split.sides is not None:
+            every = every[self.split.sides.first[every]]
+        order, count = self.split.loaded.order_all, min(self.k, self.block.n)
+        steps, near, found = Neighbours(self.group, self.block), own_rows(graph).tocsc(), []
+        for lo in range(0, len(every), WALKS):
+            asked = Search(every[lo : lo + WALKS], count, graph, order, self.split.sides)
+            found.append(self._walked(asked, steps, inner, near))
+        nodes = np.concatenate(found) if found else np.empty((0, count), dtype=np.int64)
+        own = (every >= graph.lo) & (every < graph.hi)
+        lists = Partners(every[own], nodes[own], np.empty((0, count), dtype=np.float32))
+        n = self.block.n
+        return {name: rank_scores(self.group, lists, pairs, n, self.k) for name, pairs in sets.items()}
+
+    def _walked(
+        self, asked: Search, steps: Neighbours, inner: list[np.ndarray], near: sp.csc_array
+    ) -> np.ndarray:
+        """[k, K] int64 on all ranks, the best partners of nodes of all ranks. Ranks: all call."""
+        group, device, lo, hi = self.group, self.group.device, asked.out.lo, asked.out.hi
+        X = np.zeros((self.block.n_own, len(asked.rows)), dtype=np.float32)
+        own = np.flatnonzero((asked.rows >= lo) & (asked.rows < hi))
+        X[asked.rows[own] - lo, own] = 1
+        X = device.put(X)
+        for factor in (None, *inner):
+            X = X if factor is None else X * device.put(factor)[:, None]
+            Y = device.zeros(X.shape)
+            steps.accumulate(X, Y)
+            X = Y
+        S = np.ascontiguousarray(device.get(X)[: hi - lo].T)
+        known = near[:, asked.rows]
+        S[np.repeat(np.arange(len(asked.rows)), np.diff(known.indptr)), known.indices] = -np.inf
+        S[own, asked.rows[own] - lo] = -np.inf
+        if asked.sides is not None:
+            S[asked.sides.first[asked.rows][:, None] == asked.sides.first[lo:hi]] = -np.inf
+        lists = Lists(asked)
+        lists.take(S, np.arange(len(asked.rows)), np.arange(lo, hi))
+        sizes = [len(asked.rows)] * group.size
+        nodes, scores = (group.gather_host(each, sizes) for each in (lists.nodes, lists.scores))
+        at, place = np.nonzero(nodes >= 0)
+        parts = at % len(asked.rows), nodes[at, place], scores[at, place]
+        rows, place, nodes, _ = first_of(asked, *parts)
+        found = np.full(lists.nodes.shape, -1, dtype=np.int64)
+        found[rows, place] = nodes
+        return found
 
     def by_degrees(self) -> dict[str, EachScores]:
         """`scores` where every node's partners are ranked by their degrees. Ranks: all call."""
