@@ -290,7 +290,7 @@ steps = 1
         ),
         (
             "graph.generator='x'",
-            'graph.generator (command line): must be one of "", "ba", "bter", "chung_lu"',
+            'graph.generator (command line): must be one of "", "ba", "bipartite", "bter"',
         ),
         ("graph.path='nowhere.mtx'", 'graph.path (command line): no such file: "nowhere.mtx"'),
         ("graph.path='no*.mtx'", 'graph.path (command line): no file matches "no*.mtx"'),
@@ -736,8 +736,10 @@ def cases(draw):
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"] = {}
     if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
-        data["links"] = {"dimension": draw(st.integers(1, 99)), "propose": draw(st.integers(0, 99))}
-        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto", "baselines": True}
+        data["links"] = links(draw)
+        rankings = ["recall", "precision", "ndcg"] if data["links"]["rank_each"] else []
+        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "baselines": True}
+        data["gnn"]["watch"] = draw(st.sampled_from(["auto", "auc", *rankings]))
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
     if data["run"]["task"] == "study":
@@ -749,6 +751,15 @@ def cases(draw):
         nodes = (gnn["goal"], gnn["level"]) == ("classes", "node") and gnn["model"] != "rgcn"
         data["smooth"] = smoothing(draw) if nodes else {}
     return convert(data, Case)
+
+
+def links(draw):
+    """A table [links] whose keys are read."""
+    drawn = {key: draw(st.integers(0, 99)) for key in ("propose", "propose_each", "rank_each")}
+    loss, between = draw(st.sampled_from(["logistic", "bpr"])), draw(st.sampled_from(["any", "sides"]))
+    drawn |= {"loss": loss, "between": between, "dimension": draw(st.integers(1, 99))}
+    drawn["negatives"] = float(draw(st.integers(1, 99))) if loss == "bpr" else draw(st.floats(0.1, 9))
+    return drawn
 
 
 def smoothing(draw):

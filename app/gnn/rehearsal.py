@@ -39,7 +39,7 @@ class DenseWidth(DenseFeatures):
 
 def rehearse(
     device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1,
-    cut: Cut | None = None, edge_width: int = 1,
+    cut: Cut | None = None, edge_width: int = 1, ranks: int = 0,
 ) -> Engine:  # fmt: skip
     """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
 
@@ -47,6 +47,7 @@ def rehearse(
     stored   entries of a row of sparse features, about
     cut      the pieces of dense features, which are tensors of the programs where they lie in the slow tier
     edge_width   columns of the features of edges, where layers read them
+    ranks    of links.loss = "bpr": columns beside the rows of nodes (gnn/links/ranks.py)
     """
     model = Model(case, features, classes, edge_width)
     blocks = np.zeros(2, dtype=np.int64)
@@ -60,27 +61,34 @@ def rehearse(
     if cut is not None and dense:
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
-        _record_epoch(engine, model, X)
+        _record_epoch(engine, model, X, ranks)
         _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None))
         _record_reading(engine, "embedding", "embedding", lambda: model.embed(engine, X))
     return engine
 
 
-def _record_epoch(engine: Engine, model: Model, X: Any) -> None:
+def _record_epoch(engine: Engine, model: Model, X: Any, ranks: int) -> None:
     with engine.program("epoch"):
         Z = model.forward(engine, X, Draws(model.case, 0, 0))
-        D = _record_loss(engine, model.case, Z)
+        D = _record_loss(engine, model.case, Z, ranks)
         model.backward(engine, D)
         engine.reduce_gradients()
 
 
-def _record_loss(engine: Engine, case: GnnCase, Z: Rows) -> Rows:
+def _record_loss(engine: Engine, case: GnnCase, Z: Rows, ranks: int) -> Rows:
     """The gradient by Z: in its place, or of pairs of nodes in new rows (gnn/links/predictor.py)."""
     if case.level != "link":
         engine.apply("loss", "loss", [Z], [Z], lambda: None)
         return Z
     D = engine.take("dZ", Z.width)
-    engine.apply("loss", "pairs", [Z], [D], lambda: None, (Z.width, Z.width))
+    if not ranks:
+        engine.apply("loss", "pairs", [Z], [D], lambda: None, (Z.width, Z.width))
+        return D
+    width = Z.width + ranks
+    beside = [engine.take(name, width) for name in ("ZT", "dZT")]
+    engine.apply("loss", "pairs", [Z], [D, *beside], lambda: None, (width, width, Z.width))
+    for each in beside:
+        engine.free(each)
     return D
 
 

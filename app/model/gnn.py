@@ -58,6 +58,7 @@ class Inputs:
     edges      columns of the features of edges, where layers read them; of categories edge_width those that
                they become
     apart      of links: pairs that are not joined for each edge
+    ranks      of links.loss = "bpr": such pairs of a node, whose scores travel beside rows; else 0
     """
 
     features: int
@@ -70,6 +71,7 @@ class Inputs:
     edges: int = 0
     edge_width: int = 1
     apart: float = 1.0
+    ranks: int = 0
 
     @property
     def dense(self) -> bool:
@@ -108,11 +110,12 @@ class Training:
         layout, inputs = self.layout, self.inputs
         stored = inputs.stored // max(layout.total_rows, 1)
         sizes = int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes, stored
-        self.engine = rehearse(self.device, self.case, *sizes, edge_width=inputs.edge_width)
+        columns = inputs.edge_width, inputs.ranks
+        self.engine = rehearse(self.device, self.case, *sizes, None, *columns)
         if 0 < self.budget.limit < int(layout.rows.max()) * self._bytes_of_row():
             blocks = block_count(sizes[0])
             cut = cut_rows(block_starts(sizes[0], blocks), 0, blocks)  # as if they were a whole graph
-            self.limited = rehearse(self.device, self.case, *sizes, cut, inputs.edge_width)
+            self.limited = rehearse(self.device, self.case, *sizes, cut, *columns)
         cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:
@@ -280,14 +283,16 @@ class Share(Terms):
 
     def _pairs(self, each: Operation) -> None:
         """Pairs of nodes, joined and not: rows travel for either; a score and a loss of each, and sums of
-        rows."""
-        width = each.exchanges[0]
+        rows. Of rankings a loss of each edge with the pairs apart of either end."""
+        width, ranks = each.exchanges[0], self.training.inputs.ranks
         entries = round((1 + self.training.inputs.apart) * int(self.layout.stored[self.rank]))
         self.exchange(each.name, width)
-        self.stage("apart", width)
+        for more in each.exchanges[1:]:
+            self.stage("apart", more)
         nbytes = 4 * self.layout.extended(self.rank) * width
         self.add(each.name, "product", 2 * entries, 2 * self.own, width, nbytes, width, 0.0)
-        self.passes(each.name, entries, "loss")
+        ends = 2 * ranks * int(self.layout.stored[self.rank])
+        self.passes(each.name, ends if ranks else entries, "loss")
 
     def _pool(self, each: Operation) -> None:
         """A readout: every row is read once, or written once; few travel, as graphs lie whole."""

@@ -28,7 +28,8 @@ in training
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
-    pairs            of links: APART for each stored entry, `apart` times, of pairs that are not joined
+    pairs            of links: APART (ranked: RANKED) for each stored entry, `apart` times, of pairs that are
+                     not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -49,7 +50,7 @@ from app.memory.operations import Operation
 from app.model import memory
 from app.model.gnn import Training
 
-APART = 24  # bytes
+APART, RANKED = 24, 120  # bytes; of links.loss = "bpr" RANKED
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
 
@@ -196,7 +197,8 @@ def _in_turns(each: Operation) -> bool:
 
 def pairs_apart(training: Training, rank: int) -> int:
     """Of links the pairs of an epoch that no edge joins."""
-    return round(APART * training.inputs.apart * int(training.layout.stored[rank]))
+    each = APART if training.inputs.ranks == 0 else RANKED
+    return round(each * training.inputs.apart * int(training.layout.stored[rank]))
 
 
 def edge_sums(training: Training, rank: int) -> int:

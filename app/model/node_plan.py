@@ -71,8 +71,10 @@ def training_of(
     """
     inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
     if gnn.level == "link":  # each row has all pairs of its node
-        apart = min(case.links.negatives, nodes * (nodes - 1) / max(entries, 1))  # there are no more
-        inputs = replace(inputs, classes=case.links.dimension, train=1.0, apart=apart)
+        apart = _pairs_apart(case, nodes, entries)
+        inputs = replace(
+            inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes)
+        )
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
@@ -90,6 +92,18 @@ def training_of(
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, width)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
+
+
+def _rounds(case: Case, nodes: int) -> int:
+    """Of links.loss = "bpr" the pairs apart of a node; 0: of other losses."""
+    return min(int(case.links.negatives), max(nodes - 1, 1)) if case.links.loss == "bpr" else 0
+
+
+def _pairs_apart(case: Case, nodes: int, entries: int) -> float:
+    """Of links: pairs apart of an epoch for each edge, of which there may be no more."""
+    links, entries = case.links, max(entries, 1)
+    drawn = links.negatives if links.loss == "logistic" else 2 * links.negatives * nodes / entries
+    return min(drawn, nodes * (nodes - 1) / entries)
 
 
 def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
