@@ -34,6 +34,7 @@ RECIPE = {
     "gnn.evaluate_every": 10, "gnn.keep": "best",
 }  # fmt: skip
 BY_LAYERS = ("model", "depth", "hidden")  # of the recipe, which gnn.layers says of each layer
+OF_HIDDEN = ("hidden", "dropout")  # of the recipe, which a single layer does not read
 ARGUMENTS = ("val", "test", "pairs")
 LINK_KEYS = {  # of [links] that name data, which a call hands in by arguments
     "val_edges": "val", "test_edges": "test", "pairs": "pairs", "sides": "sides",
@@ -176,6 +177,8 @@ def _recipe(settings: Any, weights: Any) -> dict[str, Any]:
     """The recipe without the keys that gnn.layers of the settings, or given weights, say otherwise."""
     begun = weights is not None or setting(settings, "gnn", "weights")
     told = BY_LAYERS if setting(settings, "gnn", "layers") else ()
+    if setting(settings, "gnn", "depth") == 1:
+        told = (*told, *OF_HIDDEN)
     told = [key for key in ARCHITECTURE if key != "level"] if begun else told
     return {key: value for key, value in RECIPE.items() if key.removeprefix("gnn.") not in told}
 

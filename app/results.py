@@ -292,7 +292,8 @@ class FoundLinks:
     """How likely pairs of a graph's nodes are joined, by a network that was trained on its edges.
 
     pairs, likely   the pairs that were asked for, else the edges held out, and [k] float32 how likely each is
-                    joined: of as many pairs that are as that are not
+                    joined: of as many pairs that are as that are not; with links.loss = "bpr", here and
+                    below, the score itself
     proposed        (pair, likely) of the likeliest pairs without an edge, as many as links.propose says
     scores, plain   of the edges held out, by split: areas, average precision, hits, with links.rank_each in
                     `each` how well the partners of each node are ranked; of plain rules by

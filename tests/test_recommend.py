@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from helpers import EXCHANGES
 from jobs import mpirun, run_job
-from linked import edges_of, pairs_apart, predictor_on, rows_of
+from linked import PLAIN, edges_of, pairs_apart, predictor_on, rows_of
 
 from app import find_links
+from app.case.file import build
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.links import best, wrong
@@ -23,6 +24,8 @@ from app.gnn.links.scores import LinkScores
 from app.gnn.links.sides import Sides, coloured_sides
 from app.gnn.links.wrong import Crossings
 from app.gnn.training import fit
+from app.model import gnn_memory
+from app.model.node_plan import training_of
 from app.sparse.repartition import graph_of
 
 alone = pytest.mark.mpi_skip
@@ -388,6 +391,19 @@ def test_bpr_learns_an_order(solo):
     assert whole_bpr(predictor, rows_of(predictor), 99)[0] < 0.8 * before
 
 
+@alone
+@pytest.mark.parametrize("kinds", [False, True])
+def test_buffers_of_an_estimate_are_those_of_training(solo, kinds):
+    predictor = bpr_predictor(solo, kinds, {"gnn.input_dropout": 0.0})
+    settings = PLAIN | BPR | {"links.between": "sides" if kinds else "any"}
+    block = predictor.block
+    training = training_of(build(settings), block.n, block.stored, 1, HostDevice())
+    pairs, *_ = (each for each in training.engine.recorded["epoch"] if each.name == "pairs")
+    assert pairs in predictor.engine.recorded["epoch"]
+    assert sorted(training.engine.plan.widths) == sorted(predictor.engine.plan.widths)
+    assert gnn_memory.pairs_apart(training, 0) > 0
+
+
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
@@ -458,6 +474,10 @@ def test_from_python():
     assert (coloured.digest == found.digest) == bool(first[0])
     items = find_links(graph, sides=users, propose_for=np.flatnonzero(~first)[:2], settings=settings)
     assert list(items.proposed_each) == np.flatnonzero(~first)[:2].tolist()
+    ranked = find_links(graph, sides=users, settings=settings | BPR | {"gnn.depth": 1})
+    row = dict(zip(ranked.nodes, ranked.node_rows.astype(np.float64)))
+    for u, partners in ranked.proposed_each.items():
+        assert np.allclose([row[u] @ row[v] for v, _ in partners], [s for _, s in partners], rtol=1e-4)
     for arguments, said in (
         ({"sides": users[1:]}, "lies within a side"),
         ({"sides": range(80)}, "the second side has no node"),
