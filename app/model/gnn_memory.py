@@ -50,7 +50,7 @@ from app.memory.operations import Operation
 from app.model import memory
 from app.model.gnn import Training
 
-APART, RANKED = 24, 120  # bytes; of links.loss = "bpr" RANKED
+APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
 

@@ -19,8 +19,7 @@ from app.partition.load import Loaded
 from app.sparse.host_rows import ranges
 
 ONE = 1 << 32  # what a weight of one is counted as
-HALF = 1 << 16  # and of each inner node of a path of length 3
-ENTRIES = 1 << 22  # neighbours that are looked at together
+ENTRIES, PATHS = 1 << 22, 1 << 20  # neighbours, and paths, that are looked at together
 
 
 def plain_scores(
@@ -71,7 +70,7 @@ def _counted(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.ndarray
     sizes = np.diff(columns.indptr)
     common, weighed = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
     degrees = np.stack([sizes[pairs[:, 0]], sizes[pairs[:, 1]]]).astype(np.int64)
-    for part in _pieces(degrees.sum(axis=0)):
+    for part in _pieces(degrees.sum(axis=0), ENTRIES):
         u, v = pairs[part].T
         both = columns[:, u].multiply(columns[:, v])
         common[part], weighed[part] = both.sum(axis=0), weights @ both
@@ -83,20 +82,23 @@ def _counted_paths(group: Group, loaded: Loaded, pairs: np.ndarray) -> list[np.n
     """As `_counted`, of paths of length 3 and of degrees.
 
     A path u - i - w - v is counted by the owner of i, which has the row of i; the rows of the nodes v travel.
+    Paths u - i - w are counted in the upper half of a number, and weighed by i in the lower.
     """
     graph, own = loaded.graph, own_rows(loaded.graph)
-    columns, (u, v) = own.tocsc(), pairs.T
-    degree = group.gather_host(graph.degrees(), loaded.rows.row_counts())
-    weigh = [round(HALF / math.sqrt(d)) if d else 0 for d in degree.tolist()]
-    inner = sp.diags_array(np.array(weigh, dtype=np.int64), dtype=np.int64).tocsr()
-    mine = inner[graph.lo : graph.hi, graph.lo : graph.hi]
-    heard = group.sum_integers(own.T @ graph.degrees())  # [n] entries of the rows of a node's neighbours
+    columns, degree = own.tocsc(), group.gather_host(graph.degrees(), loaded.rows.row_counts())
+    unit = 1 << min(16, 31 - int(degree.max(initial=1)).bit_length())
+    weigh = np.array([round(unit / math.sqrt(d)) if d else 0 for d in degree.tolist()], dtype=np.int64)
+    own.data[:] = np.repeat(ONE + weigh[graph.lo : graph.hi], graph.degrees())
+    heard = group.sum_integers(np.asarray(own_rows(graph).T @ graph.degrees()))  # by the neighbours of each
+    turned = heard[pairs[:, 1]] + degree[pairs[:, 0]] < heard[pairs[:, 0]] + degree[pairs[:, 1]]
+    u, v = np.where(turned, pairs[:, 1], pairs[:, 0]), np.where(turned, pairs[:, 0], pairs[:, 1])
     count, weighed = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
-    for part in _pieces(heard[u] + degree[v]):
-        ends = _rows_everywhere(group, graph, v[part])
-        first = columns[:, u[part]].T.tocsr()
-        count[part] = (first @ own).multiply(ends).sum(axis=1)
-        weighed[part] = (first @ mine @ own @ inner).multiply(ends).sum(axis=1)
+    for part in _pieces(heard[u] + degree[v], PATHS):
+        first, ends = columns[:, u[part]].T.tocsr(), _rows_everywhere(group, graph, v[part])
+        steps = (first @ own).multiply(ends).tocsr()
+        rows = np.repeat(np.arange(part.stop - part.start), np.diff(steps.indptr))
+        np.add.at(count, part.start + rows, steps.data >> 32)
+        np.add.at(weighed, part.start + rows, (steps.data & (ONE - 1)) * weigh[steps.indices])
     count, weighed = (group.sum_integers(each) for each in (count, weighed))
     return [_ranks(each) for each in (count, weighed, degree[u].astype(np.float64) * degree[v])]
 
@@ -116,8 +118,8 @@ def _ranks(scores: np.ndarray) -> np.ndarray:
     return np.unique(scores, return_inverse=True)[1].astype(np.float32)
 
 
-def _pieces(work: np.ndarray) -> list[slice]:
-    """Slices of pairs of about ENTRIES neighbours each."""
-    turn = np.cumsum(work) // ENTRIES
+def _pieces(work: np.ndarray, most: int) -> list[slice]:
+    """Slices of pairs of about `most` neighbours each."""
+    turn = np.cumsum(work) // most
     cuts = np.flatnonzero(np.diff(turn, prepend=-1)).tolist()
     return [slice(lo, hi) for lo, hi in zip(cuts, [*cuts[1:], len(work)])]

@@ -11,7 +11,7 @@ from app.comm.group import Group
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.links.ranking import EACH, Ranking
-from app.gnn.links.ranks import rank_pairs, ranks_apart, rounds_of_ranks
+from app.gnn.links.ranks import RankBatch, rank_pairs, ranks_apart, rounds_of_ranks
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.gnn.links.wrong import Crossings, Drawn, Permutations, apart_rows, rounds_of, tiles_of
@@ -77,7 +77,7 @@ class LinkPredictor(Classifier):
         """See Classifier._epoch."""
         if self.engine.numeric:
             drawn = self.drawn(draws.epoch)
-            self._batch = self._draw(drawn) if not self.rounds else ranks_apart(self.group, self.block, drawn)
+            self._batch = self._draw_ranks(drawn) if self.rounds else self._draw(drawn)
         return super()._epoch(draws)
 
     def _repeats(self) -> bool:
@@ -90,6 +90,10 @@ class LinkPredictor(Classifier):
         counts, columns = apart_rows(block, drawn)
         pairs = int(self.group.sum_integers(np.array([len(columns)]))[0]) // 2
         return Batch(tiles_of(block, self.device, counts, columns), pairs)
+
+    def _draw_ranks(self, drawn: Drawn) -> RankBatch:
+        """The same of rankings. Ranks: all call."""
+        return ranks_apart(self.group, self.block, drawn, self.classes)
 
     def drawn(self, epoch: int) -> Drawn:
         """How nodes are paired in an epoch."""

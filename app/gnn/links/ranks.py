@@ -49,27 +49,29 @@ class Apart:
 
 
 class Tile:
-    """Pairs apart on the device: t of those that own rows rank, and of all a matrix whose entries are G."""
+    """Pairs apart on the device: t of those that own rows rank, and of all a matrix whose entries are G.
 
-    def __init__(self, device: Any, pairs: Apart, shape: tuple[int, int], k: int) -> None:
-        self.device, self.k = device, k
+    own     of pairs that own rows rank: their entries, rows, columns, and where T [n_own, d + k] has t and G
+    other   of the others: their entries, and where the rows of the columns have G
+    """
+
+    def __init__(self, device: Any, pairs: Apart, shape: tuple[int, int], d: int, k: int) -> None:
+        self.device, width = device, d + k
         indptr = np.zeros(shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(pairs.rows, minlength=shape[0]), out=indptr[1:])
-        kind = index_type(max(len(pairs.rows), *shape))
+        kind = index_type(max(len(pairs.rows), *(rows * width for rows in shape)))
         values = np.zeros(len(pairs.rows), dtype=np.float32)
         self.matrix = device.csr(indptr.astype(kind), pairs.columns.astype(kind), values, shape)
-        self.own, self.other = (self._put(pairs, pairs.ahead == side) for side in (True, False))
-
-    def _put(self, pairs: Apart, chosen: np.ndarray) -> tuple[Array, ...]:
-        """Places of some entries, their rows, columns and rounds."""
-        some = pairs.of(chosen)
-        parts = np.flatnonzero(chosen), some.rows, some.columns, some.rounds
-        return tuple(self.device.put(part.astype(np.int64)) for part in parts)
+        own, other = np.flatnonzero(pairs.ahead), np.flatnonzero(~pairs.ahead)
+        ahead, behind = pairs.of(own), pairs.of(other)
+        parts = own, ahead.rows, ahead.columns, ahead.rows * width + d + ahead.rounds
+        self.own = tuple(device.put(part.astype(kind)) for part in parts)
+        parts = other, behind.columns * width + d + behind.rounds
+        self.other = tuple(device.put(part.astype(kind)) for part in parts)
 
     def score(self, Z: Array, X: Array, T: Array) -> None:
         """The scores t of pairs that own rows rank into T [n_own, d + k]; Z [n_own, d], X [*, d]."""
-        xp, (_, rows, columns, rounds) = self.device.xp, self.own
-        flat, at = T.reshape(-1), rows * T.shape[1] + Z.shape[1] + rounds
+        xp, flat, (_, rows, columns, at) = self.device.xp, T.reshape(-1), self.own
         for lo in range(0, len(rows), SCORED):
             part = slice(lo, lo + SCORED)
             pair = (xp.take(each, index[part], axis=0) for each, index in ((Z, rows), (X, columns)))
@@ -77,10 +79,9 @@ class Tile:
 
     def add(self, T: Array, X: Array, Y: Array) -> None:
         """Y [n_own, d + k] += G times rows, where T has the G of own rows, and X those of the columns."""
-        xp, width, d = self.device.xp, T.shape[1], T.shape[1] - self.k
-        for (places, rows, columns, rounds), G, who in ((self.own, T, 1), (self.other, X, 2)):
-            index = (rows if who == 1 else columns) * width + d + rounds
-            self.matrix.data[places] = xp.take(G.reshape(-1), index)
+        xp, values = self.device.xp, self.matrix.data
+        for (entries, *_, at), G in ((self.own, T), (self.other, X)):
+            values[entries] = xp.take(G.reshape(-1), at)
         self.device.spmm_add(self.matrix, X, Y)
 
 
@@ -98,8 +99,8 @@ def rounds_of_ranks(links: LinksCase, split: LinkSplit, n: int) -> int:
     return max(min(int(links.negatives), most), 1)
 
 
-def ranks_apart(group: Group, block: RowBlock, drawn: Drawn) -> RankBatch:
-    """The pairs that nodes' edges are compared with in an epoch. Ranks: all call."""
+def ranks_apart(group: Group, block: RowBlock, drawn: Drawn, d: int) -> RankBatch:
+    """The pairs that nodes' edges are compared with in an epoch; d: columns of rows. Ranks: all call."""
     own, degrees, compared = block.lo + np.arange(block.n_real), block.degrees_own(), 0
     found, k = [], len(drawn.factors)
     for ahead, nodes, ask in zip((True, False), drawn.ranking(own), (drawn.ahead, drawn.behind)):
@@ -111,22 +112,22 @@ def ranks_apart(group: Group, block: RowBlock, drawn: Drawn) -> RankBatch:
             found.append(Apart(mine[at], flat[at, place], rounds, np.full(len(at), ahead)))
             compared += int(degrees[mine] @ keep.sum(axis=1)) if ahead else 0
     compared = int(group.sum_integers(np.array([compared]))[0])
-    return RankBatch(_tiles(group, block, found, k), compared)
+    return RankBatch(_tiles(group, block, found, d, k), compared)
 
 
-def _tiles(group: Group, block: RowBlock, found: list[Apart], k: int) -> list[Tile | None]:
+def _tiles(group: Group, block: RowBlock, found: list[Apart], d: int, k: int) -> list[Tile | None]:
     """Pairs by the ranks of their columns, which are global numbers here; of a row in one order anywhere."""
     names = ("rows", "columns", "rounds", "ahead")
     parts = [[getattr(each, name) for each in found] for name in names]
     pairs = Apart(*(np.concatenate(each) if each else np.empty(0, dtype=np.int64) for each in parts))
-    pairs = pairs.of(np.lexsort((pairs.rounds, pairs.ahead, pairs.columns, pairs.rows)))
+    pairs = pairs.of(np.argsort(pairs.rows * block.n + pairs.columns, kind="stable"))  # by rounds, as found
     owner, offsets = block.rows.owner(pairs.columns), block.rows.offsets
     tiles: list[Tile | None] = []
     for rank, count in enumerate(block.own_counts):
         some = pairs.of(owner == rank)
         local = Apart(some.rows, some.columns - int(offsets[rank]), some.rounds, some.ahead.astype(bool))
         shape = block.n_own, count
-        tiles.append(Tile(group.device, local, shape, k) if len(some.rows) else None)
+        tiles.append(Tile(group.device, local, shape, d, k) if len(some.rows) else None)
     return tiles
 
 
