@@ -14,7 +14,7 @@ from app.case.file import merged
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.saved import SavedModel
-from app.gnn.training import advice_of
+from app.gnn.training import ended_early
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.memory import (
@@ -121,7 +121,7 @@ def classify(
     if folds is not None:
         return cross_validate(context, loaded, data, names)
     done = classify_nodes(context, loaded, data, model)
-    for said in advice_of(done.fit, done.classifier):
+    if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=3)
     predicted = _predicted(context, loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":

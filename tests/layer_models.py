@@ -24,10 +24,10 @@ def own_rows(block, values, fill=0):
 
 
 def drawn(shapes, seed=SEED):
-    """Values for all parameters, none of them at a special point; running statistics are positive."""
+    """Values for all parameters, none of them at a special point; variances are positive."""
     draws = np.random.default_rng(seed)
     values = {name: draws.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
-    return {name: np.abs(each) + 0.1 if "running" in name else each for name, each in values.items()}
+    return {name: np.abs(each) + 0.1 if "variance" in name else each for name, each in values.items()}
 
 
 class Trial:

@@ -31,7 +31,11 @@ class Training:
         self.model = Model(case, FEATURES, CLASSES)
         block = make_block(group, GRAPH)
         self.params = Parameters(group.device, self.model.shapes())
-        begun = {name: value for name, value in self.model.constants().items() if "running" in name}
+        begun = {
+            name: value
+            for name, value in self.model.constants().items()
+            if name.endswith(("mean", "variance"))
+        }
         self.params.draw_glorot(3, begun)
         mine = slice(block.lo, block.lo + block.n_real)
         X_own = np.zeros((block.n_own, FEATURES), dtype=np.float32)

@@ -58,6 +58,8 @@ class Engine(ByPieces):
     counted         [n_own] float32, 1 for the rows that statistics of columns are over, else 0; None: no
                     layer asks for any
     counted_rows    how many these are on all ranks, at least 1
+    measures        passes without a backward pass make such statistics too, and keep them; False: they go by
+                    those kept
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Engine(ByPieces):
         self.edges: EdgeInputs | None = None
         self.counted: Array | None = None
         self.counted_rows = 1.0
+        self.measures = False
         self.gradient: Array = None
         self._parts: Array = None
 

@@ -72,7 +72,7 @@ class Model:
     @property
     def counts_rows(self) -> bool:
         """Whether layers normalise columns, by statistics of many rows."""
-        return any("running_count" in name for block in self.blocks for name in block.shapes())
+        return any(name.endswith("variance") for block in self.blocks for name in block.shapes())
 
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""

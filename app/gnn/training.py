@@ -4,7 +4,7 @@ What an epoch is: classifier.py.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -119,6 +119,8 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
         result.best_epoch, result.weights = result.epochs, params.host()
     if case.keep == "best" and run.best > -math.inf:
         params.set(result.weights)
+    if by_loss and classifier.model.counts_rows:
+        classifier.scores_own()  # leaves the statistics of columns of these weights
     result.weights = params.host()
     if run.best > -math.inf:
         result.best = abs(run.best) if worth(result.watched, 1.0) < 0 else run.best
@@ -144,31 +146,6 @@ class Watched:
     def over(self, patience: int) -> bool:
         """Whether it has not risen for so many evaluations (0: for ever)."""
         return bool(patience) and self.waited >= patience
-
-
-def advice_of(fit: Fit, classifier: Classifier) -> Iterator[str]:
-    """What to say of a training of labels once it has ended, a text each."""
-    normalised = classifier.model.counts_rows and classifier.goal.kind == "classes"
-    yield from filter(None, (ended_early(fit, classifier.case), shifted(fit, classifier.case, normalised)))
-
-
-def shifted(fit: Fit, case: GnnCase, normalised: bool) -> str:
-    """What to say of batch normalisation whose dropout spoils what is learned; "" of any other training.
-
-    Dropout makes variances larger than they are when nothing is dropped, and deep networks multiply that (Li
-    et al. 2019). A class that has more than half of the probability is right, so that a loss of L, the mean
-    of -log p, leaves at most L / log 2 of the training nodes wrong: as many more are wrong only without it.
-
-    normalised   columns are, in a network that tells one class a node
-    """
-    drops = case.dropout or case.input_dropout
-    if not (normalised and drops and fit.records and case.class_weights == "equal"):
-        return ""
-    last = fit.records[-1]
-    if last["train_score"] >= 1 - last["loss"] / math.log(2):
-        return ""
-    right = "gnn.dropout = 0 and gnn.input_dropout = 0, or gnn.layer_norm, would be right"
-    return f"batch_norm learned with dropout, and predicts worse without it; {right}"
 
 
 def ended_early(fit: Fit, case: GnnCase) -> str:

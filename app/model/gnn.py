@@ -328,11 +328,11 @@ class Share(Terms):
             self.message(each.name, "addends", 4 * mine * m * (self.P - 1), 4 * (all_of - mine) * m, None)
 
     def _batch_norm(self, each: Operation) -> None:
-        """By running statistics one pass; in training passes for sums over the rows, and these of all
+        """By kept statistics one pass; by those of the rows passes for sums over them, and these of all
         ranks.
         """
         numbers, width = self.own * each.shape[1], each.shape[1]
-        passes, sums = {"batch_norm": (1, ()), "batch_norm_train": (2, (width, width))}.get(
+        passes, sums = {"batch_norm": (1, ()), "batch_norm_own": (2, (width, width))}.get(
             each.name, (2.5, (2 * width,))
         )
         self.passes(each.name, passes * numbers)
