@@ -97,6 +97,7 @@ CASES = {
     "gin": msgspec.structs.replace(CASE, model="gin", depth=5),
     "commnet": msgspec.structs.replace(CASE, model="commnet", depth=10),
     "sage": msgspec.structs.replace(CASE, model="sage", depth=9, layer_norm=True),
+    "appnp": msgspec.structs.replace(CASE, model="appnp", depth=9, hops=2),
     "gcn2": msgspec.structs.replace(CASE, model="gcn2", depth=7, batch_norm=True),
 }
 
