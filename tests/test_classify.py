@@ -685,6 +685,16 @@ def test_what_is_set_and_does_not_count_is_said(capsys, tmp_path):
     assert "no edge weights" not in capsys.readouterr().out
 
 
+def test_decay_of_inner_layers_is_refused_where_weights_bring_none():
+    options = {"labels": [0, 1, 0, 1], "train": [0, 1]}
+    found = classify(nx.path_graph(4), settings={"gnn.epochs": 1}, **options)
+    keys = {"gnn.epochs": 1, "gnn.depth": 3, "gnn.inner_decay": 0.1}
+    with pytest.raises(
+        CaseError, match=r"gnn\.inner_decay: is of layers between .* and the weights bring none"
+    ):
+        classify(nx.path_graph(4), weights=found, settings=keys, **options)
+
+
 # ---- areas under ROC curves -------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from app.case.gnn import GnnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.guard import check_replicas
+from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import SplitScores
@@ -171,9 +172,15 @@ def add_decay(decay: list[tuple[slice, float]], gradient: Array, flat: Array) ->
 
 def decayed_parts(classifier: Classifier) -> list[tuple[slice, float]]:
     """Where the weights lie that decay, and times what they are added to their gradient: all that are drawn,
-    not biases and what else begins as a constant."""
+    not biases and what else begins as a constant. Raises CaseError where gnn.weights brought no layers for
+    gnn.inner_decay."""
     params, case = classifier.params, classifier.case
     names = [f"{block.name}." for block in classifier.model.blocks]
+    if case.inner_decay and len(names) < 3:
+        raise CaseError(
+            "gnn.inner_decay: is of layers between the first and the last one, and the weights bring none; "
+            "leave it out"
+        )
     shares = dict.fromkeys(names, case.weight_decay if case.decayed == "all" else 0.0)
     shares |= {name: case.inner_decay for name in names[1:-1] if case.inner_decay}
     shares[names[0]] = case.weight_decay
