@@ -262,7 +262,8 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
             others = " or ".join(kind for kind in sorted(LAYERS) if reads(kind, key))
             raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {others} would be right")
     if case.inner_decay and len(layer_specs(case, 0)) < 3:
-        raise CaseError("gnn.inner_decay: is of layers between the first and the last one; leave it out")
+        said = "is not read without layers between the first and the last one; leave it out"
+        raise CaseError(f"gnn.inner_decay: {said}")
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
