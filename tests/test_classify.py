@@ -625,7 +625,10 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ({"gnn.model": "gcn2", "gnn.first_product": "live"}, "first_product: is not read by dense"),
         ({"gnn.model": "dense", "gnn.edge_weights": True}, "edge_weights: is not read by dense"),
         ({"gnn.warmup": 200}, "gnn.warmup: less than gnn.epochs = 200 would be right, got 200"),
-        ({"gnn.depth": 2, "gnn.inner_decay": 0.1}, "gnn.inner_decay: is not read without layers between the first"),
+        (
+            {"gnn.depth": 2, "gnn.inner_decay": 0.1},
+            "gnn.inner_decay: is not read without layers between the first",
+        ),
         (
             {"gnn.model": "rgcn", "gnn.epochs": 5},
             'not read by gnn.model = "rgcn"; .* rgcn.epochs would be right',

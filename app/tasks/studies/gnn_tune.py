@@ -60,14 +60,9 @@ def run_tune(context: Context) -> dict[str, Any]:
     with grid.together("reading the graph"):
         subject = make_subject(inner, case.study.seeds)
     courses, watch = tune(context, grid, subject, trials)
-    best, rows = courses[0], rows_of(courses, watch)
-    test, deviation = _spread([record["test"] for record in best.records])
-    _finish(context, courses, watch, test, deviation)
-    chosen = rows[0] | {"settings": best.trial.settings, "test_score": best.records[0]["score"]}
-    return {
-        "digest": digest_of(courses), "best": chosen | {"test_mean": test, "test_std": deviation},
-        "rows": rows, "instances": [],
-    }  # fmt: skip
+    best, rows = best_of(courses, watch), rows_of(courses, watch)
+    _finish(context, courses, watch, best)
+    return {"digest": digest_of(courses), "best": best, "rows": rows, "instances": []}
 
 
 def tune(context: Context, grid: Grid, subject: Subject, trials: list[Trial]) -> tuple[list[Course], str]:
@@ -226,16 +221,22 @@ def _say(context: Context, best: Course, watch: str, count: int, seeds: int) -> 
     )
 
 
-def _finish(
-    context: Context, courses: list[Course], watch: str, test: float | None, deviation: float | None
-) -> None:
+def best_of(courses: list[Course], watch: str) -> dict[str, Any]:
+    """The line of the best trial, its settings by key, and its scores of test nodes, None of none."""
+    best = courses[0]
+    mean, deviation = _spread([record["test"] for record in best.records])
+    tested = {"test_score": best.records[0]["score"], "test_mean": mean, "test_std": deviation}
+    return rows_of(courses[:1], watch)[0] | {"settings": best.trial.settings} | tested
+
+
+def _finish(context: Context, courses: list[Course], watch: str, told: dict[str, Any]) -> None:
     """The best settings, their test score, the case that trains with them, and the picture. Ranks: all
     call."""
     best, folder, log = courses[0], context.folder, context.log
-    if test is not None:
-        spread = "" if deviation is None else f" +- {deviation:.4f}"
+    if told["test_mean"] is not None:
+        spread = "" if told["test_std"] is None else f" +- {told['test_std']:.4f}"
         said = "test nodes chose nothing; the validation score chose the trial, and is optimistic"
-        log.info("its %s of test: %.4f%s (%s)", best.records[0]["score"], test, spread, said)
+        log.info("its %s of test: %.4f%s (%s)", told["test_score"], told["test_mean"], spread, said)
     if folder is None:
         return
     case, replaced = context.case, msgspec.structs.replace

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -77,9 +78,10 @@ def make_trials(case: Case) -> list[Trial]:
     varied = [_varied(text) for text in case.study.vary]
     _refuse_varied(case, varied)
     found: dict[bytes, Trial] = {}
+    asked = [(each.key, value) for each in varied if (value := _asked_of(case, each)) is not None]
     unread: list[set[str]] = []
     for settings in _combinations(case, varied):
-        gnn, left_out = _network(case, settings)
+        gnn, left_out = _network(case, settings, asked)
         unread.append(left_out)
         if (same := msgspec.json.encode(gnn)) not in found:
             kept = {key: value for key, value in settings.items() if key not in left_out}
@@ -160,18 +162,41 @@ def _combinations(case: Case, varied: list[Varied]) -> Iterator[dict[str, str]]:
                 break
 
 
-def _network(case: Case, settings: dict[str, str]) -> tuple[GnnCase, set[str]]:
-    """[gnn] with settings of a trial, and the keys that its layers do not read, at their defaults."""
+def _asked_of(case: Case, varied: Varied) -> Any:
+    """A value of a key that is not its default, which layers that do not read it refuse; None of none."""
+    values = varied.values if varied.ends is None else varied.values[1:]
+    for text in values:
+        value = getattr(with_settings(case.gnn, {varied.key: text}, "study.vary"), varied.key)
+        if value != getattr(GnnCase(), varied.key):
+            return value
+    return None
+
+
+def _network(case: Case, settings: dict[str, str], asked: list[tuple[str, Any]]) -> tuple[GnnCase, set[str]]:
+    """[gnn] with settings of a trial, and the keys that its layers do not read, at their defaults.
+
+    asked   keys that are varied, each with a value that is not its default
+    """
     place = "study.vary: " + " ".join(f"{key}={value}" for key, value in settings.items())
     gnn, left_out = with_settings(case.gnn, settings, place), set[str]()
-    while said := _refusal(gnn):
-        unread = UNREAD.match(said)
-        if not unread or unread[1] in left_out:
-            raise CaseError(f"{place}: {said}")
-        left_out.add(unread[1])
-        gnn = msgspec.structs.replace(gnn, **{unread[1]: getattr(GnnCase(), unread[1])})
+    while unread := next(_unread(gnn, asked), ""):
+        left_out.add(unread)
+        gnn = msgspec.structs.replace(gnn, **{unread: getattr(GnnCase(), unread)})
+        asked = [(key, value) for key, value in asked if key != unread]
+    if said := _refusal(gnn):
+        raise CaseError(f"{place}: {said}")
     check_network(case, gnn, place)
     return gnn, left_out
+
+
+def _unread(gnn: GnnCase, asked: list[tuple[str, Any]]) -> Iterator[str]:
+    """Keys that layers do not read: of the table itself, and of those asked for."""
+    if found := UNREAD.match(_refusal(gnn)):
+        yield found[1]
+    for key, value in asked:
+        found = UNREAD.match(_refusal(msgspec.structs.replace(gnn, **{key: value})))
+        if found and found[1] == key:
+            yield key
 
 
 def _refusal(gnn: GnnCase) -> str:
