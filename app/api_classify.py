@@ -1,8 +1,10 @@
 """Classify from Python: nodes of a graph, whole graphs, folds; for api_links.py what they have in common."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 from mpi4py import MPI
 
@@ -10,11 +12,12 @@ from app.api_folds import CrossValidation, cross_validate, refuse_beside
 from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
 from app.api_graph import loaded_graph
 from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
+from app.api_tune import Tuning, texts_of, tuned
 from app.case.file import merged
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.saved import SavedModel
-from app.gnn.training import advice_of
+from app.gnn.training import ended_early
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.memory import (
@@ -53,10 +56,11 @@ def classify(
     edge_features: Any = None,
     weights: Any = None,
     folds: int | None = None,
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> Classification | CrossValidation:
+) -> Classification | CrossValidation | Tuning:
     """Train a graph network on the nodes of a graph, or on a set of graphs, full batch; or apply weights.
 
     graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
@@ -83,6 +87,9 @@ def classify(
     folds      cross-validation: so many folds are drawn, each is tested by a network that is trained on the
                others, and a CrossValidation is returned; the fold after the tested one is for validation,
                with "study.fold_validation": "none" of the settings none is
+    vary       settings to choose among by validation scores: a mapping of keys of [gnn] to lists of values,
+               {"hidden": [16, 64]}, or to pairs (least, largest) that "study.trials" of the settings are
+               drawn from; a Tuning is returned, of trainings with "study.seeds"
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}; of a set those of
                inputs/graphs.toml are there before
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -91,6 +98,10 @@ def classify(
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
     recipe = {} if given is None else recipe_for(settings, weights)
     chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
+    if vary is not None:
+        if folds is not None or weights is not None:
+            raise CaseError(f"{'weights' if folds is None else 'folds'}: given beside vary; leave it out")
+        chosen = merged(chosen, {"study.kind": "tune", "study.vary": texts_of(vary)})
     if folds is not None:
         refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
         chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
@@ -120,9 +131,20 @@ def classify(
     data = with_edges(context, loaded, data, model)
     if folds is not None:
         return cross_validate(context, loaded, data, names)
+    if vary is not None:
+        best, trials, told = tuned(context, loaded, data)
+        context = replace(context, case=msgspec.structs.replace(context.case, gnn=best.gnn))
+        return Tuning(_classified(context, loaded, names, data, None), trials=trials, **told)
+    return _classified(context, loaded, names, data, model)
+
+
+def _classified(
+    context: Context, loaded: Loaded, names: list[Any] | None, data: NodeData, model: SavedModel | None
+) -> Classification:
+    """Train, or apply, and what the call tells of it. Ranks: all call."""
     done = classify_nodes(context, loaded, data, model)
-    for said in advice_of(done.fit, done.classifier):
-        warnings.warn(f"classify: {said}", stacklevel=3)
+    if said := ended_early(done.fit, done.classifier.case):
+        warnings.warn(f"classify: {said}", stacklevel=4)
     predicted = _predicted(context, loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":
         _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
@@ -217,4 +239,4 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
     if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
         said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
         hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
-        warnings.warn(f"{said}; {hint}", stacklevel=4)
+        warnings.warn(f"{said}; {hint}", stacklevel=5)

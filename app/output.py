@@ -34,13 +34,13 @@ OWN_FILES = (
     *(f"{study}.csv" for study in (
         "breakdown", "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap",
         "partition", "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes",
-        "speedups", "stages", "throughput",
+        "speedups", "stages", "throughput", "tune",
     )),
     *(f"{study}.png" for study in (
         "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap", "partition",
-        "progress", "relations", "sampling", "selection", "stages", "throughput", "times",
+        "progress", "relations", "sampling", "selection", "stages", "throughput", "times", "tune",
     )),
-    "relations.json", "gnn_scaling.md",
+    "relations.json", "gnn_scaling.md", "best.toml",
 )  # fmt: skip
 # Folders, and how what a run writes to them ends.
 OWN_FOLDERS = (

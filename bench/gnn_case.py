@@ -18,7 +18,8 @@ class GcnCase:
     """Full-batch training of a graph convolutional network.
 
     kind   gcn: Kipf and Welling 2017; batch_norm: the same, columns normalised before each activation; gcn2:
-           dense layers at both ends, GCNII's between them (Chen et al. 2020), alpha 0.1, theta 0.5
+           dense layers at both ends, GCNII's between them (Chen et al. 2020), alpha 0.1, theta 0.5; appnp:
+           dense layers, ten steps of personalised PageRank after the last (Gasteiger et al. 2019), alpha 0.1
 
     indptr, indices   CSR rows of the symmetric adjacency, no self loops, columns ascend, all weights one
     X                 [n, f] float32 features: a dense array or a SciPy CSR matrix

@@ -21,6 +21,7 @@ from app.sparse.rowblock import RowBlock
 from bench import subjects
 from bench.gnn_case import LEARNING_RATE, GcnCase
 
+ALONE = ("gcn2", "appnp")  # kinds whose first layer is dense
 FIRST_PRODUCTS = {"kept": "cached", "each epoch": "live"}
 
 
@@ -31,7 +32,7 @@ def version() -> str:
 
 def forms(case: GcnCase) -> list[str]:
     """What can be asked for."""
-    return ["each epoch"] if case.sparse or case.kind == "gcn2" else ["kept", "each epoch"]
+    return ["each epoch"] if case.sparse or case.kind in ALONE else ["kept", "each epoch"]
 
 
 def row_block(group: Group, case: GcnCase, exchange: str = "auto") -> tuple[RowBlock, RowPartition]:
@@ -85,11 +86,11 @@ class Model:
 
     def __init__(self, case: GcnCase, form: str, dropout: float, comm: Any = MPI.COMM_SELF) -> None:
         group = subjects.open_group(comm)
-        deep = case.kind == "gcn2"
+        deep, alone = case.kind == "gcn2", case.kind in ALONE
         table = GnnCase(
-            model="gcn2" if deep else "gcn", depth=case.layers - 2 * deep, hidden=case.widths[1],
+            model=case.kind if alone else "gcn", depth=case.layers - 2 * deep, hidden=case.widths[1],
             batch_norm=case.kind == "batch_norm", dropout=dropout, input_dropout=0.0, weight_decay=0.0,
-            first_product="auto" if deep else FIRST_PRODUCTS[form], feature_rows="as_given",
+            first_product="auto" if alone else FIRST_PRODUCTS[form], feature_rows="as_given",
             learning_rate=LEARNING_RATE,
         )  # fmt: skip
         block, rows = row_block(group, case)

@@ -1,4 +1,4 @@
-"""PyTorch Geometric's GCNConv and GCN2Conv, as its own full-batch examples use it.
+"""PyTorch Geometric's GCNConv, GCN2Conv and APPNP, as its own full-batch examples use it.
 
     edge_index       messages are gathered and scattered edge by edge
     csr              the adjacency as torch.sparse_csr, which GCNConv multiplies by in one call
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import torch_geometric
 from torch.nn import functional
-from torch_geometric.nn import GCN2Conv, GCNConv
+from torch_geometric.nn import APPNP, GCN2Conv, GCNConv
 
 from bench.gnn_autograd import AutogradModel, features
 from bench.gnn_case import LEARNING_RATE, GcnCase
@@ -67,7 +67,8 @@ class Deep(GCN2Conv):
 
 
 class Model(AutogradModel):
-    """A stack of GCNConv, perhaps with BatchNorm1d, or of GCN2Conv between linear layers."""
+    """A stack of GCNConv, perhaps with BatchNorm1d, or of GCN2Conv between linear layers, or of linear layers
+    with APPNP at the end."""
 
     def __init__(self, case: GcnCase, form: str, dropout: float) -> None:
         adjacency, _, rest = form.partition(", ")
@@ -75,22 +76,28 @@ class Model(AutogradModel):
         if case.kind == "gcn2":
             inner = [Deep(f, 0.1, 0.5, i, cached=True) for i, (f, _) in enumerate(widths[1:-1], start=1)]
             layers: list[Any] = [Dense(*widths[0]), *inner, Dense(*widths[-1])]
+        elif case.kind == "appnp":
+            layers = [Dense(*each) for each in widths]
         else:
             layers = [Convolution(f_in, f_out, cached=True) for f_in, f_out in widths]
         super().__init__(case, layers, features(case, rest == "sparse X"), dropout)
         self.A = _adjacency(case, adjacency)
+        if case.kind == "appnp":
+            self.propagate = APPNP(10, 0.1, cached=True)
         if case.kind == "batch_norm":
             self.norms = torch.nn.ModuleList([torch.nn.BatchNorm1d(width) for width in case.widths[1:-1]])
             self.optimiser = torch.optim.Adam(self.parameters(), lr=LEARNING_RATE)
 
     def convolve(self, layer: Any, H: torch.Tensor) -> torch.Tensor:
         """One layer."""
-        return layer(H, self.A)
+        return layer(H) if self.kind == "appnp" else layer(H, self.A)
 
     def forward(self) -> torch.Tensor:
         """[n, classes]."""
         if self.kind == "gcn":
             return super().forward()
+        if self.kind == "appnp":
+            return self.propagate(super().forward(), self.A)
         H = H0 = self.X
         *inner, last = self.layers
         for number, layer in enumerate(inner):

@@ -1,5 +1,6 @@
 """Models on small graphs, for tests of layers: an engine, one epoch, and the same in dense float64."""
 
+import msgspec
 import numpy as np
 import scipy.sparse as sp
 from helpers import dense, exact_dot, make_block
@@ -24,10 +25,10 @@ def own_rows(block, values, fill=0):
 
 
 def drawn(shapes, seed=SEED):
-    """Values for all parameters, none of them at a special point; running statistics are positive."""
+    """Values for all parameters, none of them at a special point; variances are positive."""
     draws = np.random.default_rng(seed)
     values = {name: draws.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
-    return {name: np.abs(each) + 0.1 if "running" in name else each for name, each in values.items()}
+    return {name: np.abs(each) + 0.1 if "variance" in name else each for name, each in values.items()}
 
 
 class Trial:
@@ -243,6 +244,20 @@ def _gcn2(A, H, w, case, spec):
     return (1 - beta) * S + beta * S @ w["W"]
 
 
+def _hops(usual, shares, loops=True):
+    def convolution(A, H, w, case, spec):
+        P = _adjacency(A, msgspec.structs.replace(case, own_loops=case.own_loops and loops))
+        K, begun = case.hops or usual, H @ w["W"]
+        return sum(share * np.linalg.matrix_power(P, k) @ begun for k, share in shares(case, K).items())
+
+    return convolution
+
+
+def _appnp_shares(case, K):
+    """Of powers of P, from the sum of the series written out."""
+    return {k: case.alpha * (1 - case.alpha) ** k for k in range(K)} | {K: (1 - case.alpha) ** K}
+
+
 def _dense(A, H, w, case, spec):
     return H @ w["W"]
 
@@ -282,6 +297,7 @@ def _gat(A, H, w, case, spec):
 
 
 CONVOLUTIONS = {
+    "appnp": _hops(10, _appnp_shares),
     "dense": _dense,
     "gat": _gat,
     "gcn": _gcn,
@@ -289,7 +305,9 @@ CONVOLUTIONS = {
     "gin": _gin,
     "gin_batch_norm": _gin_batch_norm,
     "gin_norm": _gin_norm,
+    "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
+    "sgc": _hops(2, lambda case, K: {K: 1}),
     "commnet": _mean("W_H", "W_C"),
 }
 

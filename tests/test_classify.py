@@ -578,17 +578,20 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         (
             {"gnn.model": "gat", "gnn.normalisation": "in_degree"},
-            "normalisation: is not read by gat; .* gcn, gcn2 would",
+            "normalisation: is not read by gat; .* appnp, gcn, gcn2, lightgcn, sgc would",
         ),
         ({"gnn.model": "sage", "gnn.normalisation": "in_degree"}, "normalisation: is not read by sage"),
-        ({"gnn.model": "gin", "gnn.own_loops": False}, "own_loops: is not read by gin; leave it out, or gcn"),
+        (
+            {"gnn.model": "gin", "gnn.own_loops": False},
+            "own_loops: is not read by gin; leave it out, or appnp, gcn",
+        ),
         (
             {"gnn.model": "gcn", "gnn.heads": 2},
             "heads: is not read by gcn; leave it out, or gat would be right",
         ),
         (
             {"gnn.model": "gat", "gnn.first_product": "live"},
-            "is not read by gat; .* commnet, gcn, gin, gin_batch_norm, gin_norm, sage",
+            "is not read by gat; .* commnet, gcn, gin, gin_batch_norm, gin_norm, sage, sgc would",
         ),
         ({"gnn.layers": ["gat 8", "gat"], "gnn.edge_weights": True}, "edge_weights: is not read by gat"),
         ({"gnn.layers": ["gat 8", "gcn"], "gnn.first_product": "live"}, "first_product: is not read by gat"),
@@ -608,14 +611,24 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ({"gnn.layer_norm": True, "gnn.batch_norm": True}, "batch_norm: beside gnn.layer_norm; one of them"),
         ({"gnn.layers": ["gcn 8 layer_norm batch_norm", "gcn"]}, "layer_norm beside batch_norm; one of them"),
         ({"gnn.depth": 1, "gnn.batch_norm": True}, "gnn.batch_norm: is not read by the last layer, the only"),
-        ({"gnn.alpha": 0.2}, "gnn.alpha: is not read by gcn; leave it out, or gcn2 would be right"),
+        ({"gnn.alpha": 0.2}, "gnn.alpha: is not read by gcn; leave it out, or appnp or gcn2 would be right"),
+        (
+            {"gnn.theta": 0.2, "gnn.model": "appnp"},
+            "theta: is not read by appnp and dense; leave it out, or gcn2",
+        ),
+        ({"gnn.hops": 2}, "gnn.hops: is not read by gcn; leave it out, or appnp or lightgcn or sgc would be"),
+        ({"gnn.model": "lightgcn", "gnn.own_loops": False}, "own_loops: is not read by dense and lightgcn"),
+        ({"gnn.model": "appnp", "gnn.first_product": "live"}, "first_product: is not read by dense"),
         ({"gnn.layers": ["gcn2 8", "gcn"]}, "gcn2 reads what the first layer gives; dense would be right"),
         ({"gnn.layers": ["dense 8", "gcn2 4", "gcn"]}, "gcn2 makes 4 columns from 8; the first layer's 8"),
         ({"gnn.layers": ["dense 8", "gcn2"]}, "gcn2 keeps the first layer's width; dense would be right"),
         ({"gnn.model": "gcn2", "gnn.first_product": "live"}, "first_product: is not read by dense"),
         ({"gnn.model": "dense", "gnn.edge_weights": True}, "edge_weights: is not read by dense"),
         ({"gnn.warmup": 200}, "gnn.warmup: less than gnn.epochs = 200 would be right, got 200"),
-        ({"gnn.depth": 2, "gnn.inner_decay": 0.1}, "gnn.inner_decay: is of layers between the first and the"),
+        (
+            {"gnn.depth": 2, "gnn.inner_decay": 0.1},
+            "gnn.inner_decay: is not read without layers between the first",
+        ),
         (
             {"gnn.model": "rgcn", "gnn.epochs": 5},
             'not read by gnn.model = "rgcn"; .* rgcn.epochs would be right',
@@ -644,6 +657,9 @@ def test_keys_that_no_layer_reads_are_refused(settings, said):
         {"gnn.model": "gcn2", "gnn.depth": 1, "gnn.dropout": 0.1, "gnn.theta": 1.0, "gnn.inner_decay": 0.1},
         {"gnn.layers": ["gcn 8", "gcn2 8", "gcn"], "gnn.alpha": 0.2},
         {"gnn.model": "dense", "gnn.depth": 3, "gnn.inner_decay": 0.1},
+        {"gnn.model": "appnp", "gnn.alpha": 0.2, "gnn.hops": 3, "gnn.own_loops": False},
+        {"gnn.model": "sgc", "gnn.depth": 1, "gnn.first_product": "cached", "gnn.input_dropout": 0.0},
+        {"gnn.layers": ["dense 4", "lightgcn 4", "gcn"], "gnn.hops": 3, "gnn.edge_weights": True},
     ],
 )
 def test_keys_that_some_layer_reads_are_taken(settings):
@@ -670,6 +686,16 @@ def test_what_is_set_and_does_not_count_is_said(capsys, tmp_path):
     nx.set_edge_attributes(weighted, 2.0, "weight")
     classify(weighted, settings={"gnn.epochs": 1, "gnn.edge_weights": True}, **options)
     assert "no edge weights" not in capsys.readouterr().out
+
+
+def test_decay_of_inner_layers_is_refused_where_weights_bring_none():
+    options = {"labels": [0, 1, 0, 1], "train": [0, 1]}
+    found = classify(nx.path_graph(4), settings={"gnn.epochs": 1}, **options)
+    keys = {"gnn.epochs": 1, "gnn.depth": 3, "gnn.inner_decay": 0.1}
+    with pytest.raises(
+        CaseError, match=r"gnn\.inner_decay: is of layers between .* and the weights bring none"
+    ):
+        classify(nx.path_graph(4), weights=found, settings=keys, **options)
 
 
 # ---- areas under ROC curves -------------------------------------------------------------------------------

@@ -745,6 +745,8 @@ def cases(draw):
     if data["run"]["task"] == "study":
         data["gnn"] |= {"goal": "classes", "level": "node"}
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
+        if data["study"]["kind"] != "tune":
+            data["study"] |= {"vary": [], "trials": 0, "race": 3.0}
     data["smooth"] = {}
     task, gnn = (data["run"]["task"], data["study"]["kind"]), data["gnn"]
     if task[0] == "classify" or task == ("study", "folds"):

@@ -146,7 +146,9 @@ def train(device, epochs=4, **keys):
     return losses, b"".join(each.tobytes() for each in weights.values()), graphs
 
 
-@pytest.mark.parametrize("model", ["gcn", "sage", "gin", "gat", "gine", "gine one_hot", "gcn2", "gin normed"])
+@pytest.mark.parametrize(
+    "model", ["gcn", "sage", "gin", "gat", "gine", "gine one_hot", "gcn2", "appnp", "gin normed"]
+)
 def test_epochs_have_the_bits_of_plain_ones(emulated, device, model):
     model, *rows = model.split()
     more = {"one_hot": {"edge_feature_rows": "one_hot"}, "normed": {"batch_norm": True, "dropout": 0.4}}

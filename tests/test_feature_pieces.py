@@ -34,6 +34,8 @@ MODELS = {
     "sage, kept product": {"model": "sage", "layer_norm": True},
     "commnet, product first": {"model": "commnet", "input_dropout": 0.5, "hidden": 16},
     "commnet, weights first": {"model": "commnet", "input_dropout": 0.5, "hidden": 4},
+    "sgc, kept power": {"model": "sgc", "hops": 3},
+    "appnp": {"model": "appnp", "depth": 1, "hops": 2, "input_dropout": 0.5},
     "gat": {"model": "gat", "heads": 2, "input_dropout": 0.5},
     "residual": {"layers": ("gcn 8 residual", "gcn 8 residual", "gcn"), "feature_rows": "as_given"},
 }

@@ -39,6 +39,9 @@ MODELS = {
     "commnet": {"gnn.model": "commnet", "gnn.hidden": 6},
     "gat": {"gnn.model": "gat", "gnn.hidden": 8, "gnn.heads": 2},
     "gcn2": {"gnn.model": "gcn2", "gnn.hidden": 8, "gnn.batch_norm": True},
+    "appnp": {"gnn.model": "appnp", "gnn.hidden": 8, "gnn.hops": 4},
+    "lightgcn": {"gnn.model": "lightgcn", "gnn.depth": 1},
+    "sgc": {"gnn.model": "sgc", "gnn.hidden": 8, "gnn.input_dropout": 0.0, "gnn.hops": 3},
     "gin_batch_norm": {"gnn.model": "gin_batch_norm", "gnn.hidden": 8},
     "values": {"gnn.goal": "values", "gnn.hidden": 8},
     "wide": {"gnn.hidden": 4096},  # its gradients travel by slices

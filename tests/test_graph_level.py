@@ -224,7 +224,7 @@ def difference(classifier, values, name, at, step):
 
 
 @pytest.mark.parametrize(("readout", "of"), READOUTS)
-@pytest.mark.parametrize("model", [*MODELS, "gcn2"])
+@pytest.mark.parametrize("model", [*MODELS, "appnp", "gcn2"])
 def test_gradients_are_those_of_differences(model, readout, of):
     group = Group(MPI.COMM_WORLD, HostDevice())  # other devices make its bits
     more = {

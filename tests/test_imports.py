@@ -36,7 +36,7 @@ LAYERS = (
     ("plots",),
     ("tasks",),
     ("results", "summary"),
-    ("api_given", "api_loop", "api_folds"),
+    ("api_given", "api_loop", "api_folds", "api_tune"),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_classify", "api_triples"),
     ("api_links",),

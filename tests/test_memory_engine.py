@@ -31,7 +31,11 @@ class Training:
         self.model = Model(case, FEATURES, CLASSES)
         block = make_block(group, GRAPH)
         self.params = Parameters(group.device, self.model.shapes())
-        begun = {name: value for name, value in self.model.constants().items() if "running" in name}
+        begun = {
+            name: value
+            for name, value in self.model.constants().items()
+            if name.endswith(("mean", "variance"))
+        }
         self.params.draw_glorot(3, begun)
         mine = slice(block.lo, block.lo + block.n_real)
         X_own = np.zeros((block.n_own, FEATURES), dtype=np.float32)
@@ -93,6 +97,7 @@ CASES = {
     "gin": msgspec.structs.replace(CASE, model="gin", depth=5),
     "commnet": msgspec.structs.replace(CASE, model="commnet", depth=10),
     "sage": msgspec.structs.replace(CASE, model="sage", depth=9, layer_norm=True),
+    "appnp": msgspec.structs.replace(CASE, model="appnp", depth=9, hops=2),
     "gcn2": msgspec.structs.replace(CASE, model="gcn2", depth=7, batch_norm=True),
 }
 

@@ -38,6 +38,8 @@ MODELS = {
     "commnet": {"gnn.model": "commnet"},
     "gat": {"gnn.layers": ["gcn 8", "gat 8 heads=2", "gcn"]},
     "gcn2": {"gnn.layers": ["dense 8", "gcn2 8", "gcn2 8", "gcn"]},
+    "appnp": {"gnn.layers": ["gcn 8", "appnp 8", "gcn"], "gnn.hops": 3},
+    "sgc": {"gnn.layers": ["sgc 8", "gcn 8", "gcn"], "gnn.input_dropout": 0.0},
     "batch_norm": {"gnn.layers": ["gcn 8 batch_norm", "gcn 8", "gcn"]},
 }
 

@@ -83,6 +83,7 @@ KINDS = {
     ),
     "memory": ({**TINY, "gnn.depth": 4, "study.limits": [0.0, 0.9]}, 2),
     "throughput": ({**TINY, "study.epochs": 2}, 1),
+    "tune": ({**TINY, "study.vary": ["hidden 2 3"], "study.seeds": [1, 2], "gnn.epochs": 2}, 2),
     "folds": ({**TINY, "study.folds": 3, "gnn.epochs": 2}, 3),
     "rgcn": (
         {

@@ -12,10 +12,11 @@ from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
 from app.case.smooth import unread_keys
+from app.case.study import StudyCase
 from app.text import show
 
 Mistake = tuple[Keys, str]  # a key, and what is wrong with it
-LIKE_CLASSIFY = ("models", "depth", "folds")  # studies that train on a graph as the task classify does
+LIKE_CLASSIFY = ("models", "depth", "folds", "tune")  # studies that train as the task classify does
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
@@ -286,7 +287,7 @@ def _networks(case: Case) -> Iterator[Mistake]:
         yield (
             ("gnn", "goal"),
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
-            '"models", "depth" or "folds", would be right',
+            '"models", "depth", "folds" or "tune", would be right',
         )
 
 
@@ -296,7 +297,7 @@ def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
     if gnn.level != "graph" or case.run.task not in ("classify", "study"):
         return
     if case.run.task == "study" and kind not in LIKE_CLASSIFY:
-        right = '"node", or study.kind = "models", "depth" or "folds", would be right'
+        right = '"node", or study.kind = "models", "depth", "folds" or "tune", would be right'
         yield ("gnn", "level"), f'study.kind = "{kind}" is of one graph; {right}'
     if graph.order != "natural":
         right = '"natural" would be right for sets of graphs, each of whose nodes follow each other'
@@ -377,6 +378,10 @@ def _studies(case: Case) -> Iterator[Mistake]:
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
         right = '"" would be right for study.kind = "folds", which draws its own'
         yield ("graph", "splits"), f"{right}, got {show(case.graph.splits)}"
+    for key in ("vary", "trials", "race"):
+        asked = getattr(study, key) != getattr(StudyCase(), key)
+        if asked and study.kind != "tune" and case.run.task == "study":
+            yield ("study", key), 'is read by study.kind = "tune" alone; leave it out'
     if study.kind == "sampling" and not (study.fanouts or study.layer_samples):
         yield (
             ("study", "fanouts"),

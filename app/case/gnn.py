@@ -32,10 +32,19 @@ class GnnCase(Table, frozen=True):
         Literal["last", "all"], about("graph: rows of the last layer, or of all layers side by side")
     ] = "last"
     model: Annotated[
-        str, about("layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, dense")
+        str,
+        about(
+            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, appnp, sgc, "
+            "lightgcn, dense"
+        ),
     ] = "gcn"
     depth: Annotated[
-        int, Meta(ge=1, le=1024), about("layers; of gcn2 between a dense one and another dense one")
+        int,
+        Meta(ge=1, le=1024),
+        about(
+            "layers; of gcn2 between a dense one and another dense one; of appnp and lightgcn all but the "
+            "last, of sgc all but the first are dense"
+        ),
     ] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
@@ -51,13 +60,25 @@ class GnnCase(Table, frozen=True):
         bool,
         about(
             "normalise columns before the activation, over all nodes (level = graph: those of the training "
-            "graphs), by running means and variances where nothing is trained"
+            "graphs); weights are applied by the means and variances of the graph trained on"
         ),
     ] = False
     heads: Annotated[Positive, about("gat: attention heads")] = 1
-    alpha: Annotated[BelowOne, about("gcn2: share of the first layer's output in what each layer hears")] = (
-        0.1
-    )
+    alpha: Annotated[
+        BelowOne,
+        about(
+            "gcn2: share of the first layer's output in what each layer hears; appnp: of a node's own row "
+            "in each product"
+        ),
+    ] = 0.1
+    hops: Annotated[
+        int,
+        Meta(ge=0, le=1000),
+        about(
+            "appnp, sgc, lightgcn: products with the adjacency matrix in a layer; 0: 10 of appnp, 2 of sgc, "
+            "3 of lightgcn"
+        ),
+    ] = 0
     theta: Annotated[
         float,
         Meta(ge=0.0, le=1000.0),

@@ -37,13 +37,14 @@ class StudyCase(Table, frozen=True):
             "memory",
             "throughput",
             "folds",
+            "tune",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
-            "folds: cross-validation; "
+            "folds: cross-validation; tune: the settings with the best validation score; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
@@ -67,6 +68,24 @@ class StudyCase(Table, frozen=True):
     models: Annotated[
         list[str], Meta(min_length=1), about('models: layer kinds, such as "gcn" or "gcn residual=true"')
     ] = field(default_factory=lambda: ["gcn", "gcn residual=true", "gin", "sage", "commnet", "gat"])
+    vary: Annotated[
+        list[str],
+        about(
+            'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn], or "KEY A..B", a range that '
+            "study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly)"
+        ),
+    ] = field(default_factory=list)
+    trials: Annotated[
+        int, Meta(ge=0, le=10_000), about("tune: combinations that are drawn; 0: all of them, without ranges")
+    ] = 0
+    race: Annotated[
+        float,
+        Meta(ge=1.0, le=1000.0),
+        about(
+            "tune: after one seed, two, four and so on of study.seeds the best one in so many trials go on; "
+            "1: all trials are trained with all seeds"
+        ),
+    ] = 3.0
     depths: Annotated[
         list[Annotated[int, Meta(ge=1, le=1024)]], Meta(min_length=1), about("depth: numbers of layers")
     ] = field(default_factory=lambda: [1, 2, 4, 8])

@@ -83,6 +83,7 @@ class Classifier:
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         forward, adjoint = both_ways(group, block, case.edge_weights)
         self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
+        self.engine.measures = bool(case.epochs)
         if self.edge_columns:
             refuse_stages(block)
             self.engine.edges = EdgeInputs.of(self.device, block, self.data.edges, self.edge_columns)

@@ -58,6 +58,8 @@ class Engine(ByPieces):
     counted         [n_own] float32, 1 for the rows that statistics of columns are over, else 0; None: no
                     layer asks for any
     counted_rows    how many these are on all ranks, at least 1
+    measures        passes without a backward pass make such statistics too, and keep them; False: they go by
+                    those kept
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Engine(ByPieces):
         self.edges: EdgeInputs | None = None
         self.counted: Array | None = None
         self.counted_rows = 1.0
+        self.measures = False
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -292,11 +295,18 @@ class Engine(ByPieces):
         side = self.adjoint if columns else self.neighbours_of
         return side.scale(kind) if self.numeric else NO_NUMBERS
 
-    def product_of(self, X: DenseFeatures, kind: str) -> DenseFeatures:
-        """Features P X, made once and kept: P as Neighbours.scale says: PRODUCTS.
+    def times(self, factor: float, scale: Array | None) -> Array | None:
+        """[n_own] factor * scale; None where that is 1."""
+        if scale is None:
+            return None if factor == 1 else self.constant(factor)
+        return scale * np.float32(factor) if self.numeric and factor != 1 else scale
 
-        Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
+    def product_of(self, X: DenseFeatures, kind: str, hops: int = 1) -> DenseFeatures:
+        """Features P^hops X, made once and kept: P as Neighbours.scale says: PRODUCTS.
+
+        Exact as long as nothing is dropped from X. Ranks: all call (the first time, `hops` exchanges)
         """
+        kind = power_name(kind, hops)
         if not self.numeric:
             self.kept[kind] = X.width
         if isinstance(X, PiecedFeatures):
@@ -305,12 +315,13 @@ class Engine(ByPieces):
             return X
         if kind not in X.products:
             way, self.way = self.way, ""  # all rows
-            X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
+            X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, kind))
             self.way = way
         return X.products[kind]
 
     def product_into(self, X: SlowRows, kind: str, out: SlowRows, pieces: list[slice], limit: int) -> None:
-        """P X of features in the slow tier, as many columns at a time as fit a limit in bytes, at least one.
+        """P X or P^K X of features in the slow tier, as many columns at a time as fit a limit in bytes, at
+        least one.
 
         pieces   of the rows, which are brought in one after the other
         Ranks    all call (an exchange for each piece of the columns)
@@ -325,22 +336,29 @@ class Engine(ByPieces):
             for rows in pieces:
                 host[rows] = X.array[rows, columns]
                 X.done(rows)
-            host = self.device.get(self._product_of(self.device.put(host), *PRODUCTS[kind]))
+            host = self.device.get(self._product_of(self.device.put(host), kind))
             for rows in pieces:
                 out.array[rows, columns] = host[rows]
                 out.done(rows)
         self.way = way
 
-    def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
-        """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""
+    def _product_of(self, X: Array, kind: str) -> Array:
+        """P X of a name of PRODUCTS, or P^K X, some columns at a time: little memory beside the result."""
+        name, hops = power_of(kind)
+        left, own, right = PRODUCTS[name]
         out = self.device.empty(X.shape)
         for lo in range(0, X.shape[1], KEPT_COLUMNS):
             columns = slice(lo, lo + KEPT_COLUMNS)
             rows = X[:, columns].copy()
-            if right:
-                self.device.activate(rows, self.scale_of(right, columns=True))
-            out[:, columns] = rows
-            self._spread_columns(out[:, columns], rows, own, None)
+            for hop in range(hops):
+                if hop:
+                    rows[...] = out[:, columns]
+                    if left:
+                        self.device.activate(rows, self.scale_of(left))
+                if right:
+                    self.device.activate(rows, self.scale_of(right, columns=True))
+                out[:, columns] = rows
+                self._spread_columns(out[:, columns], rows, own, None)
         if left:
             self.device.activate(out, self.scale_of(left))
         return out
@@ -551,3 +569,14 @@ class Engine(ByPieces):
         """
         columns = max((each.width for each in (*reads, *writes) if each is not None), default=0)
         return self._run(kind, name, reads, writes, work, shape=(0, columns), exchanges=exchanges)
+
+
+def power_name(kind: str, hops: int) -> str:
+    """What a product P^hops X of the features is kept as, P of a name of PRODUCTS."""
+    return kind if hops == 1 else f"{kind}^{hops}"
+
+
+def power_of(kind: str) -> tuple[str, int]:
+    """The name of PRODUCTS and the power that `power_name` put together."""
+    name, _, hops = kind.partition("^")
+    return name, int(hops or 1)

@@ -11,7 +11,7 @@ from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.gcn2 import Initial
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
-from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads_edges
+from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads, reads_edges
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
@@ -34,7 +34,7 @@ class Model:
         self.case, self.f_in, self.classes = case, f_in, classes
         settings = Settings(
             case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0,
-            edge_width=edge_width, alpha=case.alpha, theta=case.theta,
+            edge_width=edge_width, alpha=case.alpha, theta=case.theta, hops=case.hops,
         )  # fmt: skip
         self.blocks: list[Block] = []
         width = f_in
@@ -72,7 +72,7 @@ class Model:
     @property
     def counts_rows(self) -> bool:
         """Whether layers normalise columns, by statistics of many rows."""
-        return any("running_count" in name for block in self.blocks for name in block.shapes())
+        return any(name.endswith("variance") for block in self.blocks for name in block.shapes())
 
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""
@@ -256,12 +256,14 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         raise CaseError(
             f'gnn.first_product: "mg_gcn" is a shortcut of gcn, not of {kinds[0]}; "live" would be right'
         )
-    for key in ("alpha", "theta"):
-        if key in asked and DEEP not in kinds:
+    for key in ("alpha", "theta", "hops"):
+        if key in asked and not any(reads(kind, key) for kind in kinds):
             found = " and ".join(sorted(set(kinds)))
-            raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {DEEP} would be right")
+            others = " or ".join(kind for kind in sorted(LAYERS) if reads(kind, key))
+            raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {others} would be right")
     if case.inner_decay and len(layer_specs(case, 0)) < 3:
-        raise CaseError("gnn.inner_decay: is of layers between the first and the last one; leave it out")
+        said = "is not read without layers between the first and the last one; leave it out"
+        raise CaseError(f"gnn.inner_decay: {said}")
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
@@ -293,8 +295,8 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
     """The layers that a case asks for, the last one linear and `classes` wide.
 
     Without gnn.layers: gnn.depth layers of gnn.model, gnn.hidden columns between them, with gnn.residual and
-    gnn.layer_norm or gnn.batch_norm in all of them but the last; of gcn2 between dense ones. Of whole graphs
-    (gnn.level) the last one is a readout, after all of these. Raises CaseError.
+    gnn.layer_norm or gnn.batch_norm in all of them but the last; `_specs_of` says which are dense. Of whole
+    graphs (gnn.level) the last one is a readout, after all of these. Raises CaseError.
     """
     specs, whole = [parse_layer(text) for text in case.layers], case.level == "graph"
     if not specs:
@@ -303,11 +305,7 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
         inner = LayerSpec(
             case.model, case.hidden, case.residual, case.layer_norm, False, case.heads, case.batch_norm
         )
-        if case.model == DEEP:
-            ends = [replace(inner, kind="dense", residual=False), LayerSpec("dense")]
-            specs = [ends[0], *[inner] * case.depth, *ends[1 : 1 + (not whole)]]
-        else:
-            specs = [inner] * case.depth if whole else [inner] * (case.depth - 1) + [LayerSpec(case.model)]
+        specs = _specs_of(case, inner, whole)
     if whole:
         specs.append(LayerSpec(readout_kind(case.readout)))
     *inner, last = specs
@@ -321,3 +319,21 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
         )
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
     return [*inner, LayerSpec(last.kind, classes, last.residual, linear=True, heads=last.heads)]
+
+
+def _specs_of(case: GnnCase, inner: LayerSpec, whole: bool) -> list[LayerSpec]:
+    """Layers of one model: of gcn2 between dense ones; of those that propagate once dense but the last one,
+    which is told by many others, or, of sgc, but the first one, whose products are then made once.
+
+    whole   a readout follows, so that the last layer is as the others
+    """
+    last, dense = inner if whole else LayerSpec(case.model), replace(inner, kind="dense")
+    if case.model == DEEP:
+        ends = [replace(dense, residual=False), LayerSpec("dense")]
+        return [ends[0], *[inner] * case.depth, *ends[1 : 1 + (not whole)]]
+    inner = dense if reads(case.model, "hops") else inner
+    specs = [inner] * (case.depth - 1) + [last]
+    if case.model == "sgc":
+        specs = [replace(each, kind="dense") for each in specs]
+        specs[0] = replace(specs[0], kind="sgc")
+    return specs

@@ -9,7 +9,6 @@ from app.gnn.layers.layer import Shapes
 from app.gnn.programs import Rows
 
 Array = Any
-MOMENTUM = 0.1  # of running statistics, the weight of an epoch's own; that of PyTorch's BatchNorm1d
 
 
 class LayerNorm:
@@ -62,19 +61,19 @@ class BatchNorm:
     Source    Ioffe and Szegedy 2015, algorithms 1 and 2; with the whole graph as the batch
     Forward   mean, variance over the rows that are counted (Engine.counted): in a graph all nodes, in a set
               of graphs the nodes of those that are trained on
-    Shapes    U, N [n_own, width]     gamma, beta, running_mean, running_variance [1, width]
-              running_count [1, 1]
+    Shapes    U, N [n_own, width]     gamma, beta, mean, variance [1, width]
     Backward  dbeta = sum of the rows of D     dgamma = sum of the rows of D * x
               dU = gamma / deviation * (D - [counted] * (dbeta + x dgamma) / count)
     Ranks     rows partitioned, parameters and statistics replicated; 2 sums over all ranks forward, 1
               backward
-    Without a backward pass   the running statistics are mean and variance: of the first ten epochs their
-              mean, then they move by MOMENTUM of the way to those of each epoch. They stand among the
-              parameters, with gradients of zero, so that checkpoints and files of weights hold them.
+    Without a backward pass   where weights are trained, statistics of the pass itself, in which nothing is
+              dropped: a function of the weights alone. They are kept among the parameters, with gradients of
+              zero, so that checkpoints and files of weights hold them; weights that are applied
+              (Engine.measures is False) go by them.
     Bias      none: the mean would take it away
-    Dropout   before it makes variances larger than they are when weights are applied: see training.shifted
-    Differs   PyTorch counts the variance n / (n - 1) times in the running statistics, and lets these begin
-              as 0 and 1.
+    Differs   PyTorch keeps a running mean over passes with dropout, in which variances are larger than where
+              weights are applied, the more so the deeper the network (Li et al. 2019). One batch is the whole
+              graph here, so that nothing has to be gathered over passes.
     """
 
     row_by_row = False
@@ -82,29 +81,30 @@ class BatchNorm:
     def __init__(self, prefix: str, width: int) -> None:
         """prefix   of the names of parameters."""
         self.gamma, self.beta, self.width = f"{prefix}gamma", f"{prefix}beta", width
-        self.mean, self.variance, self.count = (
-            f"{prefix}running_{each}" for each in ("mean", "variance", "count")
-        )
+        self.mean, self.variance = f"{prefix}mean", f"{prefix}variance"
         self._kept: tuple[Rows, Any] | None = None
 
     def shapes(self) -> Shapes:
-        """gamma, beta and the running statistics."""
-        vectors = dict.fromkeys((self.gamma, self.beta, self.mean, self.variance), (1, self.width))
-        return {**vectors, self.count: (1, 1)}
+        """gamma and beta, mean and variance."""
+        return dict.fromkeys((self.gamma, self.beta, self.mean, self.variance), (1, self.width))
 
     def forward(self, engine: Engine, U: Rows, keep: bool) -> Rows:
-        """N: with `keep`, as in training, new rows, by statistics of U, which backward needs; else in the
-        place of U, by the running ones.
+        """N: with `keep`, new rows, by statistics of U, which backward needs; else in the place of U, by its
+        statistics, which are kept, or by those that were.
 
-        Ranks   all call (two sums with `keep`)
+        Ranks   all call (two sums, but where weights are applied)
         """
-        if not keep:
-            engine.apply("batch_norm", "batch_norm", [U], [U], lambda: self._by_running(engine, U.array))
-            return U
-        N = engine.take("N", U.width)
-        work = lambda: self._by_own(engine, U.array, N.array)  # noqa: E731
-        self._kept = U, engine.apply("batch_norm", "batch_norm_train", [U], [N], work)
-        return N
+        if keep:
+            N = engine.take("N", U.width)
+            work = lambda: self._by_own(engine, U.array, N.array)  # noqa: E731
+            self._kept = U, engine.apply("batch_norm", "batch_norm_own", [U], [N], work)
+            return N
+        if engine.measures:
+            work = lambda: self._store(engine, *self._by_own(engine, U.array, U.array))  # noqa: E731
+            engine.apply("batch_norm", "batch_norm_own", [U], [U], work)
+        else:
+            engine.apply("batch_norm", "batch_norm", [U], [U], lambda: self._by_kept(engine, U.array))
+        return U
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """In place, the gradient by U from D by N; those of gamma and beta go to the engine; U is freed.
@@ -124,19 +124,20 @@ class BatchNorm:
 
     # ---- on arrays ---------------------------------------------------------------------------------------
 
-    def _by_own(self, engine: Engine, U: Array, N: Array) -> tuple[Array, Array]:
-        """N by the statistics of U, which the running ones follow; mean and 1 / deviation. Ranks: all
-        call.
-        """
+    def _by_own(self, engine: Engine, U: Array, N: Array) -> tuple[Array, Array, Array]:
+        """N, which may be U, by the statistics of U: mean, variance, 1 / deviation. Ranks: all call."""
         mean = engine.counted_mean(U)
         variance = engine.counted_mean(U, mean)
-        inverse = self._normalise(engine, U, mean, variance, N)
-        self._follow(engine, mean, variance)
-        return mean, inverse
+        return mean, variance, self._normalise(engine, U, mean, variance, N)
 
-    def _by_running(self, engine: Engine, U: Array) -> None:
+    def _by_kept(self, engine: Engine, U: Array) -> None:
         mean, variance = (engine.params[name].reshape(-1) for name in (self.mean, self.variance))
         self._normalise(engine, U, mean, variance, U)
+
+    def _store(self, engine: Engine, mean: Array, variance: Array, inverse: Array) -> None:
+        """Keep statistics for weights that are applied."""
+        for name, found in ((self.mean, mean), (self.variance, variance)):
+            engine.params[name][...] = found
 
     def _normalise(self, engine: Engine, U: Array, mean: Array, variance: Array, out: Array) -> Array:
         """out = N; returns 1 / deviation [width]."""
@@ -145,16 +146,7 @@ class BatchNorm:
         engine.device.normalise_columns(U, mean, inverse, gamma, beta, out)
         return inverse
 
-    def _follow(self, engine: Engine, mean: Array, variance: Array) -> None:
-        """Let the running statistics move towards these."""
-        xp, count = engine.device.xp, engine.params[self.count]
-        count += 1
-        share = xp.maximum(1 / count, np.float32(MOMENTUM))
-        for name, found in ((self.mean, mean), (self.variance, variance)):
-            running = engine.params[name]
-            running += (found - running) * share
-
-    def _back(self, engine: Engine, D: Array, U: Array, mean: Array, inverse: Array) -> None:
+    def _back(self, engine: Engine, D: Array, U: Array, mean: Array, variance: Array, inverse: Array) -> None:
         sums, width = engine.norm_gradients((self.beta, self.gamma), D, U, mean, inverse), self.width
         gamma, _ = self._factors(engine)
         statistics = mean, inverse, gamma, sums[:width], sums[width:]

@@ -16,12 +16,10 @@ CONSTANTS = {
     "eps": 0.0,
     "hidden_gamma": 1.0,
     "hidden_beta": 0.0,
-    "running_mean": 0.0,
-    "running_variance": 1.0,
-    "running_count": 0.0,
-    "hidden_running_mean": 0.0,
-    "hidden_running_variance": 1.0,
-    "hidden_running_count": 0.0,
+    "mean": 0.0,
+    "variance": 1.0,
+    "hidden_mean": 0.0,
+    "hidden_variance": 1.0,
 }
 
 

@@ -57,6 +57,7 @@ def rehearse(
     direct = 0 if dense else model.input_parameters()
     params = Parameters(device, model.shapes())
     engine = Engine(SimpleNamespace(group=group, block=block), rows, params, direct)
+    engine.measures = bool(case.epochs)
     X: Any = DenseWidth(features) if dense else SparseWidth(features, stored)
     if cut is not None and dense:
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most

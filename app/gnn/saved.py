@@ -21,12 +21,14 @@ from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "batch_norm", "heads", "alpha", "theta",
+    "hops",
     "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal",
     "level", "readout", "readout_of",
 )  # fmt: skip
 LATER = {
     "alpha",
     "theta",
+    "hops",
     "batch_norm",
     "own_loops",
     "edge_feature_rows",

@@ -4,7 +4,7 @@ What an epoch is: classifier.py.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from app.case.gnn import GnnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.guard import check_replicas
+from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import SplitScores
@@ -119,6 +120,8 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
         result.best_epoch, result.weights = result.epochs, params.host()
     if case.keep == "best" and run.best > -math.inf:
         params.set(result.weights)
+    if by_loss and classifier.model.counts_rows:
+        classifier.scores_own()  # leaves the statistics of columns of these weights
     result.weights = params.host()
     if run.best > -math.inf:
         result.best = abs(run.best) if worth(result.watched, 1.0) < 0 else run.best
@@ -146,31 +149,6 @@ class Watched:
         return bool(patience) and self.waited >= patience
 
 
-def advice_of(fit: Fit, classifier: Classifier) -> Iterator[str]:
-    """What to say of a training of labels once it has ended, a text each."""
-    normalised = classifier.model.counts_rows and classifier.goal.kind == "classes"
-    yield from filter(None, (ended_early(fit, classifier.case), shifted(fit, classifier.case, normalised)))
-
-
-def shifted(fit: Fit, case: GnnCase, normalised: bool) -> str:
-    """What to say of batch normalisation whose dropout spoils what is learned; "" of any other training.
-
-    Dropout makes variances larger than they are when nothing is dropped, and deep networks multiply that (Li
-    et al. 2019). A class that has more than half of the probability is right, so that a loss of L, the mean
-    of -log p, leaves at most L / log 2 of the training nodes wrong: as many more are wrong only without it.
-
-    normalised   columns are, in a network that tells one class a node
-    """
-    drops = case.dropout or case.input_dropout
-    if not (normalised and drops and fit.records and case.class_weights == "equal"):
-        return ""
-    last = fit.records[-1]
-    if last["train_score"] >= 1 - last["loss"] / math.log(2):
-        return ""
-    right = "gnn.dropout = 0 and gnn.input_dropout = 0, or gnn.layer_norm, would be right"
-    return f"batch_norm learned with dropout, and predicts worse without it; {right}"
-
-
 def ended_early(fit: Fit, case: GnnCase) -> str:
     """What to say of a training that gnn.patience ended while it still learned; "" of any other.
 
@@ -194,9 +172,15 @@ def add_decay(decay: list[tuple[slice, float]], gradient: Array, flat: Array) ->
 
 def decayed_parts(classifier: Classifier) -> list[tuple[slice, float]]:
     """Where the weights lie that decay, and times what they are added to their gradient: all that are drawn,
-    not biases and what else begins as a constant."""
+    not biases and what else begins as a constant. Raises CaseError where gnn.weights brought no layers for
+    gnn.inner_decay."""
     params, case = classifier.params, classifier.case
     names = [f"{block.name}." for block in classifier.model.blocks]
+    if case.inner_decay and len(names) < 3:
+        raise CaseError(
+            "gnn.inner_decay: is of layers between the first and the last one, and the weights bring none; "
+            "leave it out"
+        )
     shares = dict.fromkeys(names, case.weight_decay if case.decayed == "all" else 0.0)
     shares |= {name: case.inner_decay for name in names[1:-1] if case.inner_decay}
     shares[names[0]] = case.weight_decay

@@ -26,7 +26,7 @@ import numpy as np
 
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
-from app.gnn.engine import KEPT_COLUMNS, Engine
+from app.gnn.engine import KEPT_COLUMNS, Engine, power_of
 from app.gnn.model import layer_specs, rows_apart
 from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares, fewer_edges, whole_below
@@ -178,9 +178,11 @@ class Training:
     def once(self, rank: int) -> list[Term]:
         """What the first epoch does beside: products of the features that are kept, weighted degrees."""
         work = Share(self, rank, "once")
-        for width in self.engine.kept.values():
+        for kind, width in self.engine.kept.items():
+            _, hops = power_of(kind)
             for first in range(0, width, KEPT_COLUMNS):
-                work.product("kept", min(KEPT_COLUMNS, width - first))
+                for _ in range(hops):
+                    work.product("kept", min(KEPT_COLUMNS, width - first))
         if self.inputs.weighted and self.case.edge_weights:
             work.product("degrees", 1)
         return work.terms
@@ -333,11 +335,11 @@ class Share(Terms):
             self.message(each.name, "addends", 4 * mine * m * (self.P - 1), 4 * (all_of - mine) * m, None)
 
     def _batch_norm(self, each: Operation) -> None:
-        """By running statistics one pass; in training passes for sums over the rows, and these of all
+        """By kept statistics one pass; by those of the rows passes for sums over them, and these of all
         ranks.
         """
         numbers, width = self.own * each.shape[1], each.shape[1]
-        passes, sums = {"batch_norm": (1, ()), "batch_norm_train": (2, (width, width))}.get(
+        passes, sums = {"batch_norm": (1, ()), "batch_norm_own": (2, (width, width))}.get(
             each.name, (2.5, (2 * width,))
         )
         self.passes(each.name, passes * numbers)

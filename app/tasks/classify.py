@@ -24,7 +24,7 @@ from app.gnn.model import DEEP, case_reads_edges
 from app.gnn.plain import plain_scores
 from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
-from app.gnn.training import Fit, advice_of, fit
+from app.gnn.training import Fit, ended_early, fit
 from app.gnn.watch import WORDS
 from app.graphs.formats.source import Limits
 from app.graphs.graph import IN_A
@@ -205,7 +205,7 @@ def classify_nodes(
     _say_scores(context, classifier, found, scores)
     smoothed = smooth_after(context, classifier)
     _say_beside(context, classifier, plain)
-    for said in advice_of(found, classifier):
+    if said := ended_early(found, gnn):
         log.info("advice: %s", said)
     if balanced:
         say_balance(context, balanced)

@@ -30,6 +30,7 @@ STUDIES = Table(
         "memory": "app.tasks.studies.gnn_memory:run_memory",
         "throughput": "app.tasks.studies.gnn_throughput:run_throughput",
         "folds": "app.tasks.studies.gnn_folds:run_folds",
+        "tune": "app.tasks.studies.gnn_tune:run_tune",
     }
 )
 

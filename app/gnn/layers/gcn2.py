@@ -65,6 +65,7 @@ class GCN2(GCN):
     """
 
     leaves = ("heads", "first_product")
+    reads = ("alpha", "theta")
     biased = False  # as in the paper; biases of many layers slow the first epochs down
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:

@@ -76,6 +76,7 @@ class Settings:
     edge_width      columns of the features of edges
     first           the layer's input are features
     alpha, theta    of GCN2, and which of these layers it is, `number`, from 1
+    hops            of layers of several products with A (layers/hops.py); 0: as many as is usual for a kind
     """
 
     normalisation: str = "symmetric"
@@ -90,6 +91,7 @@ class Settings:
     alpha: float = 0.1
     theta: float = 0.5
     number: int = 1
+    hops: int = 0
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
@@ -122,6 +124,8 @@ class Convolution(Protocol):
     leaves        keys of [gnn] that the layer does not read, of heads, normalisation, own_loops,
                   first_product and edge_weights; a case that sets one that no layer reads is refused. ()
                   where it is missing
+    reads         keys of [gnn] that it reads and most layers do not: alpha, theta, hops. () where it is
+                  missing
     order         what `product_order` says for an input, of which a cost model takes note; where it is
                   missing, weights come first
     makes         columns of what weights that come first make; where it is missing, those of Z

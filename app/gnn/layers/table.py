@@ -9,12 +9,14 @@ from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import BatchNormedGIN, NormedGIN
 from app.gnn.layers.gine import GINE
+from app.gnn.layers.hops import APPNP, SGC, LightGCN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
 from app.gnn.layers.readout import MeanReadout, Readout
 from app.gnn.layers.sage import Sage
 
 LAYERS: dict[str, type] = {
+    "appnp": APPNP,
     "commnet": CommNet,
     "dense": Dense,
     "gat": GAT,
@@ -24,7 +26,9 @@ LAYERS: dict[str, type] = {
     "gin_batch_norm": BatchNormedGIN,
     "gin_norm": NormedGIN,
     "gine": GINE,
+    "lightgcn": LightGCN,
     "sage": Sage,
+    "sgc": SGC,
 }
 READOUTS: dict[str, type] = {
     "max": MaxReadout,
@@ -41,6 +45,11 @@ def readout_kind(name: str) -> str:
 def leaves(kind: str, key: str) -> bool:
     """Whether layers of a kind do not read a key of [gnn]."""
     return key in getattr(LAYERS[kind], "leaves", ())
+
+
+def reads(kind: str, key: str) -> bool:
+    """Whether layers of a kind read a key of [gnn] that most do not."""
+    return key in getattr(LAYERS.get(kind), "reads", ())
 
 
 def reads_edges(kind: str) -> bool:

@@ -131,7 +131,7 @@ def check_network(case: Case, gnn: GnnCase, place: str) -> None:
         raise CaseError(f"{place}: gnn.weights: a study draws the weights it trains; leave it out")
     if not gnn.epochs:
         raise CaseError(f"{place}: gnn.epochs: must be at least 1 in a study, got 0")
-    wrong = list(conflicts(msgspec.structs.replace(case, gnn=gnn), {}))
+    wrong = list(conflicts(msgspec.structs.replace(case, gnn=gnn), {}, True))  # the case had its graph
     if wrong:
         raise CaseError(f"{place}: {'; '.join(wrong)}")
     last = parse_layer(gnn.layers[-1]).width if gnn.layers else 0

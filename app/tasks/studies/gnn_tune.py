@@ -1,0 +1,257 @@
+"""Task study, kind tune: the settings of [gnn] with the best validation score, by successive halving.
+
+All trials are trained with the first seed; the best of them, one in study.race, go on with twice as many
+seeds, and so on until those left have been trained with all. Ranks share the trials, parallel.spatial of them
+each; a training has the same bits on any ranks, so that no number depends on how.
+
+Source   Jamieson and Talwalkar 2016 (successive halving), over seeds in the place of epochs
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from statistics import fmean, stdev
+from typing import Any
+
+import msgspec
+
+from app.case.study import StudyCase
+from app.case.text import to_toml
+from app.comm.grid import Grid, cut_grid, fit_groups
+from app.comm.guard import digest, digest_text
+from app.errors import CaseError, NumericsError
+from app.gnn.loss import refuse_infinite_rows
+from app.gnn.training import fit
+from app.gnn.watch import WORDS, value_of, watched_score, worth
+from app.plots.charts import plot_lines
+from app.tasks.context import Context
+from app.tasks.studies.cells import cells_at_once
+from app.tasks.studies.gnn_subjects import Subject, make_subject
+from app.tasks.studies.trials import Trial, make_trials
+
+BEST = "best.toml"  # the case that trains with the settings found
+COLUMNS = (
+    "place", "trial", "settings", "score", "seeds", "val_mean", "val_std", "epochs", "weights", "failed",
+)  # fmt: skip
+
+
+@dataclass
+class Course:
+    """A trial and what its trainings came to, a record for each seed."""
+
+    trial: Trial
+    records: list[dict[str, Any]]
+
+    def worth(self, watch: str) -> float:
+        """How good it is: the mean over its seeds; below all others where one did not end well."""
+        values = [worth(watch, each["val"]) for each in self.records]
+        return fmean(values) if values and all(value == value for value in values) else -inf
+
+
+def run_tune(context: Context) -> dict[str, Any]:
+    """Try, compare, and train no more than what is left. Ranks: all call; identical on all."""
+    case = context.case
+    trials = make_trials(case)
+    groups = _groups(context)
+    grid = cut_grid(context.group, groups, groups)
+    inner = context.within(grid)
+    with grid.together("reading the graph"):
+        subject = make_subject(inner, case.study.seeds)
+    courses, watch = tune(context, grid, subject, trials)
+    best, rows = best_of(courses, watch), rows_of(courses, watch)
+    _finish(context, courses, watch, best)
+    return {"digest": digest_of(courses), "best": best, "rows": rows, "instances": []}
+
+
+def tune(context: Context, grid: Grid, subject: Subject, trials: list[Trial]) -> tuple[list[Course], str]:
+    """The courses of all trials, the best first, and the score that they are compared by.
+
+    grid     groups of ranks that train a trial each     subject   the graph, of a group's ranks
+    Raises   CaseError without validation nodes, NumericsError where no trial ended well
+    Ranks    all call
+    """
+    case, study = context.case, context.case.study
+    if not subject.data.counts["val"]:
+        what = {"node": "nodes", "graph": "graphs"}[case.gnn.level]
+        raise CaseError(f"{subject.name}: tuning compares scores of validation {what}; there are none")
+    watch = watched_score(case.gnn, True)
+    context.log.info("%s: %d trials by %s, %s", subject.name, len(trials), shown(watch), _at_once(grid))
+    courses = [Course(trial, []) for trial in trials]
+    for seeds, count in rungs(len(courses), len(study.seeds), study.race):
+        _go_on(context, grid, subject, courses[:count], study.seeds[:seeds], watch)
+        courses = [*_ranked(courses[:count], watch), *courses[count:]]
+        _say(context, courses[0], watch, count, seeds)
+        _write(context, courses, watch)
+    best = courses[0]
+    if best.worth(watch) == -inf:
+        said = best.records[0]["failed"]
+        raise NumericsError(f"study.vary: none of {len(trials)} trials ended well: {said}")
+    return courses, watch
+
+
+def digest_of(courses: list[Course]) -> str:
+    """Of the weights of all trainings."""
+    found = {each.trial.name: {str(r["seed"]): r["digest"] for r in each.records} for each in courses}
+    return digest_text({name: digest_text(each) for name, each in found.items()})
+
+
+def _groups(context: Context) -> int:
+    """Groups of ranks that train a trial each: of parallel.spatial ranks, by default one. Raises
+    CaseError."""
+    ranks, spatial = context.group.size, context.case.parallel.spatial
+    return fit_groups(ranks, ranks, spatial) if spatial else ranks
+
+
+def _at_once(grid: Grid) -> str:
+    """How many trials are trained at once, in words."""
+    ranks = "1 rank" if grid.group.size == 1 else f"{grid.group.size} ranks"
+    return f"{grid.groups} at once on {ranks} each" if grid.groups > 1 else f"one at a time on {ranks}"
+
+
+def rungs(trials: int, seeds: int, race: float) -> Iterator[tuple[int, int]]:
+    """(seeds, trials that are trained with so many), until those left have been trained with all."""
+    now, left = 1 if race > 1 else seeds, trials
+    while True:
+        yield now, left
+        if now == seeds:
+            return
+        now, left = min(2 * now, seeds), max(int(-(-left // race)), 1)
+
+
+def _ranked(courses: list[Course], watch: str) -> list[Course]:
+    """The best first; of equal ones that with the lower number."""
+    return sorted(courses, key=lambda each: (-each.worth(watch), each.trial.number))
+
+
+def _go_on(
+    context: Context, grid: Grid, subject: Subject, courses: list[Course], seeds: list[int], watch: str
+) -> None:
+    """Train what the courses have not been trained with yet. Ranks: all call."""
+    todo = [(each, seed) for each in courses for seed in seeds[len(each.records) :]]
+    for first in range(0, len(todo), grid.groups):
+        turn = todo[first : first + grid.groups]
+        make = partial(_trained_together, context, grid, subject, watch, turn)
+        keys = [f"{course.trial.name} seed {seed}" for course, seed in turn]
+        for (course, _), record in zip(turn, cells_at_once(context, keys, make)):
+            course.records.append(record)
+        context.log.progress("%d of %d trainings", first + len(turn), len(todo))
+
+
+def _trained_together(
+    context: Context,
+    grid: Grid,
+    subject: Subject,
+    watch: str,
+    turn: list[tuple[Course, int]],
+    missing: list[int],
+) -> list[dict[str, Any]]:
+    """The records of some trainings of a turn, one by each group. Ranks: all call."""
+    own = None
+    with context.log.phase("train"), grid.together("training"):
+        if grid.number < len(missing):
+            course, seed = turn[missing[grid.number]]
+            own = train_once(subject, course.trial, seed, watch)
+    first = [grid.group.size * number for number in range(len(missing))]
+    return [json.loads(context.group.broadcast_text(json.dumps(own), rank)) for rank in first]
+
+
+def train_once(subject: Subject, trial: Trial, seed: int, watch: str) -> dict[str, Any]:
+    """One training: watched and test score, epochs, weights and their digest; `failed` says why there are
+    none. Ranks: all of the subject call.
+    """
+    classifier, context = subject.classifier(trial.gnn, seed), subject.context
+    record = {"seed": seed, "weights": classifier.params.size, "failed": ""}
+    try:
+        found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
+        refuse_infinite_rows(context.group, classifier.scores_own()[: classifier.block.n_real])
+    except NumericsError as error:
+        return record | {"val": None, "test": None, "epochs": 0, "digest": "", "failed": str(error)}
+    scores = classifier.evaluate(watch.removeprefix("val_"))
+    return record | {
+        "val": value_of(watch, scores, inf), "score": next(iter(classifier.goal.told)),
+        "test": scores["test"].score if subject.data.counts["test"] else None, "epochs": found.epochs,
+        "digest": digest(found.weights),
+    }  # fmt: skip
+
+
+# ---- what is told -----------------------------------------------------------------------------------------
+
+
+def shown(watch: str) -> str:
+    """A watched score in words."""
+    return f"validation {WORDS[watch.removeprefix('val_')]}"
+
+
+def _spread(values: list[float | None]) -> tuple[float | None, float | None]:
+    """Mean and sample standard deviation; None of none, and the deviation of one."""
+    known = [value for value in values if value is not None]
+    return (fmean(known) if known else None, stdev(known) if len(known) > 1 else None)
+
+
+def rows_of(courses: list[Course], watch: str) -> list[dict[str, Any]]:
+    """A line for each trial that was trained, the best first."""
+    rows = []
+    for place, each in enumerate(courses, start=1):
+        mean, deviation = _spread([record["val"] for record in each.records])
+        failed = [record["failed"] for record in each.records if record["failed"]]
+        rows.append({
+            "place": place, "trial": each.trial.number, "settings": each.trial.name, "score": shown(watch),
+            "seeds": len(each.records), "val_mean": None if failed else mean,
+            "val_std": None if failed else deviation, "failed": "; ".join(dict.fromkeys(failed)),
+            "epochs": max(record["epochs"] for record in each.records), "weights": each.records[0]["weights"],
+        })  # fmt: skip
+    return rows
+
+
+def _write(context: Context, courses: list[Course], watch: str) -> None:
+    """The table so far: a study that is stopped leaves what it has. Ranks: all call."""
+    if context.folder is not None:
+        context.folder.write_csv("tune.csv", COLUMNS, rows_of([c for c in courses if c.records], watch))
+
+
+def _say(context: Context, best: Course, watch: str, count: int, seeds: int) -> None:
+    """What is the best so far."""
+    mean, deviation = _spread([record["val"] for record in best.records])
+    value = "-" if mean is None else f"{mean:.4f}" + ("" if deviation is None else f" +- {deviation:.4f}")
+    words = "1 seed" if seeds == 1 else f"{seeds} seeds"
+    context.log.info(
+        "%d trials with %s: best of %s: %s (%s)", count, words, shown(watch), value, best.trial.name
+    )
+
+
+def best_of(courses: list[Course], watch: str) -> dict[str, Any]:
+    """The line of the best trial, its settings by key, and its scores of test nodes, None of none."""
+    best = courses[0]
+    mean, deviation = _spread([record["test"] for record in best.records])
+    tested = {"test_score": best.records[0]["score"], "test_mean": mean, "test_std": deviation}
+    return rows_of(courses[:1], watch)[0] | {"settings": best.trial.settings} | tested
+
+
+def _finish(context: Context, courses: list[Course], watch: str, told: dict[str, Any]) -> None:
+    """The best settings, their test score, the case that trains with them, and the picture. Ranks: all
+    call."""
+    best, folder, log = courses[0], context.folder, context.log
+    if told["test_mean"] is not None:
+        spread = "" if told["test_std"] is None else f" +- {told['test_std']:.4f}"
+        said = "test nodes chose nothing; the validation score chose the trial, and is optimistic"
+        log.info("its %s of test: %.4f%s (%s)", told["test_score"], told["test_mean"], spread, said)
+    if folder is None:
+        return
+    case, replaced = context.case, msgspec.structs.replace
+    run = replaced(case.run, task="classify", name=f"{case.run.name}_best", out="")
+    folder.write_text(BEST, to_toml(replaced(case, run=run, gnn=best.trial.gnn, study=StudyCase())))
+    log.info("%s trains with its settings", folder.file(BEST))
+    if case.output.plots:
+        _plot(context, courses, watch)
+
+
+def _plot(context: Context, courses: list[Course], watch: str) -> None:
+    """The validation score of every training, and the mean of each trial, by the trial's place."""
+    values = [[r["val"] for r in each.records if r["val"] is not None] for each in courses]
+    points = [(place, value) for place, found in enumerate(values, start=1) for value in found]
+    means = [(place, fmean(found)) for place, found in enumerate(values, start=1) if found]
+    lines = {"mean": means, "each seed": points}
+    panel = {name: ([x for x, _ in line], [y for _, y in line]) for name, line in lines.items()}
+    plot_lines(context.folder, context.log, {"trials": panel}, "tune.png", "place", [shown(watch)])
