@@ -359,7 +359,7 @@ def edge_cases(rows: int, k: int = 9) -> Iterator[Case]:
 
 
 def pair_cases(rows: int, m: int = 37) -> Iterator[Case]:
-    """Scores, losses and gradients of pairs of nodes, joined and not."""
+    """Scores, losses and gradients of pairs of nodes, joined and not; of rankings of them."""
 
     def pairs(device: Any, X: Array, Z: Array) -> tuple[Array, ...]:
         n = Z.shape[0]
@@ -371,6 +371,16 @@ def pair_cases(rows: int, m: int = 37) -> Iterator[Case]:
         return Y, losses, device.pair_dots(X, Z)
 
     yield "pairs of nodes", pairs, [normal("X", rows, m), normal("Z", rows, m)], None
+
+    def ranks(device: Any, X: Array, Z: Array) -> tuple[Array, Array]:
+        n, width = Z.shape
+        offsets, columns = np.arange(0, 3 * n + 1, 3), np.arange(3 * n) * 7 % n
+        pattern = device.attention_pattern(device.csr(offsets, columns, None, (n, n)))
+        Y, losses = device.zeros(Z.shape), device.zeros((n, 4))
+        device.rank_add(pattern, X, Z, width - 4, 0.5, Y, losses)
+        return Y, losses
+
+    yield "ranks of pairs of nodes", ranks, [normal("X", rows, m), normal("Z", rows, m)], None
 
 
 def state_cases(rows: int, m: int = 37) -> Iterator[Case]:

@@ -24,6 +24,8 @@ from app.gnn.links.scores import LinkScores
 from app.gnn.links.sides import Sides, coloured_sides
 from app.gnn.links.wrong import Crossings
 from app.gnn.training import fit
+from app.graphs.generators.random_nodes import communities
+from app.graphs.generators.table import GENERATORS
 from app.model import gnn_memory
 from app.model.node_plan import training_of
 from app.sparse.repartition import graph_of
@@ -452,6 +454,37 @@ def test_runs_and_files(tmp_path):
     code, printed = run_job([sys.executable, "run.py", *common, "--out", tmp_path / "wrong"])
     assert code == 2
     assert "lies within a side; links.between = any would be right" in printed
+
+
+@alone
+def test_the_case_that_comes_with_the_program(tmp_path):
+    """A generated graph, whose sides are known though it is in several parts."""
+    out, small = tmp_path / "out", ["graph.nodes=300", "graph.elements=100", "graph.degree_in=3.0"]
+    command = ["inputs/recommend.toml", *small, "gnn.epochs=5", "graph.order=random", "output.plots=false"]
+    code, printed = run_job([sys.executable, "run.py", *command, "--out", out])
+    assert code == 0, printed
+    (name,) = (out / "proposed_each").iterdir()
+    pairs = np.loadtxt(name)[:, :2].astype(int)
+    assert sorted(set(pairs[:, 0].tolist())) == list(range(200))
+    assert pairs[:, 1].min() >= 200
+    assert "L3" in printed
+
+
+@alone
+def test_bipartite_graphs_have_communities_and_popular_nodes():
+    stream = GENERATORS["bipartite"](900, 300, 3, 12.0, 2.0, 7)
+    u, v = (np.concatenate(each) for each in list(zip(*stream.chunks()))[:2])
+    assert (u.max() < 600) & (v.min() >= 600)
+    label = communities(7, 900, 3)
+    assert len(u) == 600 * 14
+    assert (label[u] == label[v]).sum() == 600 * 12
+    degree = np.bincount(v, minlength=900)
+    for community in range(3):
+        own = np.sort(degree[600:][label[600:] == community])
+        assert own[-len(own) // 4 :].sum() > 0.45 * own.sum()  # half are of the first quarter, the root of it
+    few = GENERATORS["bipartite"](4, 1, 4, 3.0, 9.0, 1)  # most communities have no node there
+    u, v = (np.concatenate(each) for each in list(zip(*few.chunks()))[:2])
+    assert set(v.tolist()) == {3}
 
 
 @alone
