@@ -109,6 +109,8 @@ def classify(
     if folds is not None:
         refuse_beside({"gnn.weights": context.case.gnn.weights or None})
     refuse_data_keys(context.case, "classify")
+    if context.case.gnn.level == "link":
+        raise CaseError('settings: gnn.level: classify is of nodes or graphs, find_links of "link"')
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
     if directed and not told:
