@@ -311,3 +311,9 @@ def test_numbers_of_numpy_are_varied_as_those_of_python():
 def test_what_python_cannot_vary_is_refused(vary, more, said):
     with pytest.raises(CaseError, match=said):
         classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], val=[2], vary=vary, **more)
+
+
+def test_what_one_rank_cannot_vary_is_refused_on_all(group):
+    vary = {"hidden": 3 if group.rank == group.size - 1 else [2, 3]}
+    with pytest.raises(CaseError, match="vary: hidden: a list of values"):
+        classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], val=[2], vary=vary)
