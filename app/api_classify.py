@@ -40,7 +40,7 @@ from app.tasks.classify import (
     saved_of,
     with_edges,
 )
-from app.tasks.context import Context, context_of_settings
+from app.tasks.context import Context, context_of_settings, reading_together
 from app.threads import with_few_threads
 
 
@@ -97,18 +97,21 @@ def classify(
     begun = Begun(weights, "gnn", settings)
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
     recipe = {} if given is None else recipe_for(settings, weights)
-    chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
-    if vary is not None:
-        if folds is not None or weights is not None:
-            raise CaseError(f"{'weights' if folds is None else 'folds'}: given beside vary; leave it out")
-        chosen = merged(chosen, {"study.kind": "tune", "study.vary": texts_of(vary)})
-    if folds is not None:
-        refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
-        chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
+    with reading_together(comm):
+        chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
+        if vary is not None:
+            if folds is not None or weights is not None:
+                raise CaseError(f"{'weights' if folds is None else 'folds'}: given beside vary; leave it out")
+            chosen = merged(chosen, {"study.kind": "tune", "study.vary": texts_of(vary)})
+        if folds is not None:
+            refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
+            chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
     context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
     if folds is not None:
         refuse_beside({"gnn.weights": context.case.gnn.weights or None})
     refuse_data_keys(context.case, "classify")
+    if context.case.gnn.level == "link":
+        raise CaseError('settings: gnn.level: classify is of nodes or graphs, find_links of "link"')
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
     if directed and not told:

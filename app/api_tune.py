@@ -1,6 +1,8 @@
 """Tuning from Python: what `classify(..., vary={...})` returns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from app.comm.grid import cut_grid
@@ -12,7 +14,7 @@ from app.tasks.context import Context
 from app.tasks.studies.gnn_subjects import Subject
 from app.tasks.studies.gnn_tune import best_of, digest_of, rows_of, tune
 from app.tasks.studies.trials import Trial, make_trials
-from app.text import toml_value
+from app.text import counted, printable, shorten, show, toml_value
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,36 @@ class Tuning:
     def __repr__(self) -> str:
         named = " ".join(f"{key}={value}" for key, value in self.settings.items())
         first = self.trials[0]
-        found = f"{self.score} {first['val_mean']:.4f} over {first['seeds']} seeds"
-        return f"Tuning({len(self.trials)} trials; {named}: {found})"
+        found = f"{self.score} {first['val_mean']:.4f} over {counted(first['seeds'], 'seed')}"
+        return f"Tuning({counted(len(self.trials), 'trial')}; {named}: {found})"
 
 
 def texts_of(vary: dict[str, Any]) -> list[str]:
     """Lines of study.vary from a mapping of keys to lists, or to (least, largest). Raises CaseError."""
-    lines = []
-    for key, values in vary.items():
-        name = str(key).removeprefix("gnn.")
-        if isinstance(values, tuple) and len(values) == 2:
-            lines.append(f"{name} {values[0]!r}..{values[1]!r}")
-        elif isinstance(values, list):
-            lines.append(" ".join([name, *map(toml_value, values)]))
-        else:
-            raise CaseError(f"vary: {name}: a list of values or a pair (least, largest) would be right")
-    return lines
+    if not isinstance(vary, Mapping):
+        right = (
+            '{"hidden": [16, 64]}, a mapping of keys to lists or to pairs (least, largest), would be right'
+        )
+        raise CaseError(f"vary: found a {type(vary).__name__}; {right}")
+    return [_line(str(key).removeprefix("gnn."), values) for key, values in vary.items()]
+
+
+def _line(key: str, values: Any) -> str:
+    """A line of study.vary. Raises CaseError."""
+    is_range = isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values))
+    if not (is_range or isinstance(values, list)):
+        right = "a list of values or a pair of numbers (least, largest) would be right"
+        raise CaseError(f"vary: {shorten(printable(key))}: {right}")
+    words = [key, *map(toml_value, values)]
+    for word in words:
+        if len(word.split()) != 1:
+            raise CaseError(f"vary: found {show(word)}; a word or a number, without blanks, would be right")
+    return f"{key} {'..'.join(words[1:])}" if is_range else " ".join(words)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def tuned(

@@ -126,7 +126,8 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     plan = "", 0
     with raise_together(group, "checking the case"):
         check_names(case)
-        fit_groups(group.size, case.parallel.data, case.parallel.spatial)
+        tuning = (case.run.task, case.study.kind) == ("study", "tune")  # groups of ranks train trials
+        fit_groups(group.size, group.size if tuning else case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
@@ -348,4 +349,8 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
         lines, words, needed = relational_plan(case, group.size)
     for line in lines or plan_lines(case, group.size, group.device):
         cli.say(f"# {printable(line)}")
+    if (case.run.task, case.study.kind) == ("study", "tune"):
+        from app.tasks.studies.gnn_tune import plan_of  # of this study alone
+
+        cli.say(f"# {printable(plan_of(case))}")
     return (f"{case.run.name}: {words}", needed) if needed else ("", 0)

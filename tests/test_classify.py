@@ -688,6 +688,11 @@ def test_what_is_set_and_does_not_count_is_said(capsys, tmp_path):
     assert "no edge weights" not in capsys.readouterr().out
 
 
+def test_links_are_not_found_by_classify():
+    with pytest.raises(CaseError, match=r'gnn\.level: classify is of nodes or graphs, find_links of "link"'):
+        classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], settings={"gnn.level": "link"})
+
+
 def test_decay_of_inner_layers_is_refused_where_weights_bring_none():
     options = {"labels": [0, 1, 0, 1], "train": [0, 1]}
     found = classify(nx.path_graph(4), settings={"gnn.epochs": 1}, **options)

@@ -2,14 +2,17 @@
 
 import csv
 import math
+import sys
 
 import networkx as nx
 import numpy as np
 import pytest
+from jobs import PROGRAM, mpirun, run_job
 from test_gnn_studies import alone as one_rank
 from test_gnn_studies import study_of
 
 from app import classify
+from app.api_tune import texts_of
 from app.case.file import build, load
 from app.errors import CaseError, NumericsError
 from app.tasks.studies.gnn_tune import run_tune, rungs
@@ -75,6 +78,23 @@ def test_a_range_is_drawn_from_evenly_on_a_logarithmic_scale():
     assert {Varied("hidden", ("1", "3"), (1, 3)).drawn(draws) for _ in range(200)} == {"1", "2", "3"}
 
 
+def test_a_key_decides_whether_its_numbers_are_whole_and_narrow_ranges_have_more_digits():
+    found = trials_of(["weight_decay 0..1"], **{"study.trials": 20})
+    assert len({each.gnn.weight_decay for each in found}) == 20
+    assert {each.gnn.hidden for each in trials_of(["hidden 1023..1025"], **{"study.trials": 20})} == {
+        1023, 1024, 1025,
+    }  # fmt: skip
+    found = trials_of(["dropout 0.9995..0.9999"], **{"study.trials": 9})
+    assert len(found) == 9
+    assert all(0.9995 <= each.gnn.dropout <= 0.9999 for each in found)
+
+
+@pytest.mark.parametrize("text", ["1e-3..1e+1", "1E-3..1E1", ".001..10"])
+def test_ends_of_a_range_are_written_as_numbers_are(text):
+    more = {"study.trials": 5}
+    assert texts([f"learning_rate {text}"], **more) == texts(["learning_rate 0.001..10.0"], **more)
+
+
 @pytest.mark.parametrize(
     ("vary", "more", "said"),
     [
@@ -87,8 +107,17 @@ def test_a_range_is_drawn_from_evenly_on_a_logarithmic_scale():
         (["hidden 8 16", "hidden 2 4"], {}, r"study\.vary: found hidden twice"),
         (["hidden 8..16"], {}, r"study\.trials: must be at least 1 to draw from the range of hidden"),
         (["hidden 8..2"], {"study.trials": 3}, r"found 8\.\.2; A\.\.B with 0 <= A < B"),
-        (["hidden 8..1.2.3"], {"study.trials": 3}, r"found 8\.\.1\.2\.3; A\.\.B"),
+        (["hidden 8..1.2.3"], {"study.trials": 3}, "at least two values, each once, or a range"),
+        (["hidden 8..." + "9" * 999], {"study.trials": 3}, r"found 8\.\.\.9+\.\.\.9+; A\.\.B"),
+        (["hidden 8....16"], {"study.trials": 3}, "at least two values, each once, or a range"),
+        (["bias 0..1"], {"study.trials": 3}, "bias has no range; its values one by one"),
+        (["model 1..2"], {"study.trials": 3}, "model has no range; its values one by one"),
         (["hidden 8 x"], {}, r"study\.vary: hidden=x: .*gnn\.hidden"),
+        (["hidden 8 " + "9" * 5000], {}, r"gnn\.hidden: must be a whole number"),
+        (["hidden 8 " + "[" * 5000], {}, r"gnn\.hidden: must be a whole number"),
+        (["hidden 8 " + "x" * 5000], {}, r"gnn\.hidden: must be a whole number"),
+        (["hidden 8 \u202e16"], {}, r"study\.vary: hidden=\\u202e16: "),
+        (["baselines true false"], {}, '"baselines" is not tried'),
         (["heads 1 2"], {}, r"study\.vary: heads is not read by any of the trials"),
         (["hidden 8 16"], {"gnn.heads": 3}, r"gnn\.heads: is not read by any of the trials"),
         (["model gcn nothing"], {}, "unknown layer 'nothing'"),
@@ -102,7 +131,10 @@ def test_a_range_is_drawn_from_evenly_on_a_logarithmic_scale():
 def test_what_cannot_be_tried_is_refused_before_anything_is_read(vary, more, said):
     with pytest.raises(CaseError, match=said) as caught:
         trials_of(vary, **more)
-    assert "\n" not in str(caught.value)
+    said = str(caught.value)
+    assert said.isascii()
+    assert said.isprintable()
+    assert len(said) < 400
 
 
 @pytest.mark.parametrize("key", ["vary", "trials", "race"])
@@ -153,6 +185,35 @@ def test_trials_that_end_badly_are_last_and_say_why(group):
         run_tune(study_of(group, {**STUDY, "study.vary": ["learning_rate 1e38 2e38"]}))
 
 
+def test_a_trial_that_ends_badly_with_a_later_seed_gives_its_place_to_the_next(group, monkeypatch):
+    """The best of the first seed, 0.4, fails with the second one, as does the next; 0.2 goes on alone."""
+    trained = []
+
+    def train_once(subject, trial, seed, watch):
+        value, fails = trial.gnn.learning_rate, seed == 4 and trial.gnn.learning_rate > 0.2
+        trained.append((value, seed))
+        return {
+            "seed": seed, "weights": 1, "failed": "epoch 1" if fails else "", "score": "accuracy",
+            "val": None if fails else value, "test": 0.5, "epochs": 1, "digest": "",
+        }  # fmt: skip
+
+    monkeypatch.setattr("app.tasks.studies.gnn_tune.train_once", train_once)
+    vary = ["learning_rate 0.1 0.2 0.3 0.4"]
+    found = run_tune(study_of(group, {**STUDY, "study.vary": vary, "study.race": 4.0}))
+    assert [row["settings"][14:] for row in found["rows"]] == ["0.2", "0.1", "0.3", "0.4"]
+    assert [row["seeds"] for row in found["rows"]] == [2, 1, 2, 2]
+    assert [bool(row["failed"]) for row in found["rows"]] == [False, False, True, True]
+    if group.size == 1:
+        assert trained[4:] == [(0.4, 4), (0.3, 4), (0.2, 4)]
+    with pytest.raises(NumericsError, match="none of 2 trials ended well: epoch 1"):
+        run_tune(study_of(group, {**STUDY, "study.vary": ["learning_rate 0.3 0.4"]}))
+
+
+def test_a_trial_that_does_not_fit_the_memory_is_named(group):
+    with pytest.raises(CaseError, match=r"study\.vary: hidden=4: memory limit"):
+        run_tune(study_of(group, {**STUDY, "study.vary": ["hidden 4 8"], "memory.fast_mb": 1e-5}))
+
+
 def test_a_falling_score_is_best_where_it_is_least(group):
     found = run_tune(study_of(group, {**STUDY, "gnn.watch": "loss", "study.race": 1.0}))
     means = [row["val_mean"] for row in found["rows"]]
@@ -182,6 +243,32 @@ def test_a_run_leaves_the_table_and_a_case_that_trains_with_the_best_settings(gr
     assert best.gnn.hidden == 4
 
 
+def dry_run(folder, ranks, *words):
+    """Exit code and what is printed of the case in inputs/."""
+    program = [sys.executable, PROGRAM, "inputs/study_tune.toml", "--dry-run", "--out", folder / "none"]
+    return run_job([*(mpirun(ranks) if ranks > 1 else []), *program, *words])
+
+
+@alone
+def test_a_dry_run_says_what_would_be_trained_and_refuses_what_cannot(tmp_path):
+    words = "study.trials=0", "study.seeds=[1, 2, 3]"
+    code, printed = dry_run(tmp_path, 1, 'study.vary=["hidden 2 4"]', *words)
+    assert code == 0, printed
+    assert "# 2 trials: 2 with 1 seed, 1 with 2 seeds, 1 with 3 seeds" in printed
+    code, printed = dry_run(tmp_path, 1, 'study.vary=["hidden 2"]', *words)
+    assert code == 2, printed
+    assert 'lockstep: error: study.vary: "hidden 2": at least two values' in printed
+
+
+@alone
+def test_ranks_share_a_trial_as_parallel_spatial_says_whatever_parallel_data(tmp_path):
+    code, printed = dry_run(tmp_path, 2, "parallel.spatial=1")
+    assert code == 0, printed
+    code, printed = dry_run(tmp_path, 2, "parallel.spatial=3")
+    assert code == 2, printed
+    assert "parallel.spatial: must divide the 2 ranks: 1, 2; got 3" in printed
+
+
 # ---- from Python ------------------------------------------------------------------------------------------
 
 
@@ -201,10 +288,22 @@ def test_from_python_the_best_settings_are_trained_with():
     assert math.isclose(found.trials[0]["val_mean"], max(row["val_mean"] for row in found.trials[:2]))
 
 
+def test_numbers_of_numpy_are_varied_as_those_of_python():
+    pair = np.float64(0.001), np.float32(0.5)
+    assert texts_of({"gnn.learning_rate": pair, "hidden": [np.int64(4), 8]}) == [
+        "learning_rate 0.001..0.5", "hidden 4 8",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("vary", "more", "said"),
     [
         ({"hidden": 3}, {}, "vary: hidden: a list of values or a pair"),
+        ({"bias": (True, False)}, {}, "vary: bias: a list of values or a pair of numbers"),
+        ({"model": ("gcn", "sage")}, {}, "vary: model: a list of values or a pair of numbers"),
+        ({"model": ["gcn", "sage gat"]}, {}, r"vary: found .*sage gat.*; a word or a number, without blanks"),
+        ({"": [2, 3]}, {}, 'vary: found ""; a word or a number'),
+        (["hidden 2 3"], {}, "vary: found a list; .* a mapping of keys"),
         ({"hidden": [2, 3]}, {"folds": 3}, "folds: given beside vary"),
         ({"hidden": [2, 3]}, {"weights": "w.npz"}, "weights: given beside vary"),
     ],
@@ -212,3 +311,9 @@ def test_from_python_the_best_settings_are_trained_with():
 def test_what_python_cannot_vary_is_refused(vary, more, said):
     with pytest.raises(CaseError, match=said):
         classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], val=[2], vary=vary, **more)
+
+
+def test_what_one_rank_cannot_vary_is_refused_on_all(group):
+    vary = {"hidden": 3 if group.rank == group.size - 1 else [2, 3]}
+    with pytest.raises(CaseError, match="vary: hidden: a list of values"):
+        classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], val=[2], vary=vary)

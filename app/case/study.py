@@ -72,7 +72,8 @@ class StudyCase(Table, frozen=True):
         list[str],
         about(
             'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn], or "KEY A..B", a range that '
-            "study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly)"
+            "study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly), whole where the "
+            "key's numbers are"
         ),
     ] = field(default_factory=list)
     trials: Annotated[

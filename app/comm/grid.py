@@ -129,10 +129,10 @@ def fit_groups(ranks: int, replicas: int, spatial: int = 0) -> int:
         return gcd(ranks, replicas)
     right = [s for s in range(1, ranks + 1) if ranks % s == 0 and ranks // s <= replicas]
     if spatial not in right:
+        most = f" into at most parallel.data = {replicas} group{'s' if replicas > 1 else ''}"
         raise CaseError(
-            f"parallel.spatial: must divide the {ranks} rank{'s' if ranks > 1 else ''} into at most "
-            f"parallel.data = {replicas} group{'s' if replicas > 1 else ''}: {', '.join(map(str, right))}; "
-            f"got {spatial}"
+            f"parallel.spatial: must divide the {ranks} rank{'s' if ranks > 1 else ''}"
+            f"{most if replicas < ranks else ''}: {', '.join(map(str, right))}; got {spatial}"
         )
     return ranks // spatial
 

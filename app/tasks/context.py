@@ -4,7 +4,7 @@ import importlib.metadata
 import sys
 import warnings
 import zlib
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,6 +195,15 @@ def _refuse_unread_by_relations(case: Case) -> None:
             raise CaseError(f"{key}: is read with {reader}; leave it out")
 
 
+def reading_together(comm: Any) -> AbstractContextManager[None]:
+    """For what is read before there is a context: where one rank's is wrong, all leave with the error.
+
+    comm    the ranks; None: all
+    Ranks   all enter
+    """
+    return raise_together(Group(communicator(comm), HostDevice()), "reading the settings")
+
+
 def context_of_settings(
     settings: dict[str, Any], comm: Any, verbose: bool, has_training: bool = False
 ) -> "Context":
@@ -205,7 +214,7 @@ def context_of_settings(
     Ranks          all call
     """
     ranks = communicator(comm)
-    with raise_together(Group(ranks, HostDevice()), "reading the settings"):
+    with reading_together(ranks):
         case = build(settings, has_training)
         check_names(case)
     group = open_group(ranks, case)

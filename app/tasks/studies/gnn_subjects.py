@@ -208,10 +208,10 @@ def with_settings(gnn: GnnCase, settings: dict[str, str], place: str) -> GnnCase
 
 
 def _value(text: str) -> Any:
-    """A value as TOML writes it, or a word as it stands."""
+    """A value as TOML writes it, or a word as it stands; so do thousands of digits or brackets."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

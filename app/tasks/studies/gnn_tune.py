@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from app.case.config import Case
 from app.case.study import StudyCase
 from app.case.text import to_toml
 from app.comm.grid import Grid, cut_grid, fit_groups
@@ -30,6 +31,7 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
 from app.tasks.studies.gnn_subjects import Subject, make_subject
 from app.tasks.studies.trials import Trial, make_trials
+from app.text import counted
 
 BEST = "best.toml"  # the case that trains with the settings found
 COLUMNS = (
@@ -48,6 +50,10 @@ class Course:
         """How good it is: the mean over its seeds; below all others where one did not end well."""
         values = [worth(watch, each["val"]) for each in self.records]
         return fmean(values) if values and all(value == value for value in values) else -inf
+
+    def goes_on(self, seeds: int, watch: str) -> bool:
+        """Whether seeds are left of so many, and all went well so far."""
+        return len(self.records) < seeds and (not self.records or self.worth(watch) > -inf)
 
 
 def run_tune(context: Context) -> dict[str, Any]:
@@ -74,20 +80,22 @@ def tune(context: Context, grid: Grid, subject: Subject, trials: list[Trial]) ->
     """
     case, study = context.case, context.case.study
     if not subject.data.counts["val"]:
-        what = {"node": "nodes", "graph": "graphs"}[case.gnn.level]
-        raise CaseError(f"{subject.name}: tuning compares scores of validation {what}; there are none")
+        what = f"validation {case.gnn.level}s"
+        raise CaseError(f"{subject.name}: tuning compares scores of {what}; there are none")
     watch = watched_score(case.gnn, True)
-    context.log.info("%s: %d trials by %s, %s", subject.name, len(trials), shown(watch), _at_once(grid))
+    words = counted(len(trials), "trial")
+    context.log.info("%s: %s by %s, %s", subject.name, words, shown(watch), _at_once(grid))
     courses = [Course(trial, []) for trial in trials]
     for seeds, count in rungs(len(courses), len(study.seeds), study.race):
-        _go_on(context, grid, subject, courses[:count], study.seeds[:seeds], watch)
-        courses = [*_ranked(courses[:count], watch), *courses[count:]]
+        while todo := [each for each in courses[:count] if each.goes_on(seeds, watch)]:
+            _go_on(context, grid, subject, todo, study.seeds[:seeds], watch)
+            courses = _ranked(courses, watch)
         _say(context, courses[0], watch, count, seeds)
         _write(context, courses, watch)
     best = courses[0]
     if best.worth(watch) == -inf:
-        said = best.records[0]["failed"]
-        raise NumericsError(f"study.vary: none of {len(trials)} trials ended well: {said}")
+        said = next((each["failed"] for each in best.records if each["failed"]), "no finite score")
+        raise NumericsError(f"study.vary: none of {counted(len(trials), 'trial')} ended well: {said}")
     return courses, watch
 
 
@@ -106,7 +114,7 @@ def _groups(context: Context) -> int:
 
 def _at_once(grid: Grid) -> str:
     """How many trials are trained at once, in words."""
-    ranks = "1 rank" if grid.group.size == 1 else f"{grid.group.size} ranks"
+    ranks = counted(grid.group.size, "rank")
     return f"{grid.groups} at once on {ranks} each" if grid.groups > 1 else f"one at a time on {ranks}"
 
 
@@ -120,9 +128,26 @@ def rungs(trials: int, seeds: int, race: float) -> Iterator[tuple[int, int]]:
         now, left = min(2 * now, seeds), max(int(-(-left // race)), 1)
 
 
+def plan_of(case: Case) -> str:
+    """What a tuning will train, in words. Raises CaseError where it could not begin."""
+    trials, study = make_trials(case), case.study
+    steps = [
+        f"{count} with {counted(seeds, 'seed')}"
+        for seeds, count in rungs(len(trials), len(study.seeds), study.race)
+    ]
+    return f"{counted(len(trials), 'trial')}: {', '.join(steps)}"
+
+
 def _ranked(courses: list[Course], watch: str) -> list[Course]:
-    """The best first; of equal ones that with the lower number."""
-    return sorted(courses, key=lambda each: (-each.worth(watch), each.trial.number))
+    """The best first: of those that all went well with, the ones with the most seeds; of equal ones that with
+    the lower number. Those are last that did not end well, so that others take their place.
+    """
+
+    def place(course: Course) -> tuple[bool, int, float, int]:
+        found = course.worth(watch)
+        return found == -inf, -len(course.records), -found, course.trial.number
+
+    return sorted(courses, key=place)
 
 
 def _go_on(
@@ -159,9 +184,13 @@ def _trained_together(
 
 def train_once(subject: Subject, trial: Trial, seed: int, watch: str) -> dict[str, Any]:
     """One training: watched and test score, epochs, weights and their digest; `failed` says why there are
-    none. Ranks: all of the subject call.
+    none. Ranks: all of the subject call. Raises CaseError where the trial does not fit the memory.
     """
-    classifier, context = subject.classifier(trial.gnn, seed), subject.context
+    context = subject.context
+    try:
+        classifier = subject.classifier(trial.gnn, seed)
+    except CaseError as error:
+        raise CaseError(f"study.vary: {trial.name}: {error}") from error
     record = {"seed": seed, "weights": classifier.params.size, "failed": ""}
     try:
         found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
@@ -215,10 +244,8 @@ def _say(context: Context, best: Course, watch: str, count: int, seeds: int) -> 
     """What is the best so far."""
     mean, deviation = _spread([record["val"] for record in best.records])
     value = "-" if mean is None else f"{mean:.4f}" + ("" if deviation is None else f" +- {deviation:.4f}")
-    words = "1 seed" if seeds == 1 else f"{seeds} seeds"
-    context.log.info(
-        "%d trials with %s: best of %s: %s (%s)", count, words, shown(watch), value, best.trial.name
-    )
+    words = f"{counted(count, 'trial')} with {counted(seeds, 'seed')}"
+    context.log.info("%s: best of %s: %s (%s)", words, shown(watch), value, best.trial.name)
 
 
 def best_of(courses: list[Course], watch: str) -> dict[str, Any]:
@@ -232,14 +259,16 @@ def best_of(courses: list[Course], watch: str) -> dict[str, Any]:
 def _finish(context: Context, courses: list[Course], watch: str, told: dict[str, Any]) -> None:
     """The best settings, their test score, the case that trains with them, and the picture. Ranks: all
     call."""
-    best, folder, log = courses[0], context.folder, context.log
+    best, folder, log, case = courses[0], context.folder, context.log, context.case
     if told["test_mean"] is not None:
         spread = "" if told["test_std"] is None else f" +- {told['test_std']:.4f}"
-        said = "test nodes chose nothing; the validation score chose the trial, and is optimistic"
+        said = (
+            f"test {case.gnn.level}s chose nothing; the validation score chose the trial, and is optimistic"
+        )
         log.info("its %s of test: %.4f%s (%s)", told["test_score"], told["test_mean"], spread, said)
     if folder is None:
         return
-    case, replaced = context.case, msgspec.structs.replace
+    replaced = msgspec.structs.replace
     run = replaced(case.run, task="classify", name=f"{case.run.name}_best", out="")
     folder.write_text(BEST, to_toml(replaced(case, run=run, gnn=best.trial.gnn, study=StudyCase())))
     log.info("%s trains with its settings", folder.file(BEST))

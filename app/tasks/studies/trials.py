@@ -17,14 +17,16 @@ from app.gnn.model import check_layers
 from app.gnn.watch import watched_score
 from app.rng import stream
 from app.tasks.studies.gnn_subjects import check_network, with_settings
-from app.text import show
+from app.text import printable, shorten, show
 
-RANGE = re.compile(r"(-?[\d.]+(?:e-?\d+)?)\.\.(-?[\d.]+(?:e-?\d+)?)$")
+NUMBER = r"(-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?)"
+RANGE = re.compile(rf"{NUMBER}\.\.{NUMBER}", re.ASCII)
 UNREAD = re.compile(r"gnn\.(\w+): is not read")
 MOST_TRIALS = 10_000
 DRAWS = 20  # of a trial, before it is left out for want of another one that is new
-FIXED = ("level", "goal", "watch", "weights", "layers")  # of the data, what is compared by, no word
-DIGITS = 3  # of a drawn number
+# Keys of the data, of what is compared by, of no word, of what no study reads.
+FIXED = ("level", "goal", "watch", "weights", "layers", "baselines")
+DIGITS = 3  # of a number drawn from a wide range
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Varied:
 
     def drawn(self, draws: np.random.Generator) -> str:
         """A value at random: of a list each as likely; of a range evenly on a logarithmic scale, or evenly
-        from 0; whole numbers where both ends are."""
+        from 0; whole numbers of a key that has them."""
         if self.ends is None:
             return self.values[int(draws.integers(len(self.values)))]
         (low, high), share = self.ends, float(draws.random())
@@ -48,9 +50,9 @@ class Varied:
             value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
         else:
             value = low + share * (high - low)
-        value = min(max(float(f"{value:.{DIGITS}g}"), low), high)
-        whole = not any(mark in text for text in self.values for mark in ".e")
-        return str(round(value)) if whole else repr(value)
+        digits = DIGITS + int(math.log10(high / (high - low)))
+        value = min(max(float(f"{value:.{digits}g}"), low), high)
+        return str(round(value)) if isinstance(getattr(GnnCase(), self.key), int) else repr(value)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def _varied(text: str) -> Varied:
     if key not in known or key in FIXED:
         fixed = "is not tried" if key in known else "is no key of [gnn]"
         raise CaseError(f'{place}: {show(key)} {fixed}; "KEY VALUE VALUE ..." would be right')
-    if len(values) == 1 and (ends := RANGE.match(values[0])):
+    if len(values) == 1 and (ends := RANGE.fullmatch(values[0])):
+        if isinstance(usual := getattr(GnnCase(), key), bool) or not isinstance(usual, int | float):
+            raise CaseError(f"{place}: {key} has no range; its values one by one would be right")
         return Varied(key, (ends[1], ends[2]), _ends(place, ends[1], ends[2]))
     if len(values) < 2 or len(set(values)) < len(values):
         raise CaseError(f"{place}: at least two values, each once, or a range A..B would be right")
@@ -114,7 +118,8 @@ def _ends(place: str, low: str, high: str) -> tuple[float, float]:
     except ValueError:
         ends = math.nan, math.nan
     if not 0 <= ends[0] < ends[1] < math.inf:
-        raise CaseError(f"{place}: found {low}..{high}; A..B with 0 <= A < B would be right")
+        found = shorten(f"{low}..{high}")
+        raise CaseError(f"{place}: found {found}; A..B with 0 <= A < B would be right")
     return ends
 
 
@@ -177,7 +182,7 @@ def _network(case: Case, settings: dict[str, str], asked: list[tuple[str, Any]])
 
     asked   keys that are varied, each with a value that is not its default
     """
-    place = "study.vary: " + " ".join(f"{key}={value}" for key, value in settings.items())
+    place = "study.vary: " + " ".join(f"{key}={_shown(value)}" for key, value in settings.items())
     gnn, left_out = with_settings(case.gnn, settings, place), set[str]()
     while unread := next(_unread(gnn, asked), ""):
         left_out.add(unread)
@@ -187,6 +192,11 @@ def _network(case: Case, settings: dict[str, str], asked: list[tuple[str, Any]])
         raise CaseError(f"{place}: {said}")
     check_network(case, gnn, place)
     return gnn, left_out
+
+
+def _shown(value: str) -> str:
+    """A value as it was written, fit to be printed."""
+    return shorten(printable(value))
 
 
 def _unread(gnn: GnnCase, asked: list[tuple[str, Any]]) -> Iterator[str]:
