@@ -134,7 +134,7 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
         where = int(wrong[0])
         pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
         raise GraphError(
-            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; lengths above 0 would be right"
+            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; one above 0 would be right"
         )
 
 
