@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 GONE, SETTLED, CHOSEN = 1, 2, 4  # bits of `state`
 
 
-# ---- the tree -----------------------------------------------------------------------------------------------
+# ---- the tree ----------------------------------------------------------------------------------------------
 
 
 def hang(s: Trees, x: int, p: int, weight: int) -> None:
@@ -114,7 +114,7 @@ def load(s: Trees) -> None:
             hang(s, x, p, weight_of(s, x, p))
 
 
-# ---- whole trees --------------------------------------------------------------------------------------------
+# ---- whole trees -------------------------------------------------------------------------------------------
 
 
 def _none(s: Trees, root: int) -> None:
@@ -168,8 +168,8 @@ def grow(s: Trees, root: int) -> int:
 
 
 def span(s: Trees, root: int) -> int:
-    """The lightest spanning tree of the nodes that are CHOSEN and hang on the root, without leaves that are no
-    terminals; the terminals in it.
+    """The lightest spanning tree of the nodes that are CHOSEN and hang on the root, without leaves that are
+    no terminals; the terminals in it.
     """
     _none(s, root)
     s.label[root], heap, found = 0, [(0, root)], []
@@ -197,7 +197,7 @@ def span(s: Trees, root: int) -> int:
     return int(s.terminal[found].sum())
 
 
-# ---- local search -------------------------------------------------------------------------------------------
+# ---- local search ------------------------------------------------------------------------------------------
 
 
 class _Room:
@@ -264,8 +264,8 @@ def _find(of: list[int], i: int) -> int:
 
 
 def _exchange(s: Trees, v: int, whole: bool) -> None:
-    """Take out the path above v, or v and the paths at it, and join the parts in the cheapest way that shortest
-    paths between them give; the tree changes only where it gets lighter.
+    """Take out the path above v, or v and the paths at it, and join the parts in the cheapest way that
+    shortest paths between them give; the tree changes only where it gets lighter.
     """
     r, nodes, roots, removed = _Room(), [], [], []
     lengths = []
@@ -387,8 +387,8 @@ def _prune_noted(s: Trees, notes: list[tuple[int, int, int, bool]], x: int) -> N
 
 
 def _insert(s: Trees, v: int) -> None:
-    """Node v, which is outside, with its edges to the tree, each in the place of a heavier one; kept where the
-    tree gets lighter.
+    """Node v, which is outside, with its edges to the tree, each in the place of a heavier one; kept where
+    the tree gets lighter.
     """
     row = list(_row(s, v))
     s.work += len(row)

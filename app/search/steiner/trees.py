@@ -1,11 +1,11 @@
 """Trees: a Steiner tree that grows by shortest paths, spans chosen nodes, and gets lighter by local moves.
 
-A move takes out a path between two crucial nodes (terminals, and nodes where the tree branches), or a node where
-it branches with all paths at it, and joins the parts by the shortest paths between them; or it takes in a node
-from outside, whose edges take the places of heavier ones. None makes the tree heavier.
+A move takes out a path between two crucial nodes (terminals, and nodes where the tree branches), or a node
+where it branches with all paths at it, and joins the parts by the shortest paths between them; or it takes
+in a node from outside, whose edges take the places of heavier ones. None makes the tree heavier.
 
-Source   growth: Takahashi and Matsuyama 1980; moves: Uchoa and Werneck, Fast local search for the Steiner problem in
-         graphs, ACM Journal of Experimental Algorithmics 2012
+Source   growth: Takahashi and Matsuyama 1980; moves: Uchoa and Werneck, Fast local search for the Steiner
+         problem in graphs, ACM Journal of Experimental Algorithmics 2012
 Differs  the parts of the tree are found again for each move, and distances in the region around them
 """
 
@@ -46,8 +46,8 @@ class Trees:
     total    what the tree weighs
     work     entries and nodes looked at so far
 
-    degree [n] in the tree; child, next, before [n] lists of children; up [n] the weight to the parent; dist, pred,
-    label, state, nodes [n]: of the moves
+    degree [n] in the tree; child, next, before [n] lists of children; up [n] the weight to the parent;
+    dist, pred, label, state, nodes [n]: of the moves
     """
 
     def __init__(self, core: SteinerCore, compiled: bool = True) -> None:
@@ -80,15 +80,15 @@ class Trees:
         return self._call(GROW, plain.grow, root) == self.terminals
 
     def span(self, chosen: np.ndarray, root: int) -> bool:
-        """Take the lightest spanning tree of nodes, chosen [n] bool, that are connected with a terminal, without
-        leaves that are none; whether it holds all terminals.
+        """Take the lightest spanning tree of nodes, chosen [n] bool, that are connected with a terminal,
+        without leaves that are none; whether it holds all terminals.
         """
         self.state[:] = np.where(chosen, plain.CHOSEN, 0)
         return self._call(SPAN, plain.span, root) == self.terminals
 
     def look(self, order: np.ndarray, first: int, most: int) -> int:
-        """Try the moves at nodes order[first:] [k] int32, in that order, until so much work is done; returns the
-        place of the next one.
+        """Try the moves at nodes order[first:] [k] int32, in that order, until so much work is done;
+        returns the place of the next one.
         """
         if not self.compiled:
             return plain.look(self, order, first, most)
