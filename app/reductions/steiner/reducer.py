@@ -213,7 +213,7 @@ class SteinerReducer:
         self._unite(min(u, v), max(u, v))
 
     def _sure(self, inside: set[int], way: list[int], crossing: set[int]) -> bool:
-        """Whether some shortest tree leaves a region as a way does; crossing: the other edges that leave it."""
+        """Whether some shortest tree leaves a region as a way does; crossing: other edges that leave it."""
         length = sum(self.length[self.near[u][v]] for u, v in pairwise(way))
         if {way[0], way[-1]} <= self.terminals and way[0] in inside:
             return way[-1] not in inside and all(self.length[edge] >= length for edge in crossing)

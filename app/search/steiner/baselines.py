@@ -23,7 +23,7 @@ def grown(core: SteinerCore, compiled: bool = True) -> np.ndarray:
     """[n] int64, that tree."""
     trees = Trees(core, compiled)
     trees.grow(int(core.terminals[0]))
-    return canonical_tree(trees.parent.astype(np.int64))
+    return canonical_tree(trees.parent)
 
 
 def distance_network(core: SteinerCore, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -42,7 +42,7 @@ def joined(core: SteinerCore, nodes: np.ndarray, compiled: bool = True) -> np.nd
     """
     trees = Trees(core, compiled)
     trees.span(_on_paths(core, nodes), int(core.terminals[0]))
-    return canonical_tree(trees.parent.astype(np.int64))
+    return canonical_tree(trees.parent)
 
 
 def _on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:

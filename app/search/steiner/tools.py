@@ -1,5 +1,6 @@
-"""The toolbox of Steiner trees: a quick start, a search, bounds."""
+"""The toolbox of Steiner trees: reductions, a quick start, a search, bounds."""
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
@@ -9,12 +10,14 @@ from app.bounds.feasible import fault_of_tree
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
+from app.reductions.steiner.reducer import Kernel, SteinerReducer
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
 from app.search.steiner.search import SteinerSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 STEPS = 10_000_000  # of a search, or so many for each entry:
 STEPS_PER_ENTRY = 100
+REDUCE_SECONDS = 1.2e-5  # for each node and entry, about
 
 
 class SteinerTools(Toolbox):
@@ -35,7 +38,12 @@ class SteinerTools(Toolbox):
         self.asked = steiner_of(self.graph, self.terminals)
         self.unit = self.asked.unit
         self.weights = self.asked.core.lengths
-        self.inner: SteinerCore = self.asked.core
+        self.kernel: Kernel | None = None  # None: the core is the graph
+
+    @property
+    def inner(self) -> SteinerCore:
+        """The core, with its lengths and terminals."""
+        return self.asked.core if self.kernel is None else self.kernel.core
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -50,14 +58,49 @@ class SteinerTools(Toolbox):
         core = self.inner
         return Graph(self.graph.name, core.n, 0, core.n, core.indptr, core.indices, core.edges)
 
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes."""
+        return REDUCE_SECONDS * (self.graph.n + len(self.graph.indices))
+
+    @property
+    def reduction_steps(self) -> int:
+        """Of the reductions so far."""
+        return self.reducer.steps
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Leave out what a shortest tree does without, and take what it has."""
+        self.reducer = SteinerReducer(self.asked.core, self.instance.compiled)
+        self.reducer.reduce(look, most)
+        self.kernel = self.reducer.kernel()
+        core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
+        return (
+            f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges,"
+            f" {len(core.terminals)} of {len(self.terminals)} terminals ({', '.join(used) or 'none applies'})"
+        )
+
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, the tree that one of the core stands for."""
-        return canonical_tree(core_solution)
+        if self.kernel is None:
+            return canonical_tree(core_solution)
+        return self.reducer.lift(self.kernel, core_solution)
+
+    def value_of_core(self, value: int) -> int:
+        """The length of a tree (a bound) for that of the core."""
+        return value if self.kernel is None else value + self.kernel.paid
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value if self.kernel is None else value - self.kernel.paid
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A tree of the core that follows one of the graph: shortest paths join its nodes."""
-        nodes = np.union1d(np.flatnonzero(solution >= 0), self.inner.terminals)
-        return joined(self.inner, nodes, self.instance.compiled)
+        nodes = np.flatnonzero(solution >= 0)
+        if self.kernel is not None:
+            nodes = self.reducer.places(self.kernel, nodes)
+        if not self.inner.n:
+            return np.zeros(0, dtype=np.int64)
+        return joined(self.inner, np.union1d(nodes, self.inner.terminals), self.instance.compiled)
 
     def as_solution(self, numbers: np.ndarray) -> np.ndarray:
         """Parents as they are."""
@@ -80,7 +123,7 @@ class SteinerTools(Toolbox):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return grown(self.inner, self.instance.compiled)
+        return grown(self.inner, self.instance.compiled) if self.inner.n else np.zeros(0, dtype=np.int64)
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Perturbed and combined trees; none where one terminal is left."""
