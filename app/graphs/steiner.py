@@ -84,6 +84,19 @@ def tree_of_edges(n: int, u: np.ndarray, v: np.ndarray, node: int = OUTSIDE) -> 
     return parent
 
 
+def rooted_at(parent: np.ndarray, node: int) -> np.ndarray:
+    """[n], the same tree with another of its nodes as the root."""
+    found, below, here = parent.copy(), node, int(parent[node])
+    found[node] = node
+    while here != below:
+        above = int(parent[here])
+        found[here] = below
+        if above == here:
+            break
+        below, here = here, above
+    return found
+
+
 def canonical_tree(parent: np.ndarray) -> np.ndarray:
     """[n] int64, the same tree with its smallest node as the root."""
     own = np.flatnonzero(np.asarray(parent) >= 0)
@@ -134,7 +147,7 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
         where = int(wrong[0])
         pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
         raise GraphError(
-            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; lengths above 0 would be right"
+            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; one above 0 would be right"
         )
 
 
