@@ -196,7 +196,7 @@ int64_t lk_arc_distances(int64_t n, const int64_t *indptr, const int32_t *indice
 
 /* A tree from the root to all terminals (wanted [n] 1) along entries with a length of 0 or more: by turns the nearest terminal
  * joins on its shortest path. parent [n]: -1 outside the tree. Returns how many terminals it lacks, -1 without memory. */
-int64_t lk_steiner_grow(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *length, const uint8_t *wanted,
+int64_t lk_tree_along(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *length, const uint8_t *wanted,
                         int64_t root, int64_t *parent) {
     Queue q = {malloc(1024 * sizeof *q.items), 0, 1024};
     int64_t *far = malloc((size_t)(n + 1) * sizeof *far), missing = 0;

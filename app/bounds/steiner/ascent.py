@@ -84,7 +84,10 @@ class Ascent:
         if self._plain is not None:
             status = self._plain.run(until)
             self.lower, self.work = self._plain.lower, self._plain.work
-            self.total, self.room = np.array(self._plain.total, np.int64), np.array(self._plain.room, np.int64)
+            self.total, self.room = (
+                np.array(self._plain.total, np.int64),
+                np.array(self._plain.room, np.int64),
+            )
         else:
             while (status := RUN(self._state, until)) == FULL and self._longer():
                 pass

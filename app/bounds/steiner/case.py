@@ -24,8 +24,9 @@ IDLE_ROOTS = 3  # roots in a row that left out less
 FEWEST_IDLE = 20  # rows without use that are worth dropping
 MOST_FIRST = 4000  # cuts of the ascent that a program begins with
 MOST_CUTS = 400  # that a round adds
-SLOW, PATIENCE = 1e-3, 6  # of what is missing: rounds in a row that gain less end the rounds of a case
+SLOW = 1e-3  # of what is missing: a round that gains less is idle
 SMALLER = 0.8  # of a program's arcs: so few are left that it is made anew
+PATIENCE = 30  # idle rounds in a row that end those of a case
 ROUNDS = 12  # between two looks at what duals leave out
 MARGIN = 1e-6  # of the best length: how far beyond what is wanted a program's value has to be
 
@@ -37,6 +38,7 @@ class Effort:
     roots: int
     program: bool
     rounds: int
+    patience: int = PATIENCE
 
 
 class CaseWork:
@@ -45,21 +47,38 @@ class CaseWork:
     net      what is left of it            closed   no tree in it is shorter than the best
     lower    no tree in it is shorter, or than best.upper
     heights  what proves it, in order      method   of the last of them that raised the bound
-    x        [nnz] of the last point of the program, in terms of net, or None
+    proof    the one that proves `lower`, or None: a case above has it
     cuts     of the last program, in the core's numbers
     """
 
     def __init__(self, net: Net, best: Best, lower: int = 0, cuts: list[Cut] | None = None) -> None:
         self.net, self.best, self.lower, self.method = net.smaller(net.alive), best, lower, ASCENT
-        self.closed, self.heights, self.x, self.cuts = False, [], None, cuts or []
+        self.closed, self.heights, self.cuts = False, [], cuts or []
+        self.proof: Heights | None = None
+        self._running: Ascent | None = None  # one that has raised `lower` already
+        self._x: tuple[np.ndarray, Net] | None = None  # a point, and the net of it
         self.least_seconds = 0.0  # of the last step
 
     def run(self, effort: Effort, until: "Clock") -> Iterator[None]:
         """All the work, in slices."""
         yield from self._ascents(effort.roots)
-        small = until.fits(self.net)
-        if not self.closed and effort.program and steiner_program.available() and small:
-            yield from self._program(effort.rounds, until)
+        if not self.closed and effort.program and steiner_program.available() and until.fits(self.net):
+            yield from self.cut(effort.rounds, until, effort.patience)
+
+    def told(self) -> list[Heights]:
+        """What proves `lower` now, in the midst of an ascent as well."""
+        return self.heights if self._running is None else [*self.heights, self._running.heights()]
+
+    def x_of(self, net: Net) -> np.ndarray | None:
+        """[nnz] the last point of the program in terms of a net, or None."""
+        if self._x is None:
+            return None
+        x, other = self._x
+        node = other.node
+        known = node[other.row] * (node[-1] + 1) + node[other.indices]  # ascending
+        wanted = net.node[net.row] * (node[-1] + 1) + net.node[net.indices]
+        place = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+        return np.where(known[place] == wanted, x[place], 0.0) if len(known) else None
 
     # ---- dual ascent ---------------------------------------------------------------------------------------
 
@@ -89,11 +108,14 @@ class CaseWork:
         net, best = self.net.rooted_at(root), self.best
         ascent = Ascent(net, best.upper)
         while not ascent.run(SLICE_WORK):
+            if ascent.lower > self.lower:
+                self.lower, self._running = ascent.lower, ascent
             yield
         saturated = np.where(ascent.room[net.back] == 0, net.length, -1)
         best.offer(net, saturated)
-        heights = ascent.heights()
-        self.take(net, 0, ascent.lower, heights, ascent.room, ASCENT)
+        if self._running is not None:
+            self.lower, self._running = min(self.lower, ascent.lower - 1), None
+        self.take(net, 0, ascent.lower, ascent.heights(), ascent.room, ASCENT)
         yield
         return ascent.lower
 
@@ -114,7 +136,7 @@ class CaseWork:
         left = net.smaller(useful)
         better = rounded > self.lower
         if better:
-            self.lower, self.method = rounded, method
+            self.lower, self.method, self.proof = rounded, method, heights
         same = net.root == self.net.root and left.alive.sum() < net.alive.sum()
         if better or same or len(left.indices) < len(net.indices):
             self.heights.append(heights)
@@ -122,23 +144,24 @@ class CaseWork:
 
     # ---- the linear program --------------------------------------------------------------------------------
 
-    def _program(self, rounds: int, until: "Clock") -> Iterator[None]:
+    def cut(self, rounds: int, until: "Clock", patience: int = PATIENCE) -> Iterator[None]:
+        """Rounds of the program, in slices."""
         program = self._begin_program()
         value, idle, since = -np.inf, 0, 0
         for number in range(rounds):
             begun = time.perf_counter()
             if not program.solve(until.left()):
                 return
-            self.x = program.x
             net = program.net
-            self._try_trees(net, number)
+            self._x = program.x, net
+            self._try_trees(net, program.x, number)
             wanted = self.best.upper - 1 + MARGIN * self.best.upper
             cuts: list[Cut] = []
             if program.value < wanted:
                 cuts = self._separate(program, number)
             gained = program.value > value + SLOW * (self.best.upper - program.value)
             idle, value = 0 if gained else idle + 1, max(value, program.value)
-            ends = not cuts or idle > PATIENCE or number == rounds - 1
+            ends = not cuts or idle > patience or number == rounds - 1
             since += 1
             if ends or since >= ROUNDS:
                 since = 0
@@ -177,10 +200,6 @@ class CaseWork:
         """Keep the cuts that count."""
         node = program.net.node
         self.cuts = [Cut(int(node[cut.terminal]), node[cut.nodes]) for cut in program.used()]
-        if program.net is not self.net:
-            at = program.net
-            keys = {}
-            del keys, at
 
     def _separate(self, program: DirectedProgram, number: int) -> list[Cut]:
         net = program.net
@@ -188,11 +207,11 @@ class CaseWork:
         turned = np.roll(others, -(number * MOST_CUTS) % max(len(others), 1))
         return violated(net, program.x, turned, MOST_CUTS)
 
-    def _try_trees(self, net: Net, number: int) -> None:
+    def _try_trees(self, net: Net, x: np.ndarray, number: int) -> None:
         """Along arcs that are nearly free where the program uses them."""
         if number % 3:
             return
-        x = np.clip(np.maximum(self.x, self.x[net.back]), 0.0, 1.0)
+        x = np.clip(np.maximum(x, x[net.back]), 0.0, 1.0)
         weight = np.rint(net.length * (1.0 - x) * 1024).astype(np.int64) + 1
         self.best.offer(net, np.where(net.alive | net.alive[net.back], weight, -1))
 

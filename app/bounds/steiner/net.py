@@ -16,7 +16,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 DISTANCES = function(
     "lk_arc_distances", Long, *[Pointer] * 3, Long, Pointer, Long, Pointer, returns=Long
 )  # fmt: skip
-GROW = function("lk_steiner_grow", Long, *[Pointer] * 4, Long, Pointer, returns=Long)
+GROW = function("lk_tree_along", Long, *[Pointer] * 4, Long, Pointer, returns=Long)
 CAP = 1 << 62  # of distances
 
 

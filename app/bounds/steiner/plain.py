@@ -136,7 +136,7 @@ def distances(
 def grown(
     indptr: np.ndarray, indices: np.ndarray, length: np.ndarray, wanted: np.ndarray, root: int
 ) -> tuple[np.ndarray, int]:
-    """As lk_steiner_grow: parent [n], and how many terminals are missing."""
+    """As lk_tree_along: parent [n], and how many terminals are missing."""
     begin, ends, lengths = indptr.tolist(), indices.tolist(), length.tolist()
     n = len(begin) - 1
     far: list[int | None] = [None] * n
@@ -166,7 +166,12 @@ def grown(
 
 
 def cuts(
-    net: "Net", capacity: np.ndarray, terminals: list[int], one: int, each: int, most: int,
+    net: "Net",
+    capacity: np.ndarray,
+    terminals: list[int],
+    one: int,
+    each: int,
+    most: int,
     space: int,
 ) -> list[tuple[int, list[int]]]:
     """As lk_directed_cuts: (terminal, nodes) of each, `most` cuts of `space` nodes at most."""

@@ -205,12 +205,19 @@ def heights_of(net: Net, cuts: list[Cut], y: np.ndarray, places: int) -> Heights
 
 def together(first: Heights, second: Heights) -> Heights:
     """Both, in the places of the first: they share what there is of lengths."""
+
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(first, name), getattr(second, name)])
 
     ptr = np.append(first.ptr, first.ptr[-1] + second.ptr[1:])
     return Heights(
-        first.root, joined("terminals"), joined("totals"), ptr, joined("nodes"), joined("heights"), first.places
+        first.root,
+        joined("terminals"),
+        joined("totals"),
+        ptr,
+        joined("nodes"),
+        joined("heights"),
+        first.places,
     )
 
 

@@ -68,5 +68,3 @@ def without_loose_ends(
         if kept.all():
             return u, v
         u, v = u[kept], v[kept]
-
-

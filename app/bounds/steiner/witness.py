@@ -125,12 +125,17 @@ class _Proof:
     def run(self) -> None:
         """All cases. Raises BadCertificate."""
         arcs = np.ones(len(self.row), dtype=bool)
-        waiting = [_State(np.packbits(arcs), np.packbits(self.first), -1)]
+        waiting: list[_State | None] = [_State(np.packbits(arcs), np.packbits(self.first), -1)]
+        held = waiting[0].nbytes
         for case in self.bound.cases:
             if not waiting:
                 raise self.bound.refuse("more cases than the nodes tell apart")
-            waiting += self._below(case, waiting.pop())
-            if sum(state.nbytes for state in waiting) > MOST_WAITING:
+            state = waiting.pop()
+            below = [] if state is None else self._below(case, state)
+            if not below and case.split >= 0:  # proved before it is divided
+                below = [None, None]
+            waiting += below
+            if held * len(waiting) > MOST_WAITING:
                 raise self.bound.refuse("cases inside cases, too many to hold")
         if waiting:
             raise self.bound.refuse("a case is missing")
