@@ -99,8 +99,8 @@ def rooted_at(parent: np.ndarray, node: int) -> np.ndarray:
 
 def canonical_tree(parent: np.ndarray) -> np.ndarray:
     """[n] int64, the same tree with its smallest node as the root."""
-    own = np.flatnonzero(np.asarray(parent) >= 0)
-    return tree_of_edges(len(parent), *ends_of(np.asarray(parent)), int(own[0]) if len(own) else OUTSIDE)
+    own = np.flatnonzero(parent >= 0)
+    return rooted_at(parent, int(own[0])).astype(np.int64) if len(own) else parent.astype(np.int64)
 
 
 def _towards(k: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common.h"
+#include "links.h"
 
 typedef struct {
     int64_t n, terminals;
@@ -25,16 +26,6 @@ typedef struct {
 enum { GONE = 1, SETTLED = 2, CHOSEN = 4 };
 
 typedef struct {
-    int64_t cost;
-    int32_t x, y;
-} Link;
-
-typedef struct {
-    Link *item; /* a heap, or a list; smallest cost first, then x, then y */
-    int64_t count, room;
-} Links;
-
-typedef struct {
     Links heap, found;
     int32_t *part; /* [2n+1]: roots of parts; then parts that are joined */
     int32_t *removed;
@@ -42,50 +33,8 @@ typedef struct {
     int64_t removals, notes, notes_room;
 } Room;
 
-INLINE int before(const Link *a, const Link *b) {
-    if (a->cost != b->cost) return a->cost < b->cost;
-    return a->x != b->x ? a->x < b->x : a->y < b->y;
-}
-
 static int compare(const void *a, const void *b) {
     return before(a, b) ? -1 : before(b, a);
-}
-
-static int grown(Links *l) {
-    if (l->count < l->room) return 0;
-    const int64_t room = l->room ? 2 * l->room : 256;
-    Link *more = realloc(l->item, (size_t)room * sizeof *more);
-    if (!more) return -1;
-    l->item = more;
-    l->room = room;
-    return 0;
-}
-
-static int push(Links *h, int64_t cost, int32_t x) {
-    if (grown(h)) return -1;
-    const Link it = {cost, x, 0};
-    int64_t i = h->count++;
-    while (i > 0 && before(&it, &h->item[(i - 1) / 2])) {
-        h->item[i] = h->item[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h->item[i] = it;
-    return 0;
-}
-
-static Link pop(Links *h) {
-    const Link top = h->item[0], last = h->item[--h->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t c = 2 * i + 1;
-        if (c >= h->count) break;
-        if (c + 1 < h->count && before(&h->item[c + 1], &h->item[c])) c += 1;
-        if (!before(&h->item[c], &last)) break;
-        h->item[i] = h->item[c];
-        i = c;
-    }
-    h->item[i] = last;
-    return top;
 }
 
 static int add(Links *l, int64_t cost, int32_t x, int32_t y) {

@@ -71,6 +71,7 @@ MEASURES = {
     "tour": "length",
     "coloring": "colors",
     "partition": "quality",
+    "tree": "length",
 }  # of solutions; of others the size
 
 

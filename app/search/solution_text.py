@@ -150,6 +150,11 @@ class _Numbers:
 
 def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of the lines that are neither empty nor comments."""
+    return ((number, split(text)) for number, text in lines_of(path))
+
+
+def lines_of(path: str) -> Iterator[tuple[int, str]]:
+    """(line number, text without blanks around it) of the lines that are neither empty nor comments."""
     try:
         if os.path.getsize(path) > LARGEST_FILE:
             raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
@@ -157,7 +162,7 @@ def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
             for number, text in enumerate(file, 1):
                 content = text.strip(" \t\r\n")  # no other blanks: names may begin with one
                 if content and not content.startswith("#"):
-                    yield number, split(text)
+                    yield number, content
     except UnicodeDecodeError:
         raise GraphError(f"{path}: is not text; right is one node id per line") from None
     except OSError as error:

@@ -28,6 +28,7 @@ DEAREST = 32  # at most so many times its length is what an edge weighs
 ONE = 256  # the denominator of factors
 AMPLITUDES = (16, 32, 64, 128, 256)  # of perturbed lengths, in 1/ONE
 EITHER, NEITHER = 4 * ONE, 20 * ONE  # combined trees: edges of one weigh up to so much more, others so much
+TREE, PASS = 1 << 12, 1 << 10  # steps that a tree, and a pass over the nodes, cost beside what they look at
 LEAST_MEETING = 1 << 22  # steps between two meetings of several searches, or 64 for each entry
 
 
@@ -88,6 +89,7 @@ class SteinerSearch(Search):
         """New trees, one after the other; a pool that has long taken none is left for a new one."""
         failed = 0
         while True:
+            self._charge(TREE)
             if self._guests:
                 self._load(self._guests.pop(0))
             elif len(self._pool) < POOL or not self._random.below(POOL):
@@ -140,7 +142,7 @@ class SteinerSearch(Search):
     def _moved(self) -> Course:
         """The moves at all nodes, in a drawn order."""
         order, at = self._draws.permutation(self.core.n).astype(np.int32), 0
-        self._charge(self.core.n)
+        self._charge(PASS + self.core.n)
         while at < len(order):
             while self._left <= 0:
                 yield
@@ -153,11 +155,11 @@ class SteinerSearch(Search):
         value = self._trees.total // self.scale
         if value < self.best:
             self.best, self.found_at = value, self.steps
-            self._best = canonical_tree(self._trees.parent.astype(np.int64))
+            self._best = canonical_tree(self._trees.parent)
         worst = max(self._pool, key=lambda each: each[0])[0] if len(self._pool) >= POOL else value
         if value > worst:
             return False
-        tree = canonical_tree(self._trees.parent.astype(np.int64))
+        tree = canonical_tree(self._trees.parent)
         if any(value == other and (tree == parent).all() for other, parent in self._pool):
             return False
         self._pool.append((value, tree))
