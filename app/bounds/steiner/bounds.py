@@ -1,0 +1,193 @@
+"""Lower bounds on Steiner trees that improve in slices of time: dual ascent, directed cuts, cases."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.bounds.steiner import program as steiner_program
+from app.bounds.steiner.case import ASCENT, CaseWork, Clock, Effort
+from app.bounds.steiner.cases import METHOD, CaseTree
+from app.bounds.steiner.net import Net
+from app.bounds.steiner.trees import Best
+from app.bounds.steiner.witness import Case, SteinerBound
+from app.graphs.steiner import SteinerCore
+from app.toolbox import Bounds
+
+ENTRY_SECONDS = 1e-7  # of the first call, and of its check, for each node and entry
+CHECK_SECONDS = 5e-8  # for each byte of heights, and
+CASE_SECONDS = 2e-7  # for each entry and heights
+ROOTS, CASE_ROOTS = 20, 2  # of ascents on the whole; of a case
+ROUNDS = 400  # of the program
+PROBE = 0.1, 0.5  # of a time limit, at least s: what cases have before there is a program
+PROGRAM_SHARE = 0.4  # of a time limit, that the program may take
+USUAL = 60.0  # s, where there is no time limit
+CASE_ARCS = 400_000  # of a net that is divided
+NEAR = 0.05
+
+
+class SteinerBounds(Bounds):
+    """No tree of a core that holds its terminals is shorter than `value`.
+
+    First dual ascents from several roots, which leave out what no shorter tree than the best known has. What
+    is left is divided into cases for a while, then a program of directed cuts bounds it, then it is divided
+    again. Trees that the work comes upon are told by `pieces`.
+    """
+
+    near = NEAR
+    leads = False
+
+    def __init__(self, core: SteinerCore, compiled: bool = True) -> None:
+        self._core, self._compiled = core, compiled
+        self._whole: CaseWork | None = None
+        self._tree: CaseTree | None = None
+        self._best = Best(core, int(core.lengths.sum()) + 1)
+        self._known = self._best.upper  # of the caller's best tree
+        self._clock, self._limit = Clock(), USUAL
+        self._steps = self._work()
+        self._value, self._method, self.done = 0, "", False
+        self._proof: SteinerBound | None = None
+
+    @property
+    def value(self) -> int:
+        """The best bound so far, 0 before the first call."""
+        return self._value
+
+    @property
+    def method(self) -> str:
+        """How it was found; "": no bound yet."""
+        return self._method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the first call, and of the next step."""
+        if not self._method:
+            return ENTRY_SECONDS * (self._core.n + len(self._core.indices))
+        at_work = self._whole if self._tree is None else self._tree
+        return at_work.least_seconds
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check of the proof takes."""
+        heights = [each for case in self._cases() for each in case.heights]
+        each = CASE_SECONDS * len(self._core.indices)
+        return (1 + len(heights)) * each + CHECK_SECONDS * sum(one.nbytes for one in heights)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the bound is near."""
+        return bool(self._method) and not self.done and self._known - self._value <= NEAR * self._known + 1
+
+    @property
+    def gaining(self) -> bool:
+        """Whether there is more to try."""
+        return bool(self._method) and not self.done
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run."""
+        self._limit = seconds
+        self._clock.end = time.perf_counter() + seconds
+
+    def until(self, clock: float) -> None:
+        """When all has to be over."""
+        self._clock.end = clock
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long, knowing a tree of length `best`; True while there is more to try."""
+        end = time.perf_counter() + seconds
+        self._known = min(self._known, best)
+        self._best.know(best)
+        while not self.done and self._value < self._known:
+            self.done = next(self._steps, True) is True
+            self._tell()
+            if time.perf_counter() >= min(end, self._clock.end):
+                return not self.done and self._value < self._known
+        return False
+
+    def optimum(self) -> np.ndarray | None:
+        """[n] int64, the parents of a tree as long as `value`, where one was found here."""
+        return self._best.parent if self._value == self._best.upper else None
+
+    def pieces(self) -> np.ndarray | None:
+        """[n] int64, the parents of a shorter tree than the caller's; None: there is none."""
+        return self._best.parent if self._best.upper < self._known else None
+
+    def proof(self) -> SteinerBound:
+        """What proves `value`, or as much of it as has been kept."""
+        cases = self._cases()
+        if self._tree is not None and not self._tree.kept:
+            return SteinerBound(self._whole.lower, self._whole.method, cases, False)
+        return SteinerBound(self._value, self._method, cases)
+
+    def left(self) -> np.ndarray:
+        """[nnz] bool: entries of edges that a shorter tree than the best known may have."""
+        kept = np.zeros(len(self._core.indices), dtype=bool)
+        if self._whole is None:
+            return ~kept
+        net = self._whole.net
+        keys = self._core.row_of() * self._core.n + self._core.indices
+        kept[np.searchsorted(keys, net.node[net.row] * self._core.n + net.node[net.indices])] = True
+        return kept
+
+    # ---- the work ------------------------------------------------------------------------------------------
+
+    def _cases(self) -> list[Case]:
+        if self._whole is None:
+            return [Case([])]
+        if self._tree is None or not self._tree.kept or self._tree.lower < self._whole.lower:
+            return [Case(self._whole.told())]
+        return self._tree.cases()
+
+    def _tell(self) -> None:
+        """The bound, and how it was found."""
+        whole, tree = self._whole, self._tree
+        if whole is None:
+            return
+        self._method = self._method or ASCENT
+        if whole.lower > self._value:
+            self._value, self._method = whole.lower, whole.method
+        if tree is not None and tree.lower > self._value:
+            self._value, self._method = tree.lower, METHOD
+
+    def _work(self) -> Iterator[None]:
+        core = self._core
+        root = int(core.terminals[np.diff(core.indptr)[core.terminals].argmax()])
+        net = Net.of(*core, root=root, compiled=self._compiled)
+        whole = self._whole = CaseWork(net, self._best)
+        if len(core.terminals) < 2:
+            self._best.offer_nodes(core.terminals)
+            return
+        yield from whole.run(Effort(ROOTS, False, 0), self._clock)
+        if whole.closed:
+            return
+        if self._divisible():
+            yield from self._divide(max(PROBE[0] * self._limit, PROBE[1]))
+            if not self._open():
+                return
+        if steiner_program.available() and self._clock.fits(whole.net):
+            self._tree = None
+            yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
+        if not whole.closed and self._divisible():
+            yield from self._divide(np.inf)
+
+    def _divisible(self) -> bool:
+        return self._whole.net.alive.sum() <= CASE_ARCS
+
+    def _open(self) -> bool:
+        return self._value < self._best.upper
+
+    def _divide(self, seconds: float) -> Iterator[None]:
+        """Cases, for so long."""
+        effort = Effort(CASE_ROOTS, False, 0)
+        self._tree = CaseTree(self._whole, self._best, effort, self._clock)
+        yield from self._for(seconds, self._tree.run())
+
+    def _for(self, seconds: float, steps: Iterator[None]) -> Iterator[None]:
+        """So many seconds of steps, this object's own work alone."""
+        spent = 0.0
+        while spent < seconds:
+            begun = time.perf_counter()
+            if next(steps, True) is True:
+                return
+            spent += time.perf_counter() - begun
+            yield
