@@ -43,7 +43,10 @@ class SteinerTools(Toolbox):
         self.asked = steiner_of(self.graph, self.terminals)
         self.unit = self.asked.unit
         self.weights = self.asked.core.lengths
+        self.reducer = SteinerReducer(self.asked.core, instance.compiled)
         self.kernel: Kernel | None = None  # None: the core is the graph
+        if not self.asked.core.connected():
+            self.kernel = self.reducer.kernel()
 
     @property
     def inner(self) -> SteinerCore:
@@ -75,7 +78,6 @@ class SteinerTools(Toolbox):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Leave out what a shortest tree does without, and take what it has."""
-        self.reducer = SteinerReducer(self.asked.core, self.instance.compiled)
         self.reducer.reduce(look, most)
         self.kernel = self.reducer.kernel()
         core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
@@ -164,8 +166,8 @@ class TreeBounds(InnerBounds):
     def method(self) -> str:
         """How it was found, reductions included."""
         if self.decided:
-            return "reductions" if self.tools.kernel else "one terminal"
-        reduced = self.tools.kernel is not None and self.inner.method and self.tools.reducer.log
+            return "reductions" if self.tools.reducer.log else "one terminal"
+        reduced = self.inner.method and self.tools.reducer.log
         return f"reductions, {self.inner.method}" if reduced else self.inner.method
 
     @property
@@ -176,8 +178,7 @@ class TreeBounds(InnerBounds):
     @property
     def check_seconds(self) -> float:
         """The reductions are replayed."""
-        graph, kernel = self.tools.graph, self.tools.kernel
-        words = 0 if kernel is None else len(self.tools.reducer.log)
+        graph, words = self.tools.graph, len(self.tools.reducer.log)
         own = CHECK_SECONDS * (graph.n + len(graph.indices)) + WORD_SECONDS * words
         return own + (0.0 if self.decided else self.inner.check_seconds)
 
@@ -199,6 +200,5 @@ class TreeBounds(InnerBounds):
 
     def proof(self) -> SteinerProof:
         """The log of the reductions, and the witness of the core's bound."""
-        log = [] if self.tools.kernel is None else self.tools.reducer.log
         bound = SteinerBound(0, self.method, [Case([])]) if self.decided else self.inner.proof()
-        return SteinerProof(np.array(log, dtype=np.int64), bound)
+        return SteinerProof(np.array(self.tools.reducer.log, dtype=np.int64), bound)
