@@ -334,7 +334,13 @@ def test_answers_from_elsewhere_are_checked(tmp_path):
     for message, edges in wrong.items():
         with pytest.raises(GraphError, match=message):
             check(graph, edges, "steiner", terminals=terminals, settings=QUICK)
-    for text, message in (("0 1\n1 x\n", ":2: found 'x'"), ("0 1\n7 1\n", ":2: node 7"), ("0 1 2\n", ":1: ")):
+    for text, message in (
+        ("0 1\n1 x\n", ":2: found 'x'"),
+        ("--1 1\n", ":1: found '--1'"),
+        ("\f\n", ":1: found"),
+        ("0 1\n7 1\n", ":2: node 7"),
+        ("0 1 2\n", ":1: "),
+    ):
         (tmp_path / "tree.txt").write_text(text)
         with pytest.raises(GraphError, match=message):
             check(graph, tmp_path / "tree.txt", "steiner", terminals=terminals, settings=QUICK)
