@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class SteinerBounds(Bounds):
         self._clock, self._limit = Clock(), USUAL
         self._steps = self._work()
         self._value, self._method, self.done = 0, "", False
-        self._proof: SteinerBound | None = None
+        self._left_behind: SteinerBound | None = None  # of work that has been given up
 
     @property
     def value(self) -> int:
@@ -69,9 +70,10 @@ class SteinerBounds(Bounds):
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check of the proof takes."""
-        heights = [each for case in self._cases() for each in case.heights]
-        each = CASE_SECONDS * len(self._core.indices)
-        return (1 + len(heights)) * each + CHECK_SECONDS * sum(one.nbytes for one in heights)
+        heights, size = (0, 0) if self._whole is None else self._whole.told_size
+        if self._tree is not None:
+            heights, size = heights + self._tree.count, size + self._tree.nbytes
+        return (1 + heights) * CASE_SECONDS * len(self._core.indices) + CHECK_SECONDS * size
 
     @property
     def closing(self) -> bool:
@@ -114,10 +116,8 @@ class SteinerBounds(Bounds):
 
     def proof(self) -> SteinerBound:
         """What proves `value`, or as much of it as has been kept."""
-        cases = self._cases()
-        if self._tree is not None and not self._tree.kept:
-            return SteinerBound(self._whole.lower, self._whole.method, cases, False)
-        return SteinerBound(self._value, self._method, cases)
+        found = self._provable()
+        return found if found.lower == self._value else replace(found, checked=False)
 
     def left(self) -> np.ndarray:
         """[nnz] bool: entries of edges that a shorter tree than the best known may have."""
@@ -131,12 +131,17 @@ class SteinerBounds(Bounds):
 
     # ---- the work ------------------------------------------------------------------------------------------
 
-    def _cases(self) -> list[Case]:
-        if self._whole is None:
-            return [Case([])]
-        if self._tree is None or not self._tree.kept or self._tree.lower < self._whole.lower:
-            return [Case(self._whole.told())]
-        return self._tree.cases()
+    def _provable(self) -> SteinerBound:
+        """The best bound that there is a proof of."""
+        whole, tree = self._whole, self._tree
+        if whole is None:
+            return SteinerBound(0, self._method, [Case([])])
+        best = self._left_behind
+        if best is None or best.lower < whole.lower:
+            best = SteinerBound(whole.lower, whole.method, [Case(whole.told())])
+        if tree is not None and tree.kept and tree.lower > best.lower:
+            best = SteinerBound(tree.lower, METHOD, tree.cases())
+        return best
 
     def _tell(self) -> None:
         """The bound, and how it was found."""
@@ -165,7 +170,7 @@ class SteinerBounds(Bounds):
             if not self._open():
                 return
         if steiner_program.available() and self._clock.fits(whole.net):
-            self._tree = None
+            self._left_behind, self._tree = self._provable(), None
             yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
         if not whole.closed and self._divisible():
             yield from self._divide(np.inf)

@@ -69,6 +69,11 @@ class CaseWork:
         """What proves `lower` now, in the midst of an ascent as well."""
         return self.heights if self._running is None else [*self.heights, self._running.heights()]
 
+    @property
+    def told_size(self) -> tuple[int, int]:
+        """How many heights, and their bytes; of those of an ascent under way a guess."""
+        return 1 + len(self.heights), sum(each.nbytes for each in self.heights)
+
     def x_of(self, net: Net) -> np.ndarray | None:
         """[nnz] the last point of the program in terms of a net, or None."""
         if self._x is None:
