@@ -20,8 +20,9 @@ CHECK_SECONDS = 5e-8  # for each byte of heights, and
 CASE_SECONDS = 2e-7  # for each entry and heights
 ROOTS, CASE_ROOTS = 20, 2  # of ascents on the whole; of a case
 ROUNDS = 400  # of the program
-PROBE = 0.1, 0.5  # of a time limit, at least s: what cases have before there is a program
+PROBE = 0.2, 0.5  # of a time limit, at least s: what cases have before there is a program
 PROGRAM_SHARE = 0.4  # of a time limit, that the program may take
+FEWER = 0.9  # of the arcs: if it leaves so few, cases begin anew
 USUAL = 60.0  # s, where there is no time limit
 CASE_ARCS = 400_000  # of a net that is divided
 NEAR = 0.05
@@ -42,6 +43,7 @@ class SteinerBounds(Bounds):
         self._core, self._compiled = core, compiled
         self._whole: CaseWork | None = None
         self._tree: CaseTree | None = None
+        self._at_work: CaseWork | CaseTree | None = None
         self._best = Best(core, int(core.lengths.sum()) + 1)
         self._known = self._best.upper  # of the caller's best tree
         self._clock, self._limit = Clock(), USUAL
@@ -64,8 +66,7 @@ class SteinerBounds(Bounds):
         """An estimate of the first call, and of the next step."""
         if not self._method:
             return ENTRY_SECONDS * (self._core.n + len(self._core.indices))
-        at_work = self._whole if self._tree is None else self._tree
-        return at_work.least_seconds
+        return self._at_work.least_seconds
 
     @property
     def check_seconds(self) -> float:
@@ -158,34 +159,38 @@ class SteinerBounds(Bounds):
         core = self._core
         root = int(core.terminals[np.diff(core.indptr)[core.terminals].argmax()])
         net = Net.of(*core, root=root, compiled=self._compiled)
-        whole = self._whole = CaseWork(net, self._best)
+        whole = self._at_work = self._whole = CaseWork(net, self._best)
         if len(core.terminals) < 2:
             self._best.offer_nodes(core.terminals)
             return
         yield from whole.run(Effort(ROOTS, False, 0), self._clock)
         if whole.closed:
             return
-        if self._divisible():
-            yield from self._divide(max(PROBE[0] * self._limit, PROBE[1]))
-            if not self._open():
-                return
+        arcs, steps = int(whole.net.alive.sum()), self._divided()
+        yield from self._for(max(PROBE[0] * self._limit, PROBE[1]), steps)
+        if not self._open():
+            return
         if steiner_program.available() and self._clock.fits(whole.net):
-            self._left_behind, self._tree = self._provable(), None
+            self._at_work = whole
             yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
-        if not whole.closed and self._divisible():
-            yield from self._divide(np.inf)
-
-    def _divisible(self) -> bool:
-        return self._whole.net.alive.sum() <= CASE_ARCS
+        if whole.closed:
+            return
+        if whole.net.alive.sum() <= FEWER * arcs:
+            self._left_behind, steps = self._provable(), self._divided()
+        self._at_work = self._tree or whole
+        yield from steps
 
     def _open(self) -> bool:
         return self._value < self._best.upper
 
-    def _divide(self, seconds: float) -> Iterator[None]:
-        """Cases, for so long."""
-        effort = Effort(CASE_ROOTS, False, 0)
-        self._tree = CaseTree(self._whole, self._best, effort, self._clock)
-        yield from self._for(seconds, self._tree.run())
+    def _divided(self) -> Iterator[None]:
+        """The work on cases, none where there is too much left."""
+        if self._whole.net.alive.sum() > CASE_ARCS:
+            return iter(())
+        self._at_work = self._tree = CaseTree(
+            self._whole, self._best, Effort(CASE_ROOTS, False, 0), self._clock
+        )
+        return self._tree.run()
 
     def _for(self, seconds: float, steps: Iterator[None]) -> Iterator[None]:
         """So many seconds of steps, this object's own work alone."""

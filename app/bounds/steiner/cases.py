@@ -57,7 +57,7 @@ class CaseTree:
         net = work.net
         whole = self._packed(net.alive, net.wanted, net.root)
         first = _Open(work.lower, 0, *whole, None, work.cuts)
-        self._keep(0, work.heights)
+        self._keep(0, work.heights.copy())
         self._divide(first, net, work)
 
     @property
