@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -207,7 +207,8 @@ def _ids_of_tree(given: Any, labels: list[Any] | None, called: str, texts: bool)
     elif hasattr(given, "edges") and hasattr(given, "nodes"):
         given, nodes = list(given.edges()), list(given.nodes())
     right = "a list of edges, pairs of nodes, would be right"
-    if isinstance(given, str | Mapping) or not hasattr(given, "__iter__"):
+    mapping = isinstance(given, Mapping) and not isinstance(given, Set)  # edges of NetworkX are both
+    if isinstance(given, str) or mapping or not hasattr(given, "__iter__"):
         raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
     edges = list(given)
     for each in edges:

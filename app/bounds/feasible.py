@@ -93,7 +93,7 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
         if parent[above] < 0:
             return f"hangs on node {graph.called(above)}, which is not in it"
         if above != node and above not in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]:
-            return f"has the edge {graph.called(node, above)}, which the graph has not"
+            return f"has the edge {graph.called(*sorted((node, above)))}, which the graph has not"
         joined.setdefault(node, []).append(above)
         joined.setdefault(above, []).append(node)
     first = int(terminals[0]) if len(terminals) else next(iter(joined), -1)

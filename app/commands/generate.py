@@ -44,6 +44,7 @@ UNHEARD = (
     "complement",
     "order",
     "node_weights",
+    "terminals",
     "neighbours",
     "features",
     "labels",

@@ -44,6 +44,10 @@ class SteinerCore(NamedTuple):
         """[nnz] int64, the row of each entry."""
         return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr))
 
+    def connected(self) -> bool:
+        """Whether paths join all nodes."""
+        return int(_parts(self).max(initial=0)) == 0
+
     def lengths_of(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[k] int64, the lengths of edges u[i]-v[i]; -1 where there is none."""
         if not len(self.indices):
@@ -141,6 +145,13 @@ def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     return Asked(core, unit * step)
 
 
+def _parts(core: SteinerCore) -> np.ndarray:
+    """[n] int32, the component of each node."""
+    ones = np.ones(len(core.indices), dtype=np.int8)
+    matrix = sp.csr_array((ones, core.indices, core.indptr), shape=(core.n, core.n))
+    return connected_components(matrix, directed=False)[1]
+
+
 def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
@@ -153,9 +164,7 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
 
 def _refuse_apart(graph: Graph, core: SteinerCore) -> None:
     """Terminals that no path joins."""
-    ones = np.ones(len(core.indices), dtype=np.int8)
-    matrix = sp.csr_array((ones, core.indices, core.indptr), shape=(core.n, core.n))
-    part = connected_components(matrix, directed=False)[1][core.terminals]
+    part = _parts(core)[core.terminals]
     apart = np.flatnonzero(part != part[0])
     if len(apart):
         first, other = (graph.called(int(node)) for node in core.terminals[[0, apart[0]]])

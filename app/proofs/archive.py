@@ -30,7 +30,7 @@ from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, SteinerProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -97,6 +97,7 @@ KINDS = {
     "cuts": Kind(
         CutTree, dict.fromkeys(("set_ptr", "set_nodes", "cut_ptr", "cut_sets"), "int64")
     ),
+    "steiner tree": Kind(SteinerProof, {"log": "int64"}),
     "steiner": Kind(SteinerBound),
     "steiner case": Kind(Case),
     "heights": Kind(

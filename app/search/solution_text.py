@@ -137,7 +137,7 @@ class _Numbers:
 
     def of(self, line: int, words: list[str], wanted: int) -> int:
         """The node that a line names."""
-        digits = words[0].lstrip("-")
+        digits = words[0].removeprefix("-")
         number = digits.isascii() and digits.isdigit() and len(digits) <= 18
         if len(words) != wanted or not (number or self.index.named):
             right = "one node id" if wanted == 1 else "a node id and its value"
@@ -150,7 +150,7 @@ class _Numbers:
 
 def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of the lines that are neither empty nor comments."""
-    return ((number, split(text)) for number, text in lines_of(path))
+    return ((number, split(text) or [text]) for number, text in lines_of(path))  # blanks of other kinds alone
 
 
 def lines_of(path: str) -> Iterator[tuple[int, str]]:

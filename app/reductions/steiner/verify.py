@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from app.bounds.certificate import BadCertificate
+from app.errors import LockstepError
 from app.graphs.steiner import SteinerCore
 from app.reductions.steiner.log import DROP, JOIN, LEAF, PATH
 
@@ -19,7 +19,7 @@ CHECK_SECONDS = 1e-6  # about, for each node and entry
 WORD_SECONDS = 1e-6  # for each word of a log
 
 
-class BadReduction(BadCertificate):
+class BadReduction(LockstepError):
     """An entry proves nothing; the message says where it begins and what is wrong."""
 
 

@@ -91,7 +91,7 @@ def _lines(path: str, texts: bool) -> Iterator[tuple[int, list[str]]]:
 
 def _row(path: str, line: int, index: NodeIndex, word: str, texts: bool) -> int:
     """The row of the node that a line names."""
-    digits = word.lstrip("-")
+    digits = word.removeprefix("-")
     if not texts and not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
         raise GraphError(f"{path}:{line}: found {shown(word)!r}; two node ids would be right")
     row = index.row(word.encode() if texts else int(word))

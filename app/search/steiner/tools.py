@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 
 from app.bounds.feasible import fault_of_tree
+from app.bounds.steiner.bounds import SteinerBounds
+from app.bounds.steiner.witness import Case, SteinerBound
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
+from app.proofs.kinds import SteinerProof
 from app.reductions.steiner.reducer import Kernel, SteinerReducer
+from app.reductions.steiner.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
+from app.search.core_bounds import InnerBounds
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
 from app.search.steiner.search import SteinerSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
@@ -38,7 +43,10 @@ class SteinerTools(Toolbox):
         self.asked = steiner_of(self.graph, self.terminals)
         self.unit = self.asked.unit
         self.weights = self.asked.core.lengths
+        self.reducer = SteinerReducer(self.asked.core, instance.compiled)
         self.kernel: Kernel | None = None  # None: the core is the graph
+        if not self.asked.core.connected():
+            self.kernel = self.reducer.kernel()
 
     @property
     def inner(self) -> SteinerCore:
@@ -70,7 +78,6 @@ class SteinerTools(Toolbox):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Leave out what a shortest tree does without, and take what it has."""
-        self.reducer = SteinerReducer(self.asked.core, self.instance.compiled)
         self.reducer.reduce(look, most)
         self.kernel = self.reducer.kernel()
         core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
@@ -132,10 +139,66 @@ class SteinerTools(Toolbox):
         return SteinerSearch(self.inner, start, seed, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Dual ascent."""
-        return None
+        """Dual ascent, directed cuts, cases."""
+        return TreeBounds(self)
+
+    def prove(self, proof: SteinerProof) -> int:
+        """Check the reductions entry by entry, and the witness of what they leave."""
+        left, paid = verify_log(self.asked.core, proof.log)
+        proof.bound.check(left)
+        return proof.bound.lower + paid
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
         asked, compiled = self.asked.core, self.instance.compiled
         return {name: partial(rule, asked, compiled) for name, rule in STEINER_BASELINES.items()}
+
+
+class TreeBounds(InnerBounds):
+    """Lower bounds of the core's trees, with the reductions that prove them of the graph's."""
+
+    def __init__(self, tools: SteinerTools) -> None:
+        super().__init__(SteinerBounds(tools.inner, tools.instance.compiled))
+        self.tools = tools
+        self.decided = len(tools.inner.terminals) < 2
+
+    @property
+    def method(self) -> str:
+        """How it was found, reductions included."""
+        if self.decided:
+            return "reductions" if self.tools.reducer.log else "one terminal"
+        reduced = self.inner.method and self.tools.reducer.log
+        return f"reductions, {self.inner.method}" if reduced else self.inner.method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`."""
+        return 0.0 if self.decided else self.inner.least_seconds
+
+    @property
+    def check_seconds(self) -> float:
+        """The reductions are replayed."""
+        graph, words = self.tools.graph, len(self.tools.reducer.log)
+        own = CHECK_SECONDS * (graph.n + len(graph.indices)) + WORD_SECONDS * words
+        return own + (0.0 if self.decided else self.inner.check_seconds)
+
+    def until(self, clock: float) -> None:
+        """When all has to be over."""
+        self.inner.until(clock)
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long."""
+        return False if self.decided else self.inner.improve(seconds, best, solution)
+
+    def optimum(self) -> np.ndarray | None:
+        """A solution of the core that is as good as the bound."""
+        return None if self.decided else self.inner.optimum()
+
+    def pieces(self) -> np.ndarray | None:
+        """A better solution of the core than the best known."""
+        return None if self.decided else self.inner.pieces()
+
+    def proof(self) -> SteinerProof:
+        """The log of the reductions, and the witness of the core's bound."""
+        bound = SteinerBound(0, self.method, [Case([])]) if self.decided else self.inner.proof()
+        return SteinerProof(np.array(self.tools.reducer.log, dtype=np.int64), bound)
