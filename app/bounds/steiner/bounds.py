@@ -24,8 +24,9 @@ PROBE = 0.2, 0.5  # of a time limit, at least s: what cases have before there is
 PROGRAM_SHARE = 0.4  # of a time limit, that the program may take
 FEWER = 0.9  # of the arcs: if it leaves so few, cases begin anew
 USUAL = 60.0  # s, where there is no time limit
-CASE_ARCS = 400_000  # of a net that is divided
+CASE_ARCS = 100_000  # of a net that is divided
 NEAR = 0.05
+RECENT = 0.8  # of the longest step, that it counts for less after each later one
 
 
 class SteinerBounds(Bounds):
@@ -43,7 +44,7 @@ class SteinerBounds(Bounds):
         self._core, self._compiled = core, compiled
         self._whole: CaseWork | None = None
         self._tree: CaseTree | None = None
-        self._at_work: CaseWork | CaseTree | None = None
+        self._longest = 0.0  # s, of the steps of late
         self._best = Best(core, int(core.lengths.sum()) + 1)
         self._known = self._best.upper  # of the caller's best tree
         self._clock, self._limit = Clock(), USUAL
@@ -66,7 +67,7 @@ class SteinerBounds(Bounds):
         """An estimate of the first call, and of the next step."""
         if not self._method:
             return ENTRY_SECONDS * (self._core.n + len(self._core.indices))
-        return self._at_work.least_seconds
+        return self._longest
 
     @property
     def check_seconds(self) -> float:
@@ -97,13 +98,16 @@ class SteinerBounds(Bounds):
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing a tree of length `best`; True while there is more to try."""
-        end = time.perf_counter() + seconds
+        end = min(time.perf_counter() + seconds, self._clock.end)
         self._known = min(self._known, best)
         self._best.know(best)
         while not self.done and self._value < self._known:
+            begun = time.perf_counter()
             self.done = next(self._steps, True) is True
             self._tell()
-            if time.perf_counter() >= min(end, self._clock.end):
+            now = time.perf_counter()
+            self._longest = max(now - begun, RECENT * self._longest)
+            if now >= end:
                 return not self.done and self._value < self._known
         return False
 
@@ -159,7 +163,7 @@ class SteinerBounds(Bounds):
         core = self._core
         root = int(core.terminals[np.diff(core.indptr)[core.terminals].argmax()])
         net = Net.of(*core, root=root, compiled=self._compiled)
-        whole = self._at_work = self._whole = CaseWork(net, self._best)
+        whole = self._whole = CaseWork(net, self._best)
         if len(core.terminals) < 2:
             self._best.offer_nodes(core.terminals)
             return
@@ -171,13 +175,11 @@ class SteinerBounds(Bounds):
         if not self._open():
             return
         if steiner_program.available() and self._clock.fits(whole.net):
-            self._at_work = whole
             yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
         if whole.closed:
             return
         if whole.net.alive.sum() <= FEWER * arcs:
             self._left_behind, steps = self._provable(), self._divided()
-        self._at_work = self._tree or whole
         yield from steps
 
     def _open(self) -> bool:
@@ -187,9 +189,7 @@ class SteinerBounds(Bounds):
         """The work on cases, none where there is too much left."""
         if self._whole.net.alive.sum() > CASE_ARCS:
             return iter(())
-        self._at_work = self._tree = CaseTree(
-            self._whole, self._best, Effort(CASE_ROOTS, False, 0), self._clock
-        )
+        self._tree = CaseTree(self._whole, self._best, Effort(CASE_ROOTS, False, 0), self._clock)
         return self._tree.run()
 
     def _for(self, seconds: float, steps: Iterator[None]) -> Iterator[None]:

@@ -53,7 +53,6 @@ class CaseTree:
         self._open: list[_Open] = []
         self._now: _Open | None = None
         self.nbytes, self.count, self.made, self.kept = 0, 0, 1, True
-        self.least_seconds = 0.0
         net = work.net
         whole = self._packed(net.alive, net.wanted, net.root)
         first = _Open(work.lower, 0, *whole, None, work.cuts)
@@ -94,9 +93,7 @@ class CaseTree:
 
     def _look_into(self, case: _Open) -> Iterator[None]:
         work = CaseWork(self._net(case), self._best, case.lower, case.cuts)
-        for _ in work.run(self._effort, self._clock):
-            self.least_seconds = work.least_seconds
-            yield
+        yield from work.run(self._effort, self._clock)
         self._keep(case.number, work.heights)
         if not work.closed:
             self._divide(case, work.net, work)
@@ -104,14 +101,21 @@ class CaseTree:
     def _keep(self, number: int, heights: list[Heights]) -> None:
         self.count += len(heights)
         self.nbytes += sum(each.nbytes for each in heights)
-        self.kept = self.kept and self.nbytes <= MOST_BYTES
-        if self.kept:
-            self._heights[number] = heights
-        else:
-            self._heights.clear()
+        self._heights[number] = heights
+        if not self.kept or self.nbytes > MOST_BYTES:
+            self._forget()
+
+    def _forget(self) -> None:
+        """There is no proof of all cases any more."""
+        self.kept = False
+        self._heights.clear()
 
     def _divide(self, case: _Open, net: Net, work: CaseWork) -> None:
         """Two cases in the place of one."""
+        if net.wanted.all():  # a spanning tree: what is left says no more
+            self._best.offer_nodes(net.node)
+            self._forget()
+            return
         node = self._chosen(net, work)
         proof = work.proof if work.proof is not None else case.proof
         base = self._place(net)
@@ -187,9 +191,7 @@ def _gain_with(net: Net, ascent: Ascent, node: int) -> int:
     """And when the node is a terminal."""
     wanted = net.wanted.copy()
     wanted[node] = True
-    more = Ascent(
-        replace(net, wanted=wanted), ascent.most - ascent.lower, ascent.room, np.array([node])
-    )
+    more = Ascent(replace(net, wanted=wanted), ascent.most - ascent.lower, ascent.room, np.array([node]))
     more.run(1 << 40)
     return more.lower
 
