@@ -63,6 +63,11 @@ class SteinerBounds(Bounds):
         return self._method
 
     @property
+    def cases(self) -> int:
+        """That were made, 0 before it divides."""
+        return 0 if self._tree is None else self._tree.made
+
+    @property
     def least_seconds(self) -> float:
         """An estimate of the first call, and of the next step."""
         if not self._method:
