@@ -44,9 +44,12 @@ class Ascent:
     """
 
     def __init__(
-        self, net: Net, most: int, room: np.ndarray | None = None, most_slots: int = MOST_SLOTS
-    ) -> None:
-        """room: what there is at first; the lengths by default."""
+        self, net: Net, most: int, room: np.ndarray | None = None, only: np.ndarray | None = None,
+        most_slots: int = MOST_SLOTS,
+    ) -> None:  # fmt: skip
+        """room: what there is at first, the lengths by default; only: terminals whose cuts are raised, all by
+        default.
+        """
         self.net, self.root, self.most, self.lower, self.done = net, net.root, most, 0, False
         self.room = net.rooms() if room is None else room.copy()
         others = net.terminals
@@ -54,11 +57,12 @@ class Ascent:
         k, self.work, self._most_slots = len(self.terminals), 0, most_slots
         self.place = np.full(net.n, -1, dtype=np.int32)
         self.place[self.terminals] = np.arange(k)
-        self.active, self.total = np.ones(k, dtype=np.uint8), np.zeros(k, dtype=np.int64)
-        self.waiting, self.heap = k, np.zeros(k + 1, dtype=np.int64)
-        size = np.add.reduceat(np.append(self.room >= 0, False), net.indptr[:-1], dtype=np.int64)
-        size[np.diff(net.indptr) == 0] = 0
-        self.heap[:k] = np.sort(size[self.terminals] * k + np.arange(k))
+        self.active, self.total = np.zeros(k, dtype=np.uint8), np.zeros(k, dtype=np.int64)
+        first = np.arange(k) if only is None else self.place[only]
+        self.active[first] = 1
+        self.waiting, self.heap = len(first), np.zeros(k + 1, dtype=np.int64)
+        size = np.diff(net.indptr)[self.terminals[first]]
+        self.heap[: len(first)] = np.sort(size * k + first)
         self._plain = PlainAscent(self) if not net.compiled or RUN is None else None
         if self._plain is None:
             self._prepare()
@@ -72,7 +76,7 @@ class Ascent:
         self.node, self.owner = np.zeros((2, 2 * n + 1024), dtype=np.int32)
         self.height, self.next = np.zeros((2, len(self.node)), dtype=np.int64)
         self._state = _State(
-            n=n, k=k, root=self.root, most=self.most, waiting=k, slots=len(self.node)
+            n=n, k=k, root=self.root, most=self.most, waiting=self.waiting, slots=len(self.node)
         )  # fmt: skip
         give_arrays(self, self._state, ARRAYS)
 

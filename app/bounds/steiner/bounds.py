@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,11 +20,13 @@ CHECK_SECONDS = 5e-8  # for each byte of heights, and
 CASE_SECONDS = 2e-7  # for each entry and heights
 ROOTS, CASE_ROOTS = 20, 2  # of ascents on the whole; of a case
 ROUNDS = 400  # of the program
-PROBE = 0.1, 0.5  # of a time limit, at least s: what cases have before there is a program
+PROBE = 0.2, 0.5  # of a time limit, at least s: what cases have before there is a program
 PROGRAM_SHARE = 0.4  # of a time limit, that the program may take
+FEWER = 0.9  # of the arcs: if it leaves so few, cases begin anew
 USUAL = 60.0  # s, where there is no time limit
-CASE_ARCS = 400_000  # of a net that is divided
+CASE_ARCS = 100_000  # of a net that is divided
 NEAR = 0.05
+RECENT = 0.8  # of the longest step, that it counts for less after each later one
 
 
 class SteinerBounds(Bounds):
@@ -41,12 +44,13 @@ class SteinerBounds(Bounds):
         self._core, self._compiled = core, compiled
         self._whole: CaseWork | None = None
         self._tree: CaseTree | None = None
+        self._longest = 0.0  # s, of the steps of late
         self._best = Best(core, int(core.lengths.sum()) + 1)
         self._known = self._best.upper  # of the caller's best tree
         self._clock, self._limit = Clock(), USUAL
         self._steps = self._work()
         self._value, self._method, self.done = 0, "", False
-        self._proof: SteinerBound | None = None
+        self._left_behind: SteinerBound | None = None  # of work that has been given up
 
     @property
     def value(self) -> int:
@@ -59,19 +63,24 @@ class SteinerBounds(Bounds):
         return self._method
 
     @property
+    def cases(self) -> int:
+        """That were made, 0 before it divides."""
+        return 0 if self._tree is None else self._tree.made
+
+    @property
     def least_seconds(self) -> float:
         """An estimate of the first call, and of the next step."""
         if not self._method:
             return ENTRY_SECONDS * (self._core.n + len(self._core.indices))
-        at_work = self._whole if self._tree is None else self._tree
-        return at_work.least_seconds
+        return self._longest
 
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check of the proof takes."""
-        heights = [each for case in self._cases() for each in case.heights]
-        each = CASE_SECONDS * len(self._core.indices)
-        return (1 + len(heights)) * each + CHECK_SECONDS * sum(one.nbytes for one in heights)
+        heights, size = (0, 0) if self._whole is None else self._whole.told_size
+        if self._tree is not None:
+            heights, size = heights + self._tree.count, size + self._tree.nbytes
+        return (1 + heights) * CASE_SECONDS * len(self._core.indices) + CHECK_SECONDS * size
 
     @property
     def closing(self) -> bool:
@@ -94,13 +103,16 @@ class SteinerBounds(Bounds):
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing a tree of length `best`; True while there is more to try."""
-        end = time.perf_counter() + seconds
+        end = min(time.perf_counter() + seconds, self._clock.end)
         self._known = min(self._known, best)
         self._best.know(best)
         while not self.done and self._value < self._known:
+            begun = time.perf_counter()
             self.done = next(self._steps, True) is True
             self._tell()
-            if time.perf_counter() >= min(end, self._clock.end):
+            now = time.perf_counter()
+            self._longest = max(now - begun, RECENT * self._longest)
+            if now >= end:
                 return not self.done and self._value < self._known
         return False
 
@@ -114,10 +126,8 @@ class SteinerBounds(Bounds):
 
     def proof(self) -> SteinerBound:
         """What proves `value`, or as much of it as has been kept."""
-        cases = self._cases()
-        if self._tree is not None and not self._tree.kept:
-            return SteinerBound(self._whole.lower, self._whole.method, cases, False)
-        return SteinerBound(self._value, self._method, cases)
+        found = self._provable()
+        return found if found.lower == self._value else replace(found, checked=False)
 
     def left(self) -> np.ndarray:
         """[nnz] bool: entries of edges that a shorter tree than the best known may have."""
@@ -131,12 +141,17 @@ class SteinerBounds(Bounds):
 
     # ---- the work ------------------------------------------------------------------------------------------
 
-    def _cases(self) -> list[Case]:
-        if self._whole is None:
-            return [Case([])]
-        if self._tree is None or not self._tree.kept or self._tree.lower < self._whole.lower:
-            return [Case(self._whole.told())]
-        return self._tree.cases()
+    def _provable(self) -> SteinerBound:
+        """The best bound that there is a proof of."""
+        whole, tree = self._whole, self._tree
+        if whole is None:
+            return SteinerBound(0, self._method, [Case([])])
+        best = self._left_behind
+        if best is None or best.lower < whole.lower:
+            best = SteinerBound(whole.lower, whole.method, [Case(whole.told())])
+        if tree is not None and tree.kept and tree.lower > best.lower:
+            best = SteinerBound(tree.lower, METHOD, tree.cases())
+        return best
 
     def _tell(self) -> None:
         """The bound, and how it was found."""
@@ -160,27 +175,27 @@ class SteinerBounds(Bounds):
         yield from whole.run(Effort(ROOTS, False, 0), self._clock)
         if whole.closed:
             return
-        if self._divisible():
-            yield from self._divide(max(PROBE[0] * self._limit, PROBE[1]))
-            if not self._open():
-                return
+        arcs, steps = int(whole.net.alive.sum()), self._divided()
+        yield from self._for(max(PROBE[0] * self._limit, PROBE[1]), steps)
+        if not self._open():
+            return
         if steiner_program.available() and self._clock.fits(whole.net):
-            self._tree = None
             yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
-        if not whole.closed and self._divisible():
-            yield from self._divide(np.inf)
-
-    def _divisible(self) -> bool:
-        return self._whole.net.alive.sum() <= CASE_ARCS
+        if whole.closed:
+            return
+        if whole.net.alive.sum() <= FEWER * arcs:
+            self._left_behind, steps = self._provable(), self._divided()
+        yield from steps
 
     def _open(self) -> bool:
         return self._value < self._best.upper
 
-    def _divide(self, seconds: float) -> Iterator[None]:
-        """Cases, for so long."""
-        effort = Effort(CASE_ROOTS, False, 0)
-        self._tree = CaseTree(self._whole, self._best, effort, self._clock)
-        yield from self._for(seconds, self._tree.run())
+    def _divided(self) -> Iterator[None]:
+        """The work on cases, none where there is too much left."""
+        if self._whole.net.alive.sum() > CASE_ARCS:
+            return iter(())
+        self._tree = CaseTree(self._whole, self._best, Effort(CASE_ROOTS, False, 0), self._clock)
+        return self._tree.run()
 
     def _for(self, seconds: float, steps: Iterator[None]) -> Iterator[None]:
         """So many seconds of steps, this object's own work alone."""

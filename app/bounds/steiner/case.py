@@ -5,7 +5,7 @@ Each bound leaves out arcs that no shorter tree than the best known has, which m
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from app.bounds.steiner.cuts import Cut, violated
 from app.bounds.steiner.net import Net
 from app.bounds.steiner.program import DirectedProgram, cuts_of
 from app.bounds.steiner.trees import Best
-from app.bounds.steiner.witness import Heights
+from app.bounds.steiner.witness import LARGEST, Heights
 
 ASCENT, CUTS = "dual ascent", "directed cuts"
 SLICE_WORK = 1 << 23  # entries that an ascent goes through in one slice
@@ -27,8 +27,10 @@ MOST_CUTS = 400  # that a round adds
 SLOW = 1e-3  # of what is missing: a round that gains less is idle
 SMALLER = 0.8  # of a program's arcs: so few are left that it is made anew
 PATIENCE = 30  # idle rounds in a row that end those of a case
-ROUNDS = 12  # between two looks at what duals leave out
+ROUNDS, LOOK_SECONDS = 12, 2.0  # between two looks at what duals leave out
+SHARE = 0.8  # of the time that is left, that one solution of a program may take
 MARGIN = 1e-6  # of the best length: how far beyond what is wanted a program's value has to be
+FINER = 1024  # lengths that count what a point has are this much finer
 
 
 @dataclass
@@ -57,7 +59,6 @@ class CaseWork:
         self.proof: Heights | None = None
         self._running: Ascent | None = None  # one that has raised `lower` already
         self._x: tuple[np.ndarray, Net] | None = None  # a point, and the net of it
-        self.least_seconds = 0.0  # of the last step
 
     def run(self, effort: Effort, until: "Clock") -> Iterator[None]:
         """All the work, in slices."""
@@ -68,6 +69,11 @@ class CaseWork:
     def told(self) -> list[Heights]:
         """What proves `lower` now, in the midst of an ascent as well."""
         return self.heights if self._running is None else [*self.heights, self._running.heights()]
+
+    @property
+    def told_size(self) -> tuple[int, int]:
+        """How many heights, and their bytes; of those of an ascent under way a guess."""
+        return 1 + len(self.heights), sum(each.nbytes for each in self.heights)
 
     def x_of(self, net: Net) -> np.ndarray | None:
         """[nnz] the last point of the program in terms of a net, or None."""
@@ -111,8 +117,9 @@ class CaseWork:
             if ascent.lower > self.lower:
                 self.lower, self._running = ascent.lower, ascent
             yield
-        saturated = np.where(ascent.room[net.back] == 0, net.length, -1)
-        best.offer(net, saturated)
+        yield
+        best.offer(net, np.where(ascent.room[net.back] == 0, net.length, -1))
+        yield
         if self._running is not None:
             self.lower, self._running = min(self.lower, ascent.lower - 1), None
         self.take(net, 0, ascent.lower, ascent.heights(), ascent.room, ASCENT)
@@ -148,37 +155,30 @@ class CaseWork:
         """Rounds of the program, in slices."""
         program = self._begin_program()
         value, idle, since = -np.inf, 0, 0
+        looked = time.perf_counter()  # at what duals leave out
         for number in range(rounds):
-            begun = time.perf_counter()
-            if not program.solve(until.left()):
-                return
-            net = program.net
-            self._x = program.x, net
-            self._try_trees(net, program.x, number)
-            wanted = self.best.upper - 1 + MARGIN * self.best.upper
+            solved, net = program.solve(SHARE * until.left()), program.net
             cuts: list[Cut] = []
-            if program.value < wanted:
+            if solved:
+                self._x = program.x, net
+                self._try_trees(net, program.x, number)
                 cuts = self._separate(program, number)
             gained = program.value > value + SLOW * (self.best.upper - program.value)
             idle, value = 0 if gained else idle + 1, max(value, program.value)
             ends = not cuts or idle > patience or number == rounds - 1
             since += 1
-            if ends or since >= ROUNDS:
-                since = 0
+            if ends or since >= ROUNDS or time.perf_counter() - looked > LOOK_SECONDS:
                 self.take(net, *program.proved(self.best.upper), CUTS)
-                if self.closed or ends:
-                    self._end(program)
-                    return
-                if self.net.alive.sum() < SMALLER * program.arcs:
-                    self._end(program)
-                    program = self._begin_program()
-                    self.least_seconds = time.perf_counter() - begun
-                    yield
-                    continue
-                self.net = net
-            program.drop_idle(FEWEST_IDLE)
-            program.add(cuts)
-            self.least_seconds = time.perf_counter() - begun
+                since, looked = 0, time.perf_counter()
+            if self.closed or ends:
+                self._end(program)
+                return
+            if self.net.alive.sum() < SMALLER * program.arcs:
+                self._end(program)
+                program = self._begin_program()
+            else:
+                program.drop_idle(FEWEST_IDLE)
+                program.add(cuts)
             yield
 
     def _begin_program(self) -> DirectedProgram:
@@ -202,6 +202,9 @@ class CaseWork:
         self.cuts = [Cut(int(node[cut.terminal]), node[cut.nodes]) for cut in program.used()]
 
     def _separate(self, program: DirectedProgram, number: int) -> list[Cut]:
+        """Cuts that the last point violates, none where it proves enough."""
+        if program.value > self.best.upper - 1 + MARGIN * self.best.upper:
+            return []
         net = program.net
         others = net.terminals[net.terminals != net.root]
         turned = np.roll(others, -(number * MOST_CUTS) % max(len(others), 1))
@@ -212,7 +215,8 @@ class CaseWork:
         if number % 3:
             return
         x = np.clip(np.maximum(x, x[net.back]), 0.0, 1.0)
-        weight = np.rint(net.length * (1.0 - x) * 1024).astype(np.int64) + 1
+        finer = FINER if net.length.sum() < LARGEST // FINER else 1
+        weight = np.rint(net.length * (1.0 - x) * finer).astype(np.int64) + 1
         self.best.offer(net, np.where(net.alive | net.alive[net.back], weight, -1))
 
 

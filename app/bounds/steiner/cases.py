@@ -20,7 +20,7 @@ from app.bounds.steiner.trees import Best
 from app.bounds.steiner.witness import Case, Heights
 
 METHOD = "branch and bound"
-CANDIDATES = 6  # nodes that are tried for a division
+CANDIDATES = 10  # nodes that are tried for a division
 MOST_BYTES = 200_000_000  # of the heights of all cases
 
 
@@ -42,6 +42,7 @@ class CaseTree:
 
     lower    the least bound of all cases, at most best.upper
     made     number of cases             kept   whether the heights of all are there
+    count, nbytes   of these heights
     """
 
     def __init__(self, work: CaseWork, best: Best, effort: Effort, clock: Clock) -> None:
@@ -51,12 +52,11 @@ class CaseTree:
         self._split: dict[int, tuple[int, int]] = {}  # of a divided case: the node, the first of two cases
         self._open: list[_Open] = []
         self._now: _Open | None = None
-        self._bytes, self.made, self.kept = 0, 1, True
-        self.least_seconds = 0.0
+        self.nbytes, self.count, self.made, self.kept = 0, 0, 1, True
         net = work.net
         whole = self._packed(net.alive, net.wanted, net.root)
         first = _Open(work.lower, 0, *whole, None, work.cuts)
-        self._keep(0, work.heights)
+        self._keep(0, work.heights.copy())
         self._divide(first, net, work)
 
     @property
@@ -93,23 +93,29 @@ class CaseTree:
 
     def _look_into(self, case: _Open) -> Iterator[None]:
         work = CaseWork(self._net(case), self._best, case.lower, case.cuts)
-        for _ in work.run(self._effort, self._clock):
-            self.least_seconds = work.least_seconds
-            yield
+        yield from work.run(self._effort, self._clock)
         self._keep(case.number, work.heights)
         if not work.closed:
             self._divide(case, work.net, work)
 
     def _keep(self, number: int, heights: list[Heights]) -> None:
-        self._bytes += sum(each.nbytes for each in heights)
-        self.kept = self.kept and self._bytes <= MOST_BYTES
-        if self.kept:
-            self._heights[number] = heights
-        else:
-            self._heights.clear()
+        self.count += len(heights)
+        self.nbytes += sum(each.nbytes for each in heights)
+        self._heights[number] = heights
+        if not self.kept or self.nbytes > MOST_BYTES:
+            self._forget()
+
+    def _forget(self) -> None:
+        """There is no proof of all cases any more."""
+        self.kept = False
+        self._heights.clear()
 
     def _divide(self, case: _Open, net: Net, work: CaseWork) -> None:
         """Two cases in the place of one."""
+        if net.wanted.all():  # a spanning tree: what is left says no more
+            self._best.offer_nodes(net.node)
+            self._forget()
+            return
         node = self._chosen(net, work)
         proof = work.proof if work.proof is not None else case.proof
         base = self._place(net)
@@ -159,33 +165,38 @@ class CaseTree:
     # ---- the node that tells two cases apart ---------------------------------------------------------------
 
     def _chosen(self, net: Net, work: CaseWork) -> int:
-        """Of some nodes that one whose two cases both have good bounds of an ascent."""
-        candidates = _candidates(net, work.x_of(net))
-        if len(candidates) == 1:
-            return int(candidates[0])
+        """Of some nodes that one whose two cases both have good bounds, as an ascent goes on from here."""
+        ascent = Ascent(net, self._best.upper)
+        ascent.run(1 << 40)
+        candidates = _candidates(net, work.x_of(net), ascent.room)
         most, chosen = -1.0, int(candidates[0])
         for node in candidates.tolist():
-            gains = [self._tried(net, node, gone, work.lower) for gone in (True, False)]
-            worth = float(gains[0] + 1) * (gains[1] + 1)
-            if worth > most:
+            gains = _gain_without(net, ascent, node), _gain_with(net, ascent, node)
+            if (worth := (gains[0] + 1.0) * (gains[1] + 1.0)) > most:
                 most, chosen = worth, node
         return chosen
 
-    def _tried(self, net: Net, node: int, gone: bool, lower: int) -> int:
-        """By how much an ascent raises the bound of one of two cases."""
-        if gone:
-            at = (net.row == node) | (net.indices == node)
-            net = net.smaller(net.alive & ~at)
-        else:
-            wanted = net.wanted.copy()
-            wanted[node] = True
-            net = replace(net, wanted=wanted)
-        ascent = Ascent(net, self._best.upper)
-        ascent.run(1 << 40)
-        return max(ascent.lower - lower, 0)
+
+def _gain_without(net: Net, ascent: Ascent, node: int) -> int:
+    """What an ascent gains when it goes on without a node."""
+    room = ascent.room.copy()
+    own = slice(net.indptr[node], net.indptr[node + 1])
+    room[own] = room[net.back[own]] = -1
+    more = Ascent(net, ascent.most - ascent.lower, room)
+    more.run(1 << 40)
+    return more.lower
 
 
-def _candidates(net: Net, x: np.ndarray | None) -> np.ndarray:
+def _gain_with(net: Net, ascent: Ascent, node: int) -> int:
+    """And when the node is a terminal."""
+    wanted = net.wanted.copy()
+    wanted[node] = True
+    more = Ascent(replace(net, wanted=wanted), ascent.most - ascent.lower, ascent.room, np.array([node]))
+    more.run(1 << 40)
+    return more.lower
+
+
+def _candidates(net: Net, x: np.ndarray | None, room: np.ndarray) -> np.ndarray:
     """Nodes for a division: those that a point x [nnz] of the program has by half, else those of many arcs
     without room after an ascent.
     """
@@ -196,9 +207,7 @@ def _candidates(net: Net, x: np.ndarray | None) -> np.ndarray:
         score = np.where(free, np.minimum(flow, 1.0 - flow), -1.0)
         if score.max() > 0.01:
             return np.argsort(-score, kind="stable")[:CANDIDATES]
-    ascent = Ascent(net, 1 << 60)
-    ascent.run(1 << 40)
-    tight = (ascent.room == 0).astype(np.int64)
+    tight = (room == 0).astype(np.int64)
     count = np.bincount(net.row, weights=tight, minlength=net.n)
     count += np.bincount(net.indices, weights=tight, minlength=net.n)
     score = np.where(free, count, -1.0)

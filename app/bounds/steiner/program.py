@@ -129,7 +129,7 @@ class DirectedProgram:
         return best
 
     def _rounded(self, places: int, most: int) -> tuple[int, int, Heights, np.ndarray] | None:
-        """With dual values rounded to multiples of 2^-places; None: not the finest, and more than there is."""
+        """With duals rounded to multiples of 2^-places; None: more than there is, and not the finest."""
         net, one = self.net, 1 << places
         y = np.rint(self._y * one).astype(np.int64)
         room = net.rooms(places)
