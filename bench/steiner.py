@@ -4,9 +4,9 @@
 
 Graphs are drawn: hypercubes with every second node a terminal and lengths 1 (SteinLib's class HC, hc6u to
 hc8u), random graphs like its classes C, D and E, a grid with lengths, a power-law graph; FILEs are in
-SteinLib's format. HiGHS (by SciPy) solves the flow formulation, a commodity for each terminal where that makes
-at most MOST variables, else one for all. NetworkX's steiner_tree is run to its end by both of its methods. One
-thread, one rank.
+SteinLib's format. HiGHS (by SciPy) solves the flow formulation, a commodity for each terminal where that
+makes at most MOST variables, else one for all. NetworkX's steiner_tree is run to its end by both of its
+methods. One thread, one rank.
 """
 
 import argparse
