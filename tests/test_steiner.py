@@ -373,6 +373,7 @@ def test_moves_are_the_same_without_kernels_and_keep_a_tree(seed):
     found = []
     for compiled in (True, False):
         trees, totals = Trees(core, compiled), []
+        trees.part = (60, 3, 8)[seed % 3]
         assert trees.grow(int(core.terminals[0]))
         assert trees.span(trees.parent >= 0, int(core.terminals[-1]))
         at = 0

@@ -149,7 +149,7 @@ def test_a_tour_file_is_a_solution(written):
     with pytest.raises(GraphError, match="node 4 is not in the graph"):
         read_order(path, np.arange(1, 4))
     for text in ("--1\n", "\f\n"):
-        with pytest.raises(GraphError, match="plain.txt:1: found .*right is one node id per line"):
+        with pytest.raises(GraphError, match=r"plain.txt:1: found .*right is one node id per line"):
             read_order(written(text, "plain.txt"), np.arange(1, 5))
 
 

@@ -20,17 +20,17 @@ typedef struct {
     int32_t *pred, *label;  /* label: the part whose region a node is in; -1 */
     uint8_t *state;         /* GONE, SETTLED, CHOSEN */
     int32_t *nodes;         /* [n] */
-    int64_t root, total, work;
+    int64_t root, total, work, part; /* part: nodes that a part begins with, at most */
 } Steiner;
 
-enum { GONE = 1, SETTLED = 2, CHOSEN = 4 };
+enum { GONE = 1, SETTLED = 2, CHOSEN = 4, OTHER = 8 };
 
 typedef struct {
     Links heap, found;
     int32_t *part; /* [2n+1]: roots of parts; then parts that are joined */
-    int32_t *removed;
+    int32_t *removed, *rest; /* rest: nodes that are known to be in no part */
     int64_t *note; /* ends, weight, kind of edges */
-    int64_t removals, notes, notes_room;
+    int64_t removals, rests, notes, notes_room;
 } Room;
 
 static int compare(const void *a, const void *b) {
@@ -90,17 +90,15 @@ static void evert(Steiner *s, int32_t a) {
     }
 }
 
-static int32_t top(Steiner *s, int32_t x) {
-    while (s->parent[x] != x) {
-        x = s->parent[x];
-        s->work += 1;
-    }
-    return x;
-}
-
 /* Join two trees by an edge; the root stays one. */
 static void join(Steiner *s, int32_t a, int32_t b, int64_t weight) {
-    if (top(s, a) == s->root) {
+    int32_t x = a, y = b;
+    while (s->parent[x] != x && s->parent[y] != y) { /* the end that is nearer to its root tells */
+        x = s->parent[x];
+        y = s->parent[y];
+        s->work += 1;
+    }
+    if (s->parent[x] == x ? x == s->root : y != s->root) {
         const int32_t t = a;
         a = b;
         b = t;
@@ -249,9 +247,11 @@ int64_t lk_steiner_span(Steiner *s, int64_t root) {
 
 /* ---- local search --------------------------------------------------------------------------------------------------- */
 
-/* The nodes that hang on x, x too, become those of a part. Returns the end of s->nodes [.., end). */
+/* The nodes that hang on x, x too, become those of a part, the first s->part of them; others where they are met.
+   Returns the end of s->nodes [.., end). */
 static int64_t take_part(Steiner *s, int32_t x, int32_t part, int64_t end) {
     int64_t at = end;
+    const int64_t most = end + s->part;
     s->nodes[end++] = x;
     for (; at < end; at++) {
         const int32_t y = s->nodes[at];
@@ -260,9 +260,26 @@ static int64_t take_part(Steiner *s, int32_t x, int32_t part, int64_t end) {
         s->pred[y] = -1;
         s->state[y] |= SETTLED;
         s->work += 1;
-        for (int32_t c = s->child[y]; c >= 0; c = s->next[c]) s->nodes[end++] = c;
+        for (int32_t c = s->child[y]; c >= 0 && end < most; c = s->next[c]) s->nodes[end++] = c;
     }
     return end;
+}
+
+/* The part that a node of the tree is in; -1: the rest, as far as some steps upwards tell. */
+static int32_t part_of(Steiner *s, Room *r, int32_t y) {
+    int32_t x = y;
+    if (s->part >= s->n) return -1;
+    for (int64_t i = 0; i < s->part && s->label[x] < 0 && !(s->state[x] & OTHER) && s->parent[x] != x; i++) {
+        x = s->parent[x];
+        s->work += 1;
+    }
+    if (s->label[x] >= 0) return s->label[x];
+    for (int32_t z = y; !(s->state[z] & OTHER); z = s->parent[z]) {
+        s->state[z] |= OTHER;
+        r->rest[r->rests++] = z;
+        if (z == x) break;
+    }
+    return -1;
 }
 
 static int32_t find(int32_t *part, int32_t i) {
@@ -283,8 +300,14 @@ static int reach(Steiner *s, Room *r, int32_t x, int64_t most, int64_t *end) {
         const int64_t d = s->dist[x] + s->weights[e];
         s->work += 1;
         if (d >= most) continue;
-        if (s->label[y] < 0 && !is_free(s, y)) {
+        const int32_t part = s->label[y] < 0 && !is_free(s, y) ? part_of(s, r, y) : -2;
+        if (part == -1) {
             failed |= add(&r->found, d, x, y);
+        } else if (part >= 0) {
+            s->nodes[(*end)++] = y;
+            s->label[y] = part;
+            s->dist[y] = 0;
+            failed |= push(&r->heap, 0, y);
         } else if (s->label[y] >= 0 && (s->state[y] & SETTLED)) {
             if (s->label[y] != s->label[x] && d + s->dist[y] < most) failed |= add(&r->found, d + s->dist[y], x, y);
         } else if (s->label[y] < 0 || d < s->dist[y]) {
@@ -309,13 +332,19 @@ static void build(Steiner *s, int32_t x) {
     if (last >= 0) hang(s, last, x, weight_of(s, last, x));
 }
 
+/* Whether a node is in no part. */
+static int in_rest(Steiner *s, int32_t y) {
+    for (; s->label[y] < 0 && s->parent[y] != y; y = s->parent[y]) s->work += 1;
+    return s->label[y] < 0;
+}
+
 /* Take out the path above v (node 0), or v and the paths at it, and join the parts in the cheapest way that shortest
    paths between them give. The tree changes only where it gets lighter. Returns -1 without memory. */
 static int exchange(Steiner *s, Room *r, int32_t v, int whole) {
     int64_t end = 0, removed = 0, longest = 0, second = 0, path;
     int32_t parts = 0, x;
     int failed = 0;
-    r->removals = 0;
+    r->removals = r->rests = 0;
     r->heap.count = r->found.count = 0;
     if (whole) { /* down to the next crucial nodes */
         for (int32_t c = s->child[v]; c >= 0; c = s->next[c]) {
@@ -379,12 +408,17 @@ static int exchange(Steiner *s, Room *r, int32_t v, int whole) {
         sum += it.cost;
         r->found.item[chosen++] = it;
     }
-    const int better = !failed && chosen == parts && sum < removed;
+    int better = !failed && chosen == parts && sum < removed;
+    for (int64_t i = 0; i < chosen && better && s->part < s->n; i++) {
+        const int32_t y = r->found.item[i].y;
+        if (s->label[y] < 0) better = in_rest(s, y);
+    }
     for (int64_t i = 0; i < end; i++) { /* as before */
         s->label[s->nodes[i]] = -1;
         s->state[s->nodes[i]] &= (uint8_t)~SETTLED;
     }
     for (int64_t i = 0; i < r->removals; i++) s->state[r->removed[i]] &= (uint8_t)~GONE;
+    for (int64_t i = 0; i < r->rests; i++) s->state[r->rest[i]] &= (uint8_t)~OTHER;
     if (!better) return failed ? -1 : 0;
     for (int32_t i = 0; i < parts; i++) cut(s, r->part[i]);
     for (int64_t i = 0; i < r->removals; i++) {
@@ -432,30 +466,38 @@ static int prune_noted(Steiner *s, Room *r, int32_t x) {
 
 /* The heaviest edge of the tree between v and y: the node below it; *far: whether it is on the side of y. */
 static int32_t heaviest(Steiner *s, int32_t v, int32_t y, int *far) {
-    int32_t x, found = y;
+    int32_t a = v, b = y, met, found = y;
     int64_t most = -1;
-    for (x = v;; x = s->parent[x]) {
-        s->state[x] |= SETTLED;
+    s->state[a] |= SETTLED;
+    s->state[b] |= OTHER;
+    while (!(s->state[b] & SETTLED)) { /* by turns up from both */
+        a = s->parent[a];
+        s->state[a] |= SETTLED;
         s->work += 1;
-        if (s->parent[x] == x) break;
+        if (s->state[a] & OTHER) break;
+        b = s->parent[b];
+        s->state[b] |= OTHER;
     }
-    for (x = y; !(s->state[x] & SETTLED); x = s->parent[x]) {
-        s->work += 1;
+    met = s->state[b] & SETTLED ? b : a;
+    for (int32_t x = y; x != met; x = s->parent[x])
         if (s->up[x] > most) {
             most = s->up[x];
             found = x;
         }
-    }
     *far = 1;
-    for (int32_t z = v; z != x; z = s->parent[z])
-        if (s->up[z] > most) {
-            most = s->up[z];
-            found = z;
+    for (int32_t x = v; x != met; x = s->parent[x])
+        if (s->up[x] > most) {
+            most = s->up[x];
+            found = x;
             *far = 0;
         }
-    for (x = v;; x = s->parent[x]) {
-        s->state[x] &= (uint8_t)~SETTLED;
-        if (s->parent[x] == x) break;
+    for (;; v = s->parent[v]) {
+        s->state[v] &= (uint8_t)~SETTLED;
+        if (v == a) break;
+    }
+    for (;; y = s->parent[y]) {
+        s->state[y] &= (uint8_t)~OTHER;
+        if (y == b) break;
     }
     return found;
 }
@@ -513,7 +555,8 @@ int64_t lk_steiner_pass(Steiner *s, const int32_t *order, int64_t from, int64_t 
     int failed = 0;
     r.part = malloc((size_t)(2 * s->n + 1) * sizeof *r.part);
     r.removed = malloc((size_t)(s->n + 1) * sizeof *r.removed);
-    if (!r.part || !r.removed) failed = -1;
+    r.rest = malloc((size_t)(s->n + 1) * sizeof *r.rest);
+    if (!r.part || !r.removed || !r.rest) failed = -1;
     for (int64_t x = 0; x < s->n; x++) {
         s->label[x] = -1;
         s->state[x] = 0;
@@ -528,6 +571,6 @@ int64_t lk_steiner_pass(Steiner *s, const int32_t *order, int64_t from, int64_t 
             if (!failed && !s->terminal[v] && s->parent[v] >= 0 && s->degree[v] >= 3) failed = exchange(s, &r, v, 1);
         }
     }
-    free(r.part), free(r.removed), free(r.note), free(r.heap.item), free(r.found.item);
+    free(r.part), free(r.removed), free(r.rest), free(r.note), free(r.heap.item), free(r.found.item);
     return failed ? -1 : from;
 }

@@ -242,16 +242,18 @@ class SteinerReducer:
     def kernel(self, whole: bool = False) -> Kernel:
         """What is left: the part with the terminals, nothing of one terminal; whole: all there is."""
         kept = sorted(self.near) if whole else sorted(self._part())
-        place = {node: i for i, node in enumerate(kept)}
-        counts = [len(self.near[node]) for node in kept]
-        rows = [sorted(self.near[node].items()) for node in kept]
-        indices = np.array([place[v] for row in rows for v, _ in row], dtype=np.int32)
-        edges = np.array([edge for row in rows for _, edge in row], dtype=np.int64)
-        lengths = np.array([self.length[edge] for edge in edges.tolist()], dtype=np.int64)
-        terminals = np.array(sorted(place[node] for node in self.terminals if node in place), dtype=np.int64)
-        indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
-        core = SteinerCore(indptr, indices, lengths, terminals)
-        return Kernel(core, np.array(kept, dtype=np.int64), edges, self.paid)
+        names, row = np.array(kept, dtype=np.int64), [self.near[node] for node in kept]
+        counts = np.array([len(each) for each in row], dtype=np.int64)
+        place = np.zeros(self.core.n, dtype=np.int64)
+        place[names] = np.arange(len(names))
+        columns = place[np.array([node for each in row for node in each], dtype=np.int64)]
+        edges = np.array([edge for each in row for edge in each.values()], dtype=np.int64)
+        order = np.lexsort((columns, np.repeat(np.arange(len(names)), counts)))
+        columns, edges = columns[order].astype(np.int32), edges[order]
+        lengths = np.array(self.length, dtype=np.int64)[edges]
+        terminals = np.array(sorted(self.terminals.intersection(kept)), dtype=np.int64)
+        core = SteinerCore(np.append(0, np.cumsum(counts)), columns, lengths, place[terminals])
+        return Kernel(core, names, edges, self.paid)
 
     def _part(self) -> set[int]:
         """The nodes that paths join to the terminals; none where there is one terminal."""

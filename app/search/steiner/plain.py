@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from app.search.steiner.trees import Trees
 
-GONE, SETTLED, CHOSEN = 1, 2, 4  # bits of `state`
+GONE, SETTLED, CHOSEN, OTHER = 1, 2, 4, 8  # bits of `state`
 
 
 # ---- the tree ----------------------------------------------------------------------------------------------
@@ -60,17 +60,13 @@ def evert(s: Trees, a: int) -> None:
         x, p, weight = p, above, more
 
 
-def top(s: Trees, x: int) -> int:
-    """The root of x's tree."""
-    while s.parent[x] != x:
-        x = int(s.parent[x])
-        s.work += 1
-    return x
-
-
 def join(s: Trees, a: int, b: int, weight: int) -> None:
     """Join two trees by an edge; the root stays one."""
-    if top(s, a) == s.root:
+    x, y = a, b
+    while s.parent[x] != x and s.parent[y] != y:  # the end that is nearer to its root tells
+        x, y = int(s.parent[x]), int(s.parent[y])
+        s.work += 1
+    if x == s.root if s.parent[x] == x else y != s.root:
         a, b = b, a
     evert(s, a)
     hang(s, a, b, weight)
@@ -206,11 +202,12 @@ class _Room:
     def __init__(self) -> None:
         self.heap: list[tuple[int, int]] = []
         self.found: list[tuple[int, int, int]] = []
+        self.rest: list[int] = []  # nodes that are known to be in no part
 
 
 def _take_part(s: Trees, x: int, part: int, nodes: list[int]) -> None:
-    """The nodes that hang on x, x too, become those of a part."""
-    at = len(nodes)
+    """The nodes that hang on x, x too, become those of a part, the first s.part of them."""
+    at, most = len(nodes), len(nodes) + s.part
     nodes.append(x)
     while at < len(nodes):
         y = nodes[at]
@@ -218,10 +215,27 @@ def _take_part(s: Trees, x: int, part: int, nodes: list[int]) -> None:
         s.state[y] |= SETTLED
         s.work += 1
         child = int(s.child[y])
-        while child >= 0:
+        while child >= 0 and len(nodes) < most:
             nodes.append(child)
             child = int(s.next[child])
         at += 1
+
+
+def _part_of(s: Trees, r: _Room, y: int) -> int:
+    """The part that a node of the tree is in; -1: the rest, as far as some steps upwards tell."""
+    x, way = y, [y]
+    if s.part >= s.n:
+        return -1
+    while len(way) <= s.part and s.label[x] < 0 and not s.state[x] & OTHER and s.parent[x] != x:
+        x = int(s.parent[x])
+        way.append(x)
+        s.work += 1
+    if s.label[x] >= 0:
+        return int(s.label[x])
+    new = [z for z in way if not s.state[z] & OTHER]
+    s.state[new] |= OTHER
+    r.rest += new
+    return -1
 
 
 def _reach(s: Trees, r: _Room, x: int, most: int, nodes: list[int]) -> None:
@@ -232,7 +246,12 @@ def _reach(s: Trees, r: _Room, x: int, most: int, nodes: list[int]) -> None:
         if d >= most:
             continue
         if s.label[y] < 0 and s.parent[y] >= 0 and not s.state[y] & GONE:
-            r.found.append((d, x, y))
+            if (part := _part_of(s, r, y)) < 0:
+                r.found.append((d, x, y))
+                continue
+            nodes.append(y)
+            s.label[y], s.dist[y] = part, 0
+            heapq.heappush(r.heap, (0, y))
         elif s.label[y] >= 0 and s.state[y] & SETTLED:
             both = d + int(s.dist[y])
             if s.label[y] != s.label[x] and both < most:
@@ -302,8 +321,8 @@ def _exchange(s: Trees, v: int, whole: bool) -> None:
     for y in nodes:
         s.label[y] = -1
         s.state[y] &= ~SETTLED & 255
-    for y in removed:
-        s.state[y] &= ~GONE & 255
+    s.state[removed] &= ~GONE & 255
+    s.state[r.rest] &= ~OTHER & 255
     if chosen is not None:
         _rebuild(s, roots, removed, chosen)
 
@@ -338,7 +357,18 @@ def _links(
             of[a] = b
             total += cost
             chosen.append((cost, x, y))
-    return chosen if len(chosen) == parts and total < weight else None
+    if len(chosen) < parts or total >= weight:
+        return None
+    sure = s.part >= s.n or all(_in_rest(s, y) for _, _, y in chosen if s.label[y] < 0)
+    return chosen if sure else None
+
+
+def _in_rest(s: Trees, y: int) -> bool:
+    """Whether a node is in no part."""
+    while s.label[y] < 0 and s.parent[y] != y:
+        y = int(s.parent[y])
+        s.work += 1
+    return bool(s.label[y] < 0)
 
 
 def _rebuild(s: Trees, roots: list[int], removed: list[int], chosen: list[tuple[int, int, int]]) -> None:
@@ -357,22 +387,21 @@ def _rebuild(s: Trees, roots: list[int], removed: list[int], chosen: list[tuple[
 
 def _heaviest(s: Trees, v: int, y: int) -> tuple[int, bool]:
     """The heaviest edge of the tree between v and y: the node below it; whether it is on the side of y."""
-    above, x = [v], v
-    s.work += 1
-    while s.parent[x] != x:
-        x = int(s.parent[x])
-        above.append(x)
+    ways, seen = ([v], [y]), ({v}, {y})
+    while ways[1][-1] not in seen[0]:  # by turns up from both
+        ways[0].append(int(s.parent[ways[0][-1]]))
+        seen[0].add(ways[0][-1])
         s.work += 1
-    met, most, found, far = set(above), -1, y, True
-    x = y
-    while x not in met:
-        s.work += 1
-        if s.up[x] > most:
-            most, found = int(s.up[x]), x
-        x = int(s.parent[x])
-    for z in above[: above.index(x)]:
-        if s.up[z] > most:
-            most, found, far = int(s.up[z]), z, False
+        if ways[0][-1] in seen[1]:
+            break
+        ways[1].append(int(s.parent[ways[1][-1]]))
+        seen[1].add(ways[1][-1])
+    met = ways[1][-1] if ways[1][-1] in seen[0] else ways[0][-1]
+    most, found, far = -1, y, True
+    for own, side in ((ways[1], True), (ways[0], False)):
+        for x in own[: own.index(met)]:
+            if s.up[x] > most:
+                most, found, far = int(s.up[x]), x, side
     return found, far
 
 

@@ -29,6 +29,8 @@ ONE = 256  # the denominator of factors
 AMPLITUDES = (16, 32, 64, 128, 256)  # of perturbed lengths, in 1/ONE
 EITHER, NEITHER = 4 * ONE, 20 * ONE  # combined trees: edges of one weigh up to so much more, others so much
 TREE, PASS = 1 << 12, 1 << 10  # steps that a tree, and a pass over the nodes, cost beside what they look at
+WHOLE, NEAR = 4096, 128  # nodes of cores whose trees are taken apart whole; of a part of others, at first
+CHUNK = 4096  # nodes between two looks whether a tree is the best
 LEAST_MEETING = 1 << 22  # steps between two meetings of several searches, or 64 for each entry
 
 
@@ -47,6 +49,7 @@ class SteinerSearch(Search):
         self.core = core
         self._random, self._draws = SplitMix(seed), stream(seed, "steiner")
         self._trees = Trees(core, compiled)
+        self._trees.part = core.n if core.n <= WHOLE else NEAR
         self._edge, self._edges = _edge_numbers(core)
         self.scale = _scale(core)
         self._best = canonical_tree(start)
@@ -135,27 +138,38 @@ class SteinerSearch(Search):
         self._load(self._trees.parent)
         while True:
             before = self._trees.total
-            yield from self._moved()
+            yield from self._moved(noted=True)
             if self._trees.total == before:
                 return
 
-    def _moved(self) -> Course:
-        """The moves at all nodes, in a drawn order."""
-        order, at = self._draws.permutation(self.core.n).astype(np.int32), 0
+    def _moved(self, noted: bool = False) -> Course:
+        """The moves at all nodes, in a drawn order; noted: the weights are true, so that a tree may be the
+        best.
+        """
+        order = self._draws.permutation(self.core.n).astype(np.int32)
         self._charge(PASS + self.core.n)
-        while at < len(order):
-            while self._left <= 0:
-                yield
-            before = self._trees.work
-            at = self._trees.look(order, at, self._left)
-            self._charge(self._trees.work - before)
+        for first in range(0, len(order), CHUNK):
+            part, at = order[first : first + CHUNK], 0
+            while at < len(part):
+                while self._left <= 0:
+                    yield
+                before = self._trees.work
+                at = self._trees.look(part, at, self._left)
+                self._charge(self._trees.work - before)
+            if noted:
+                self._note()
 
-    def _offer(self) -> bool:
-        """The tree to the pool, and to the best; whether the pool takes it."""
+    def _note(self) -> None:
+        """The tree, where it is the best."""
         value = self._trees.total // self.scale
         if value < self.best:
             self.best, self.found_at = value, self.steps
             self._best = canonical_tree(self._trees.parent)
+
+    def _offer(self) -> bool:
+        """The tree to the pool, and to the best; whether the pool takes it."""
+        value = self._trees.total // self.scale
+        self._note()
         worst = max(self._pool, key=lambda each: each[0])[0] if len(self._pool) >= POOL else value
         if value > worst:
             return False

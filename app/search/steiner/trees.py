@@ -20,7 +20,7 @@ from app.search.steiner import plain
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("indptr", "indices", "weights", "terminal")
 ARRAYS = ("parent", "degree", "child", "next", "before", "up", "dist", "pred", "label", "state", "nodes")
-NUMBERS = ("root", "total", "work")
+NUMBERS = ("root", "total", "work", "part")
 
 
 class _Steiner(ctypes.Structure):
@@ -45,6 +45,8 @@ class Trees:
     parent   [n] int32, see app/graphs/steiner.py; `root` is a terminal
     total    what the tree weighs
     work     entries and nodes looked at so far
+    part     nodes that a part of a tree begins with where it is taken apart: of a larger one those that are
+             nearest to the break, and others where a search meets them
 
     degree [n] in the tree; child, next, before [n] lists of children; up [n] the weight to the parent;
     dist, pred, label, state, nodes [n]: of the moves
@@ -63,6 +65,7 @@ class Trees:
         self.state = np.zeros(n, dtype=np.uint8)
         self.parent -= 1
         self.root = self.total = self.work = 0
+        self.part = n
         self._struct = _Steiner(n, self.terminals)
         give_arrays(self, self._struct, (*GIVEN, *ARRAYS))
 
