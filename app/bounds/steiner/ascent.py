@@ -32,7 +32,7 @@ class _State(ctypes.Structure):
 
 
 RUN = function("lk_ascent_run", ctypes.POINTER(_State), Long, returns=Long)
-MOST_SLOTS = 1 << 26  # entries of lists, 24 bytes each
+MOST_SLOTS = 1 << 25  # entries of lists, 24 bytes each
 
 
 class Ascent:

@@ -20,10 +20,7 @@ CHECK_SECONDS = 5e-8  # for each byte of heights, and
 CASE_SECONDS = 2e-7  # for each entry and heights
 ROOTS, CASE_ROOTS = 20, 2  # of ascents on the whole; of a case
 ROUNDS = 400  # of the program
-PROBE = 0.2, 0.5  # of a time limit, at least s: what cases have before there is a program
-PROGRAM_SHARE = 0.4  # of a time limit, that the program may take
 FEWER = 0.9  # of the arcs: if it leaves so few, cases begin anew
-USUAL = 60.0  # s, where there is no time limit
 CASE_ARCS = 100_000  # of a net that is divided
 NEAR = 0.05
 RECENT = 0.8  # of the longest step, that it counts for less after each later one
@@ -33,8 +30,9 @@ class SteinerBounds(Bounds):
     """No tree of a core that holds its terminals is shorter than `value`.
 
     First dual ascents from several roots, which leave out what no shorter tree than the best known has. What
-    is left is divided into cases for a while, then a program of directed cuts bounds it, then it is divided
-    again. Trees that the work comes upon are told by `pieces`.
+    is left is by turns bounded by a program of directed cuts and divided into cases, which go on when the
+    program has come to its end; where that leaves out much, they begin anew. Trees that the work comes upon
+    are told by `pieces`.
     """
 
     near = NEAR
@@ -47,7 +45,7 @@ class SteinerBounds(Bounds):
         self._longest = 0.0  # s, of the steps of late
         self._best = Best(core, int(core.lengths.sum()) + 1)
         self._known = self._best.upper  # of the caller's best tree
-        self._clock, self._limit = Clock(), USUAL
+        self._clock = Clock()
         self._steps = self._work()
         self._value, self._method, self.done = 0, "", False
         self._left_behind: SteinerBound | None = None  # of work that has been given up
@@ -94,7 +92,6 @@ class SteinerBounds(Bounds):
 
     def expect(self, seconds: float) -> None:
         """The time limit of the run."""
-        self._limit = seconds
         self._clock.end = time.perf_counter() + seconds
 
     def until(self, clock: float) -> None:
@@ -106,14 +103,14 @@ class SteinerBounds(Bounds):
         end = min(time.perf_counter() + seconds, self._clock.end)
         self._known = min(self._known, best)
         self._best.know(best)
-        while not self.done and self._value < self._known:
+        while not self.done and self._value < self._best.upper:
             begun = time.perf_counter()
             self.done = next(self._steps, True) is True
             self._tell()
             now = time.perf_counter()
             self._longest = max(now - begun, RECENT * self._longest)
             if now >= end:
-                return not self.done and self._value < self._known
+                return not self.done and self._value < self._best.upper
         return False
 
     def optimum(self) -> np.ndarray | None:
@@ -175,17 +172,14 @@ class SteinerBounds(Bounds):
         yield from whole.run(Effort(ROOTS, False, 0), self._clock)
         if whole.closed:
             return
-        arcs, steps = int(whole.net.alive.sum()), self._divided()
-        yield from self._for(max(PROBE[0] * self._limit, PROBE[1]), steps)
-        if not self._open():
-            return
+        arcs, tree = int(whole.net.alive.sum()), self._divided()
         if steiner_program.available() and self._clock.fits(whole.net):
-            yield from self._for(PROGRAM_SHARE * self._limit, whole.cut(ROUNDS, self._clock))
-        if whole.closed:
-            return
-        if whole.net.alive.sum() <= FEWER * arcs:
-            self._left_behind, steps = self._provable(), self._divided()
-        yield from steps
+            yield from _by_turns(whole.cut(ROUNDS, self._clock), tree)
+            if whole.closed or not self._open():
+                return
+            if whole.net.alive.sum() <= FEWER * arcs:
+                self._left_behind, tree = self._provable(), self._divided()
+        yield from tree
 
     def _open(self) -> bool:
         return self._value < self._best.upper
@@ -197,12 +191,16 @@ class SteinerBounds(Bounds):
         self._tree = CaseTree(self._whole, self._best, Effort(CASE_ROOTS, False, 0), self._clock)
         return self._tree.run()
 
-    def _for(self, seconds: float, steps: Iterator[None]) -> Iterator[None]:
-        """So many seconds of steps, this object's own work alone."""
-        spent = 0.0
-        while spent < seconds:
-            begun = time.perf_counter()
-            if next(steps, True) is True:
+
+def _by_turns(first: Iterator[None], second: Iterator[None]) -> Iterator[None]:
+    """Two works with as much time each, till the first has come to its end."""
+    works, spent = [first, second], [0.0, 0.0]
+    while True:
+        turn = int(spent[1] < spent[0] and works[1] is not None)
+        begun = time.perf_counter()
+        if next(works[turn], True) is True:
+            if not turn:
                 return
-            spent += time.perf_counter() - begun
-            yield
+            works[1] = None
+        spent[turn] += time.perf_counter() - begun
+        yield
