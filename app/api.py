@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.api_given import check_given, refuse_data_keys, setting
-from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start
+from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start, with_terminals
 from app.api_loop import GraphAgent
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
@@ -20,12 +20,13 @@ from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import has_node_weights
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
-from app.problems.table import CLASSES, UNTRAINED, WEIGHED, make_problem, without_policy
+from app.problems.table import TREE, UNTRAINED, WEIGHED, make_problem, without_policy
 from app.results import Checked, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
+from app.tasks.answer import edges_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -150,6 +151,7 @@ def solve(
     node_weights: Any = None,
     inside: Any = None,
     outside: Any = None,
+    terminals: Any = None,
     start: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
@@ -180,7 +182,7 @@ def solve(
                a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
                with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
     problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising, set_cover, hitting_set, coloring,
-               communities or tsp; the same as problem.name of the settings
+               communities, partition, steiner or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
@@ -190,7 +192,10 @@ def solve(
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
                that are 1, and -1; not of coloring, communities and tsp
-    start      a Solution of an earlier call, nodes as its `nodes` are, or a mapping of all nodes to 0 or 1
+    terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
+               (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
+    start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
+               a NetworkX tree, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
                begin, as with the file search.start. What is infeasible is repaired; of a feasible one the
                answer is never worse
@@ -211,19 +216,21 @@ def solve(
     refuse_node_weights(context.case.problem.name, node_weights)
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
+    loaded = with_terminals(context, loaded, labels, terminals)
     loaded = with_start(context, loaded, labels, start)
     problem = make_problem(context.case.problem.name)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
-    nodes = solved.named(ids, labels, classes=problem.solution in CLASSES)
-    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text", "certificate", "problem"}
+    nodes = solved.named(ids, labels, problem.solution)
+    edges = edges_named(solved.solution, ids, labels) if problem.solution == TREE else []
+    names = set(Solution.__dataclass_fields__) - {"nodes", "edges", "trace", "text", "certificate", "problem"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
     return Solution(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
-        problem=context.case.problem.name,
+        problem=context.case.problem.name, edges=edges,
     )  # fmt: skip
 
 
@@ -237,6 +244,7 @@ def check(
     node_weights: Any = None,
     inside: Any = None,
     outside: Any = None,
+    terminals: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -245,11 +253,12 @@ def check(
 
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
-    graph, problem, node_weights, inside, outside, settings, comm, verbose   as of `solve`
+    graph, problem, node_weights, inside, outside, terminals, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
-                 nodes of side 1, variables that are 1, all cities in the order of a tour, or the classes of
-                 a colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring
-                 and communities to whole numbers from 0 on); or the path of a file of solutions
+                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges, or
+                 the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or
+                 1, of coloring and communities to whole numbers from 0 on); or the path of a file of
+                 solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """
@@ -274,6 +283,7 @@ def check(
     counts = WEIGHED.get(context.case.problem.name, "")
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
+    loaded = with_terminals(context, loaded, labels, terminals)
     refuse_unfit(context, make_problem(context.case.problem.name), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")

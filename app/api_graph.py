@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -37,6 +37,7 @@ from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
 from app.problems.table import (
     CLASSES,
     NODE_WEIGHTS_RIGHT,
+    TREE,
     WEIGHED,
     counted_by,
     make_problem,
@@ -44,6 +45,7 @@ from app.problems.table import (
 )
 from app.results import Solution
 from app.tasks.context import Context
+from app.tasks.terminals import STEINER
 from app.text import is_whole
 
 
@@ -84,6 +86,8 @@ def loaded_graph(
             source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+        if case.graph.terminals and not isinstance(graph, str):
+            raise CaseError("graph.terminals: of a graph in memory terminals= would be right")
         if not isinstance(graph, str):
             refuse_file_of_edges(case)
         if group.size > 1 and not isinstance(graph, str):
@@ -147,6 +151,23 @@ def with_fixed(
     return replace(loaded, inside=found[0], outside=found[1], labels=labels)
 
 
+def with_terminals(context: Context, loaded: Loaded, labels: list[Any] | None, terminals: Any) -> Loaded:
+    """The graph with the terminals that a caller names. Ranks: all call."""
+    case, found = context.case, None
+    with raise_together(context.group, "reading the terminals"):
+        if terminals is not None and case.problem.name != STEINER:
+            raise CaseError(f"terminals: {case.problem.name} has none; steiner would be right")
+        if terminals is not None and (case.graph.terminals or loaded.terminals is not None):
+            whose = "in graph.terminals" if case.graph.terminals else "by the file"
+            raise CaseError(f"terminals: given here and {whose}; one of them would be right")
+        if terminals is not None:
+            if isinstance(terminals, Mapping):
+                raise GraphError("terminals: found a mapping; a list of nodes would be right")
+            found = np.sort(_ids_of(terminals, labels, "terminals", named(loaded.graph.ids)))
+    check_given(context.group, {"terminals": digest_of_arrays(found)})
+    return loaded if found is None else replace(loaded, terminals=found, labels=labels)
+
+
 def with_start(
     context: Context, loaded: Loaded, labels: list[Any] | None, start: Any, called: str = "start"
 ) -> Loaded:
@@ -156,7 +177,9 @@ def with_start(
     with raise_together(context.group, "reading the solution to start from"):
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
-        if start is not None:
+        if start is not None and solution == TREE:
+            found = _ids_of_tree(start, labels, called, named(loaded.graph.ids))
+        elif start is not None:
             nodes = _nodes_of(context.case, count, start, called)
             if solution in CLASSES:
                 nodes, colors = _numbered(nodes, called, CLASSES[solution])
@@ -166,10 +189,41 @@ def with_start(
         order = np.argsort(found, kind="stable")
         same = found = found[order]
         colors = colors[order]
-    elif found is not None and solution != "tour":
+    elif found is not None and solution not in ("tour", TREE):
         same = np.unique(found)
     check_given(context.group, {called: digest_of_arrays(same, colors)})
     return replace(loaded, start=found, start_colors=colors)
+
+
+def _ids_of_tree(given: Any, labels: list[Any] | None, called: str, texts: bool) -> np.ndarray:
+    """[2 m] the ids of the ends of a tree's edges, edge by edge, in an order of their own; [1] of a tree of
+    one node. Raises CaseError, GraphError.
+    """
+    nodes: list[Any] = []
+    if isinstance(given, Solution):
+        if given.problem != STEINER:
+            raise CaseError(f"{called}: an answer of {given.problem}; one of {STEINER} would be right")
+        given, nodes = given.edges, given.nodes
+    elif hasattr(given, "edges") and hasattr(given, "nodes"):
+        given, nodes = list(given.edges()), list(given.nodes())
+    right = "a list of edges, pairs of nodes, would be right"
+    mapping = isinstance(given, Mapping) and not isinstance(given, Set)  # edges of NetworkX are both
+    if isinstance(given, str) or mapping or not hasattr(given, "__iter__"):
+        raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
+    edges = list(given)
+    for each in edges:
+        if isinstance(each, str) or not hasattr(each, "__len__") or len(each) != 2:
+            raise GraphError(f"{called}: found {shown(repr(each))}; {right}")
+    ends = [node for each in edges for node in each] or nodes[:1]
+    if not ends:
+        raise GraphError(f"{called}: found no edges; {right}")
+    apart = list(dict.fromkeys(ends))
+    ids = dict(zip(apart, _ids_of(apart, labels, called, texts).tolist()))
+    found = np.array([ids[node] for node in ends])
+    if len(found) == 1:
+        return found
+    pairs = np.sort(found.reshape(-1, 2), axis=1)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].reshape(-1)
 
 
 def _count_named(context: Context, loaded: Loaded) -> int:

@@ -3,8 +3,8 @@
 A class of tools inherits from one of the bases here: what is abstract it writes, everything else has a
 default that stands for "there is none". The solver asks for nothing that is not named here.
 
-A solution is an array [n], one entry per node: a mask of chosen nodes, the two sides of a cut, or the order
-of a tour. Values are exact integers; `unit` turns them into objectives.
+A solution is an array [n], one entry per node: a mask of chosen nodes, the two sides of a cut, the order of a
+tour, or the parents in a tree. Values are exact integers; `unit` turns them into objectives.
 """
 
 import inspect
@@ -43,6 +43,7 @@ class Instance:
     most_bytes      what a graph that tools make of this one may take on a rank
     null, resolution   of communities (app/graphs/quality.py)
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
+    terminals   nodes that a Steiner tree has to hold, ascending
     """
 
     graph: Graph
@@ -56,6 +57,7 @@ class Instance:
     resolution: float = 1.0
     parts: int = 2
     imbalance: float = 0.03
+    terminals: np.ndarray = field(default_factory=_none)
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
@@ -263,7 +265,7 @@ class Toolbox(ABC):
     `reduce`, `lift`, `restrict`, `value_of_core` and `core_value`.
 
     sense       "minimise" or "maximise"
-    words       what a solution is called: "cover", "cut", "tour"
+    words       what a solution is called: "cover", "cut", "tour", "tree"
     core        what reductions leave, as a graph; no nodes: reductions have solved the instance
     unit        objective = value * unit
     weights     whole numbers in units of which values are sums, or None: objectives have their decimals

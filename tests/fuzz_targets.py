@@ -57,6 +57,7 @@ from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import load_weights, save_weights
 from app.search.solution_text import nodes_text, read_nodes, read_order, read_sides
+from app.search.steiner.text import read_tree
 from app.tasks.studies.answers import read_catalogue
 
 ROOT = Path(__file__).parent.parent
@@ -127,6 +128,9 @@ SMALL = {
     "d.col": b"c x\np edge 4 3\nn 1 5\ne 1 2\ne 2 3\ne 3 4\n",
     "p.gr": b"p td 4 3\n1 2\n2 3\n3 4\n",
     "m.graph": b"% c\n3 2 011 1\n4 2 1 3 1\n5 1 1\n6 1 1\n",
+    "s.stp": b"33D32945 STP File, STP Format Version 1.0\nSECTION Comment\nName x\nEND\nSECTION Graph\n"
+    b"Nodes 4\nEdges 3\nE 1 2 5\nE 2 3 1.5\nE 4 3 2\nEND\n"
+    b"SECTION Terminals\nTerminals 2\nT 1\nT 4\nEND\nEOF\n",
     "G5": b"3 2\n1 2 1\n2 3 -1\n",
     "e.npz": npz(edges=PAIRS, weights=np.ones(len(PAIRS)), num_nodes=[N]),
     "c.npz": npz(indptr=[0, 1, 2], indices=[1, 0], shape=[2, 2]),
@@ -502,6 +506,7 @@ def text_samples() -> list[Sample]:
     return [
         one("a.tour", tour), one("a.nodes", ids), one("a.order", ids), one("a.cost", cost),
         one("a.sides", "".join(f"{i} {i % 2}\n" for i in range(N)).encode()), one("a.toml", catalogue),
+        one("a.tree", "".join(f"{i} {i + 1}\n" for i in range(N - 1)).encode()),
         one("a.rates", msgspec.json.encode(DEFAULTS)),
         *real("tsp/*.tour"),
     ]  # fmt: skip
@@ -517,6 +522,8 @@ def read_other(path: str, _: random.Random) -> None:
             read_sides(path, ids)
         case ".order":
             read_order(path, ids)
+        case ".tree":
+            read_tree(path, ids)
         case ".cost":
             parse_cost_model(read_text(path), path)
         case ".rates":

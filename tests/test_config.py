@@ -670,6 +670,7 @@ def cases(draw):
             "edge_features": "",
             "labels": "",
             "node_weights": "",
+            "terminals": "",
             "neighbours": "both",
             "splits": draw(st.sampled_from(["", "random"])),
         }
@@ -697,11 +698,14 @@ def cases(draw):
         data["policy"]["hub_degree"] = max(data["policy"]["hub_degree"], 0.01)
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
-    which = draw(st.sampled_from(["", "partition", "communities"]))
+    count = data["problem"].pop("terminals")
+    which = draw(st.sampled_from(["", "partition", "communities", "steiner"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
-        if which:
+        if which == "partition":
             data["problem"] |= {"name": which, **blocks}
+        elif which:
+            data["problem"] |= {"name": which, "terminals": count if data["run"]["task"] == "solve" else 0}
     else:
         null = draw(st.sampled_from(["degrees", "sizes", "none"]))
         resolution = 1.0 if null == "none" else draw(st.floats(0, 1e300))

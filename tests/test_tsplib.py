@@ -148,6 +148,9 @@ def test_a_tour_file_is_a_solution(written):
     assert read_order(written("2\n4\n1\n3\n", "plain.txt"), np.arange(1, 5)).tolist() == [1, 3, 0, 2]
     with pytest.raises(GraphError, match="node 4 is not in the graph"):
         read_order(path, np.arange(1, 4))
+    for text in ("--1\n", "\f\n"):
+        with pytest.raises(GraphError, match=r"plain.txt:1: found .*right is one node id per line"):
+            read_order(written(text, "plain.txt"), np.arange(1, 5))
 
 
 @pytest.mark.parametrize(

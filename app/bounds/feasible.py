@@ -75,6 +75,40 @@ def undominated_node(
     return None if dominated.all() else int(dominated.argmin()) + graph_rows.lo
 
 
+def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> str | None:
+    """What makes parents [n] no tree of a whole graph that holds all terminals [k]; None: nothing.
+
+    parent   the next node on the way to the root, which is its own; -1 outside the tree
+    """
+    if parent.shape != (graph.n,) or parent.dtype.kind not in "iu":
+        return f"is {parent.dtype} {parent.shape}, not one parent for each node"
+    if len(parent) and (parent.min() < -1 or parent.max() >= graph.n):
+        return f"has a node number outside 0..{graph.n - 1}"
+    without = terminals[parent[terminals] < 0]
+    if len(without):
+        return f"does not hold the terminal {graph.called(int(without[0]))}"
+    joined = {}  # neighbours in the tree
+    for node in np.flatnonzero(parent >= 0).tolist():
+        above = int(parent[node])
+        if parent[above] < 0:
+            return f"hangs on node {graph.called(above)}, which is not in it"
+        if above != node and above not in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]:
+            return f"has the edge {graph.called(*sorted((node, above)))}, which the graph has not"
+        joined.setdefault(node, []).append(above)
+        joined.setdefault(above, []).append(node)
+    first = int(terminals[0]) if len(terminals) else next(iter(joined), -1)
+    met, waiting = {first}, [first]
+    while waiting:
+        new = [node for node in joined.get(waiting.pop(), []) if node not in met]
+        met.update(new)
+        waiting += new
+    if len(met) < len(joined):
+        lost = min(joined.keys() - met)
+        return f"has no path between the nodes {graph.called(first)} and {graph.called(lost)}"
+    edges = sum(node != int(parent[node]) for node in joined)
+    return None if edges == len(joined) - 1 else f"has {edges} edges on {len(joined)} nodes: a circle"
+
+
 def _require(graph_rows: Graph, chosen_all: np.ndarray) -> None:
     if chosen_all.shape != (graph_rows.n,) or chosen_all.dtype != bool:
         raise ValueError(

@@ -36,7 +36,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _smooth)
-    of_problems = (_policy_alone, _communities, _partition)
+    of_problems = (_policy_alone, _communities, _partition, _steiner)
     for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
@@ -157,7 +157,7 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", *READING, "neighbours", "node_weights"):
+    for key in ("complement", *READING, "neighbours", "node_weights", "terminals"):
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 
@@ -238,6 +238,18 @@ def _partition(case: Case) -> Iterator[Mistake]:
     for key in ("parts", "imbalance"):
         if (given := getattr(problem, key)) != (right := getattr(usual, key)):
             yield ("problem", key), f"only partition has one: {right} would be right, got {given}"
+
+
+def _steiner(case: Case) -> Iterator[Mistake]:
+    """Terminals, of other problems."""
+    if case.problem.name == "steiner" and case.run.task == "solve":
+        return
+    right = 'only problem.name = "steiner" has terminals, and run.task = "solve" reads them: leave it out'
+    if case.problem.terminals:
+        yield ("problem", "terminals"), right
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        if graphs is not None and graphs.terminals:
+            yield (*keys, "terminals"), right
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ class GraphCase(Table, frozen=True):
             "metis",
             "dimacs",
             "gset",
+            "stp",
             "qubo",
             "sets",
             "gmt",
@@ -90,6 +91,13 @@ class GraphCase(Table, frozen=True):
             "file of a weight for each node, for mvc, mis, mds, clique (set_cover: of a cost for each set, "
             "hitting_set: for each element): lines of an id and a number, or .npy; "
             '"": those in graph.path'
+        ),
+    ] = ""
+    terminals: Annotated[
+        str,
+        about(
+            "steiner: file of the nodes that a tree has to hold, an id on each line; "
+            '"": those in graph.path (SteinLib), or problem.terminals'
         ),
     ] = ""
     order: Annotated[
@@ -210,6 +218,7 @@ GRAPH_FILES = (
     "splits",
     "degrees_of",
     "node_weights",
+    "terminals",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
 WORDS = {"splits": "random", "features": "degrees"}

@@ -22,7 +22,8 @@ class ProblemCase(Table, frozen=True):
             "coloring: the fewest colours such that adjacent nodes have different ones; communities: a "
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
-            "between them weigh as little as may be; tsp: travelling salesman"
+            "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
+            "(graph.terminals); tsp: travelling salesman"
         ),
     ] = "mvc"
     null: Annotated[
@@ -41,6 +42,13 @@ class ProblemCase(Table, frozen=True):
     imbalance: Annotated[
         Amount, about("partition: by how much a block may be heavier than an even share, as a part of that")
     ] = 0.03
+    terminals: Annotated[
+        Count,
+        about(
+            "steiner: so many nodes of the largest component, drawn by the seed, of graphs for which neither "
+            "their file nor graph.terminals names any; 0: these are refused"
+        ),
+    ] = 0
 
 
 class PolicyCase(Table, frozen=True):

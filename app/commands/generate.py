@@ -46,6 +46,7 @@ UNHEARD = (
     "complement",
     "order",
     "node_weights",
+    "terminals",
     "neighbours",
     "features",
     "labels",

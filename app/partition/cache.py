@@ -22,7 +22,7 @@ from app.partition.assemble import Built, EdgeCounts, block_cuts
 from app.partition.rows import RowPartition, block_count, block_starts
 
 LAYOUT = 1  # of the files; with another number those of other versions are not looked at
-TEXT = ("edges", "matrix_market", "metis", "dimacs", "gset", "qubo", "sets", "gmt", "hgr", "scp")
+TEXT = ("edges", "matrix_market", "metis", "dimacs", "gset", "stp", "qubo", "sets", "gmt", "hgr", "scp")
 SENT_BYTES = 1 << 22  # an array goes to rank 0 in parts of this size
 PER_ROW, PER_ENTRY = ("ids", "node_weights"), ("indices", "weights", "arcs", "told_weights")
 FIELDS = {"told_weights": "transpose_weights"}  # of a Graph, where the file has another name for one

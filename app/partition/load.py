@@ -41,6 +41,7 @@ from app.partition.stands_for import (
     renamed,
     stands_for,
 )
+from app.partition.terminals import share_terminals
 
 LISTED = ("edges", "matrix_market", "dimacs", "npz", "graphsage", "ogb", "tu")  # a row of features an edge
 BY_PARTS = (
@@ -63,6 +64,7 @@ class Loaded:
     seed     of the generator
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
+    terminals   the same of nodes that a Steiner tree has to hold, by a file or a caller
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     start_colors   [k] int64 on all ranks, the colours of those nodes; None: the solution is no colouring
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
@@ -84,6 +86,7 @@ class Loaded:
     order_all: np.ndarray | None = None
     inside: np.ndarray | None = None
     outside: np.ndarray | None = None
+    terminals: np.ndarray | None = None
     start: np.ndarray | None = None
     start_colors: np.ndarray | None = None
     labels: list[Any] | None = None
@@ -183,8 +186,15 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
     return replace(item, graph=graph, rows=rows, order_all=order_all)
 
 
+def _refuse_terminals(table: GraphCase) -> None:
+    """Refuse a file of terminals beside several graphs. Raises CaseError."""
+    if table.terminals and (found := count_graphs(table)) > 1:
+        raise CaseError(f"graph.terminals: is for one graph, found {found}; one would be right")
+
+
 def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
     """The graph of a file, or of several side by side."""
+    _refuse_terminals(table)
     item = weighted(group, read_paths(group, table, paths, case), table, case)
     return replace(item, paths=tuple(paths), format=table.format)
 
@@ -224,11 +234,12 @@ def read_paths(
         cache.keep(built)
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
-    members = share_members(group, source)
+    members, terminals = share_members(group, source), share_terminals(group, source)
     held = _with_edge_features(table, source)
     return Loaded(
-        graph, built.rows, built.counts, warnings, table.complement, origin, members=members, stream=held
-    )
+        graph, built.rows, built.counts, warnings, table.complement, origin, terminals=terminals,
+        members=members, stream=held,
+    )  # fmt: skip
 
 
 def _with_edge_features(table: GraphCase, source: EdgeStream | None) -> EdgeStream | None:
@@ -304,11 +315,12 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     )  # fmt: skip
     warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
-    members = share_members(group, source)
+    members, terminals = share_members(group, source), share_terminals(group, source)
     held = _with_edge_features(table, source)
     return Loaded(
-        graph, rows, counts, warnings, table.complement, metric=metric, members=members, stream=held
-    )
+        graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals, members=members,
+        stream=held,
+    )  # fmt: skip
 
 
 def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:

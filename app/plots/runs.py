@@ -71,6 +71,7 @@ MEASURES = {
     "tour": "length",
     "coloring": "colors",
     "partition": "quality",
+    "tree": "length",
 }  # of solutions; of others the size
 
 
@@ -112,10 +113,13 @@ MOST_POINTS = 5000  # of a tour that is drawn
 
 
 @drawn
-def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "solution.png") -> None:
+def plot_solves(
+    folder: RunFolder, log: Log, solved: list[Any], words: str = "", name: str = "solution.png"
+) -> None:
     """Objective and bound over time, instance by instance; beside them the tour, or a small graph's solution.
 
     solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
+    words    what a solution is called
     """
     solved = [each for each in solved if each.trace]
     plt = open_pyplot(folder, log)
@@ -128,7 +132,7 @@ def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "sol
         if each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
             _draw_tour(right, each)
         elif each.metric is None and each.graph.n <= DRAWN_NODES:
-            _draw_graph(right, each)
+            _draw_graph(right, each, words == "tree")
     save_figure(figure, plt, folder, name)
 
 
@@ -153,19 +157,24 @@ def _draw_tour(axes: Any, solved: Any) -> None:
     axes.set_aspect("equal")
 
 
-def _draw_graph(axes: Any, solved: Any) -> None:
-    """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours."""
+def _draw_graph(axes: Any, solved: Any, tree: bool) -> None:
+    """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours; or a
+    tree with its edges.
+    """
     import networkx
 
     drawn = networkx.Graph()
     drawn.add_nodes_from(range(solved.graph.n))
     rows = solved.graph.row_of()
     drawn.add_edges_from(zip(rows.tolist(), solved.graph.indices.tolist()))
-    places = networkx.spring_layout(drawn, seed=1)
+    places, solution = networkx.spring_layout(drawn, seed=1), solved.solution
     networkx.draw_networkx(
-        drawn, places, ax=axes, node_color=_colors_drawn(solved.solution), node_size=30, width=0.4,
-        with_labels=False,
+        drawn, places, ax=axes, node_color=_colors_drawn(solution >= 0 if tree else solution), node_size=30,
+        width=0.4, with_labels=False,
     )  # fmt: skip
+    if tree:
+        edges = [(node, above) for node, above in enumerate(solution.tolist()) if above not in (-1, node)]
+        networkx.draw_networkx_edges(drawn, places, edges, ax=axes, edge_color="C1", width=2)
 
 
 def _colors_drawn(solution: Any) -> list[Any]:

@@ -18,6 +18,7 @@ PROBLEMS = Table(
         "coloring": "app.problems.coloring:GraphColoring",
         "communities": "app.problems.communities:Communities",
         "partition": "app.problems.partition:Partition",
+        "steiner": "app.problems.steiner:SteinerTree",
         "maxcut": "app.problems.maxcut:MaxCut",
         "maxcut_once": "app.problems.maxcut:MaxCutOnce",
         "qubo": "app.problems.qubo:Qubo",
@@ -27,13 +28,14 @@ PROBLEMS = Table(
         "tsp": "app.problems.tsp:TravellingSalesman",
     }
 )
-UNTRAINED = (*COVERING, "coloring", "communities", "partition")  # problems for which no policy is trained
+UNTRAINED = (*COVERING, "coloring", "communities", "partition", "steiner")  # no policy is trained for them
 # Solutions that number nodes, and what they number.
+TREE = "tree"  # solutions that are edges
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
-    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "tsp"], "edges"),
+    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }

@@ -26,10 +26,11 @@ from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
+from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, SteinerProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -95,6 +96,12 @@ KINDS = {
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(
         CutTree, dict.fromkeys(("set_ptr", "set_nodes", "cut_ptr", "cut_sets"), "int64")
+    ),
+    "steiner tree": Kind(SteinerProof, {"log": "int64"}),
+    "steiner": Kind(SteinerBound),
+    "steiner case": Kind(Case),
+    "heights": Kind(
+        Heights, dict.fromkeys(("terminals", "totals", "ptr", "nodes", "heights"), "int64")
     ),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip

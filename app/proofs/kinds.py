@@ -13,6 +13,7 @@ from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination.packing import Mask, Packing
+from app.bounds.steiner.witness import SteinerBound
 from app.reductions.domination.reducer import Step
 
 
@@ -79,3 +80,20 @@ class CliqueProof:
     peeled: np.ndarray
     rest: CoverProof | CliqueBound
     checked: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SteinerProof:
+    """Of Steiner trees.
+
+    log     [words] int64, reductions (app/reductions/steiner/log.py)
+    bound   of the trees of what they leave
+    """
+
+    log: np.ndarray
+    bound: SteinerBound
+
+    @property
+    def checked(self) -> bool:
+        """False where a finished search has found a better bound."""
+        return self.bound.checked

@@ -137,7 +137,7 @@ class _Numbers:
 
     def of(self, line: int, words: list[str], wanted: int) -> int:
         """The node that a line names."""
-        digits = words[0].lstrip("-")
+        digits = words[0].removeprefix("-")
         number = digits.isascii() and digits.isdigit() and len(digits) <= 18
         if len(words) != wanted or not (number or self.index.named):
             right = "one node id" if wanted == 1 else "a node id and its value"
@@ -150,6 +150,11 @@ class _Numbers:
 
 def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of the lines that are neither empty nor comments."""
+    return ((number, split(text) or [text]) for number, text in lines_of(path))  # blanks of other kinds alone
+
+
+def lines_of(path: str) -> Iterator[tuple[int, str]]:
+    """(line number, text without blanks around it) of the lines that are neither empty nor comments."""
     try:
         if os.path.getsize(path) > LARGEST_FILE:
             raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
@@ -157,7 +162,7 @@ def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
             for number, text in enumerate(file, 1):
                 content = text.strip(" \t\r\n")  # no other blanks: names may begin with one
                 if content and not content.startswith("#"):
-                    yield number, split(text)
+                    yield number, content
     except UnicodeDecodeError:
         raise GraphError(f"{path}: is not text; right is one node id per line") from None
     except OSError as error:

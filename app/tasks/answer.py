@@ -20,12 +20,14 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES
+from app.problems.table import CLASSES, TREE
 from app.search.solution_text import read_nodes
+from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
+from app.tasks.terminals import terminals_of
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
@@ -57,16 +59,24 @@ class Solved:
         certificate = np.frombuffer(self.certificate, dtype=np.uint8)
         return State(values, {"solution": self.solution, "certificate": certificate})
 
-    def named(self, ids: np.ndarray, labels: list[Any] | None, classes: bool = False) -> list[Any]:
-        """The solution by ids [n], or by labels: the chosen nodes, those of a tour in order, or where there
-        are classes a list of those of each.
+    def named(self, ids: np.ndarray, labels: list[Any] | None, kind: str) -> list[Any]:
+        """The solution, of a kind as Problem.solution, by ids [n], or by labels: the chosen nodes, those of a
+        tree, those of a tour in order, or where there are classes a list of those of each.
         """
-        if classes:
+        if kind == TREE:
+            return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
+        if kind in CLASSES:
             order, sizes = np.argsort(self.solution, kind="stable"), np.bincount(self.solution)
             return [_called_by(ids[part], labels) for part in np.split(order, np.cumsum(sizes))[:-1]]
         return _called_by(
             ids[np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution], labels
         )
+
+
+def edges_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None) -> list[tuple[Any, Any]]:
+    """The edges of a tree, parents [n], by ids [n], or by labels."""
+    edges = edges_of(solution)
+    return list(zip(*(_called_by(ids[edges[:, end]], labels) for end in (0, 1))))
 
 
 def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
@@ -106,10 +116,10 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         compiled = context.case.run.kernels == "auto"
         try:
             limit = 1e6 * context.case.memory.whole_graph_mb
-            asked = context.case.problem
+            asked, written = context.case.problem, written_ids(loaded, ids)
             instance = Instance(
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
-                asked.parts, asked.imbalance,
+                asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -183,6 +193,8 @@ def given_solution(
         raise GraphError(
             f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the graph"
         )
+    if problem.solution == TREE:
+        return _tree_of_rows(rows, loaded.start, ids, called)
     if problem.solution in CLASSES:
         return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
     if problem.dynamics != "tour":
@@ -190,6 +202,13 @@ def given_solution(
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
         raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
     return rows
+
+
+def _tree_of_rows(rows: np.ndarray, named: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
+    """[n] int64, the parents of the tree of edges, pairs of rows [2 m], or of one row. Raises GraphError."""
+    if len(rows) == 1:
+        return tree_of(np.zeros((0, 2), dtype=np.int64), ids, int(rows[0]))
+    return tree_of(rows.reshape(-1, 2), ids, called=called)
 
 
 def _classes_of_rows(

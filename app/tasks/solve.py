@@ -92,7 +92,7 @@ def run_solve(context: Context) -> dict[str, Any]:
     _write_answers(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances, problem.solution)
-        plot_solves(context.folder, context.log, traced[:DRAWN])
+        plot_solves(context.folder, context.log, traced[:DRAWN], problem.solution)
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
 

@@ -20,6 +20,7 @@ from app.graphs.formats.ppi import read_ppi
 from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
 from app.graphs.formats.source import Limits, Source, graph_suffix, shown
+from app.graphs.formats.stp import is_stp, read_stp
 from app.graphs.formats.text import fields_of
 from app.graphs.formats.tu import read_tu
 from app.graphs.generators.shipped import PREFIX, read_shipped
@@ -34,6 +35,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "metis": read_metis,
     "dimacs": read_dimacs,
     "gset": read_gset,
+    "stp": read_stp,
     "qubo": read_qubo,
     "sets": read_sets,
     "gmt": read_gmt,
@@ -52,6 +54,7 @@ SUFFIXES = {
     ".metis": "metis",
     ".mtx": "matrix_market",
     ".gset": "gset",
+    ".stp": "stp",
     ".qubo": "qubo",
     ".sets": "sets",
     ".gmt": "gmt",
@@ -136,6 +139,8 @@ def detect(path: str, limits: Limits) -> str:
     lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
     if is_hitting(lines):
         return "hgr"
+    if is_stp(lines):
+        return "stp"
     if _is_dimacs(lines):
         return "dimacs"
     if _is_qubo(lines):

@@ -1,0 +1,190 @@
+"""Steiner tree problems of SteinLib, DIMACS and PACE (.stp, .gr): sections of edges and terminals, strictly.
+
+    33D32945 STP File, STP Format Version 1.0     (PACE: none)
+    SECTION Graph / Nodes 5 / Edges 4 / E 1 2 10 / ... / END
+    SECTION Terminals / Terminals 2 / T 1 / T 5 / END
+    EOF
+
+Source   Koch, Martin and Voss, SteinLib: An updated library on Steiner tree problems in graphs, 2000
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.graphs.formats.counted import counted_rows, read_counts
+from app.graphs.formats.source import Limits, Source, graph_name, shown
+from app.graphs.formats.text import Layout, fields_of, read_id
+from app.graphs.stream import Chunk, EdgeStream
+
+MAGIC = b"33d32945"
+EDGE = re.compile(rb"(?m)^[ \t]*[Ee][ \t]")
+IGNORED = {b"comment", b"coordinates", b"presolve"}  # sections
+DIRECTED = "holds arcs; edges, as 'E 1 2 10', would be right: trees here have no directions"
+OTHERS = "a Steiner tree of edges, with the sections Graph and Terminals, would be right"
+
+
+def is_stp(lines: list[list[bytes]]) -> bool:
+    """Whether the first line that is not blank, by its fields, is that of such a file."""
+    first = next((fields for fields in lines if fields), [b""])
+    return first[0].lower() == MAGIC or (len(first) == 2 and first[0].lower() == b"section")
+
+
+def read_stp(path: str, limits: Limits) -> EdgeStream:
+    """The stream of a file, whose terminals are known beforehand. Raises GraphError."""
+    return _File(Source(path, limits)).stream()
+
+
+class _File:
+    """What a file says but for its edges, whose lines are counted.
+
+    first, last   lines of edges     columns   of them, by the first one
+    terminals     number by line
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.nodes = self.edges = self.stated = -1
+        self.counted_at = self.first = self.last = self.found = self.columns = 0
+        self.terminals: list[tuple[int, int]] = []
+        section, number = b"", 0
+        for number, line in source.lines():
+            if section == b"graph" and EDGE.match(line):
+                self._edge(line, number)
+                continue
+            fields = fields_of(line)
+            if not fields or (number == 1 and fields[0].lower() == MAGIC):
+                continue
+            word = fields[0].lower()
+            if not section and word == b"eof":
+                break
+            if not section:
+                section = self._begin(fields, line, number)
+            elif word == b"end" and len(fields) == 1:
+                section = b""
+            elif section == b"graph":
+                self._of_graph(word, fields, line, number)
+            elif section == b"terminals":
+                self._of_terminals(word, fields, line, number)
+            elif section == b"presolve" and word in (b"fixed", b"lower", b"upper"):
+                source.warnings.append(f"{source.where}:{number}: '{shown(line)}' is not read")
+        self._complete(section, number)
+
+    def _begin(self, fields: list[bytes], line: bytes, number: int) -> bytes:
+        """The section that a line begins."""
+        name = fields[1].lower() if len(fields) == 2 and fields[0].lower() == b"section" else b""
+        if name in IGNORED or name in (b"graph", b"terminals"):
+            if (name == b"graph" and self.nodes >= 0) or (name == b"terminals" and self.stated >= 0):
+                raise self.source.error(f"found '{shown(line)}' again; one would be right", number)
+            if name == b"terminals" and self.nodes < 0:
+                raise self.source.error("found terminals before the graph; after it would be right", number)
+            return name
+        right = "'SECTION Graph' would be right" if not name else OTHERS
+        raise self.source.error(f"found '{shown(line)}'; {right}", number)
+
+    def _edge(self, line: bytes, number: int) -> None:
+        """One line of an edge; its numbers are read later."""
+        self.found += 1
+        self.last = number
+        if not self.first:
+            self.first, self.columns = number, 3 if len(fields_of(line)) == 4 else 2
+            if self.nodes < 0:
+                raise self.source.error("found edges before 'Nodes N'; after it would be right", number)
+
+    def _of_graph(self, word: bytes, fields: list[bytes], line: bytes, number: int) -> None:
+        """A line of the graph that is no edge."""
+        if word in (b"a", b"arcs"):
+            raise self.source.error(f"'{shown(line)}' {DIRECTED}", number)
+        if word not in (b"nodes", b"edges") or len(fields) != 2 or self.first:
+            right = "'Nodes N', 'Edges M', 'E U V LENGTH' or END would be right"
+            raise self.source.error(f"found '{shown(line)}'; {right}", number)
+        (count,) = read_counts(self.source, fields[1:], number, line, f"'{word.decode().title()} N'")
+        if getattr(self, word.decode()) >= 0:
+            raise self.source.error(f"found '{shown(line)}' again; one would be right", number)
+        setattr(self, word.decode(), count)
+        self.counted_at = number
+
+    def _of_terminals(self, word: bytes, fields: list[bytes], line: bytes, number: int) -> None:
+        """A line of the terminals."""
+        if word == b"root" and len(fields) == 2:
+            self.source.warnings.append(f"{self.source.where}:{number}: '{shown(line)}' is not read")
+            return
+        if word not in (b"terminals", b"t") or len(fields) != 2:
+            right = "'Terminals K', 'T NODE' or END would be right"
+            raise self.source.error(f"found '{shown(line)}'; {right}", number)
+        if word == b"terminals":
+            if self.stated >= 0:
+                raise self.source.error(f"found '{shown(line)}' again; one would be right", number)
+            (self.stated,) = read_counts(self.source, fields[1:], number, line, "'Terminals K'")
+            return
+        node = read_id(fields[1], 1, self.nodes)
+        if isinstance(node, str):
+            right = f"a node 1..{self.nodes} would be right"
+            raise self.source.error(f"{node} in '{shown(line)}'; {right}", number)
+        self.terminals.append((int(fields[1]), number))
+
+    def _complete(self, section: bytes, number: int) -> None:
+        """Refuse a file that has not all that it should."""
+        if not number:
+            raise self.source.empty("a Steiner tree problem of SteinLib")
+        if section:
+            raise self.source.error(f"section {shown(section)} has no END; one would be right", number)
+        if self.nodes < 0 or self.edges < 0:
+            raise self.source.error("found no graph; 'SECTION Graph', 'Nodes N', 'Edges M' would be right")
+        if self.found != self.edges:
+            found = f"found {self.found} lines 'E U V LENGTH'"
+            raise self.source.error(f"the graph states {self.edges} edges, {found}", self.counted_at)
+        if self.stated >= 0 and self.stated != len(self.terminals):
+            found = f"{self.stated} terminals are stated, found {len(self.terminals)} lines 'T NODE'"
+            raise self.source.error(f"{found}; as many would be right")
+        seen: set[int] = set()
+        for node, line in self.terminals:
+            if node in seen:
+                raise self.source.error(f"terminal {node} is named twice; once would be right", line)
+            seen.add(node)
+
+    # ---- edges ---------------------------------------------------------------------------------------------
+
+    def stream(self) -> EdgeStream:
+        """The edges, the shortest of several between two nodes, and the terminals."""
+        named = np.array(sorted(node - 1 for node, _ in self.terminals), dtype=np.int64)
+        return EdgeStream(
+            graph_name(self.source.path), self.source.path, "stp", self.nodes, 1, self.columns == 3,
+            self._chunks, self.source.warnings, lines=self.edges, undirected=True,
+            terminals=named if self.stated >= 0 or len(named) else None,
+        )  # fmt: skip
+
+    def _chunks(self, stream: EdgeStream) -> Iterator[Chunk]:
+        if not self.found:
+            return
+        layout = Layout(self.columns, first_id=1, last_id=self.nodes, prepare=self._numbers)
+        parts = list(counted_rows(self.source, self.first - 1, layout, self.edges))
+        u, v, w = (None if part[0] is None else np.concatenate(part) for part in zip(*parts))
+        kept = None if w is None else _shortest(u, v, w)
+        if kept is None:
+            yield u, v, w
+            return
+        many = f"{len(u) - len(kept)} edges are longer than others between the same nodes, and are left out"
+        stream.warn(f"{self.source.where}: {many}")
+        yield u[kept], v[kept], w[kept]
+
+    def _numbers(self, text: bytes, line: int) -> bytes:
+        """The numbers of the edge lines of a piece of text, which begins at a line."""
+        if line + text.count(b"\n") - 1 > self.last:
+            lines = text.split(b"\n")[: max(self.last + 1 - line, 0)]
+            text = b"".join(each + b"\n" for each in lines)
+        return EDGE.sub(b"", text)
+
+
+def _shortest(u: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.ndarray | None:
+    """[k] which of edges u[i]-v[i] of lengths w [m] are the shortest between two nodes; None: none is longer
+    than another.
+    """
+    low, high = np.minimum(u, v), np.maximum(u, v)
+    order = np.lexsort((w, high, low))
+    low, high, length = low[order], high[order], w[order]
+    again = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+    if not (again & (length[1:] != length[:-1])).any():
+        return None
+    return np.sort(order[np.append(True, ~again)])

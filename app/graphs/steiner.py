@@ -1,0 +1,172 @@
+"""Steiner trees in whole numbers: the cheapest tree of a graph that holds given nodes, the terminals.
+
+A tree is told by `parent` [n] int64: the next node on the way to its root, the root's own number there, and
+-1 for what is not in the tree. Of all roots the smallest node of the tree is the canonical one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.errors import GraphError
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import Graph
+
+OUTSIDE = -1  # the parent of what is not in a tree
+
+
+class SteinerCore(NamedTuple):
+    """A question: rows of a graph without loops and repeats, both directions of each edge, and terminals.
+
+    indptr [n+1] int64, indices [nnz] int32, ascending within a row
+    lengths    [nnz] int64, above 0, whole numbers of a unit; all together below 2^53
+    terminals  [k] int64, ascending; all in one component
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    lengths: np.ndarray
+    terminals: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        """Edges, each counted once."""
+        return len(self.indices) // 2
+
+    def row_of(self) -> np.ndarray:
+        """[nnz] int64, the row of each entry."""
+        return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr))
+
+    def connected(self) -> bool:
+        """Whether paths join all nodes."""
+        return int(_parts(self).max(initial=0)) == 0
+
+    def lengths_of(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """[k] int64, the lengths of edges u[i]-v[i]; -1 where there is none."""
+        if not len(self.indices):
+            return np.full(len(u), -1, dtype=np.int64)
+        keys = self.row_of() * self.n + self.indices
+        wanted = np.asarray(u, np.int64) * self.n + v
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, self.lengths[place], -1)
+
+    def length(self, parent: np.ndarray) -> int:
+        """Of a tree of the graph, by its parents [n]."""
+        return int(self.lengths_of(*ends_of(parent)).sum())
+
+
+def ends_of(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The edges of a tree: u, v [m] int64, each node but the root with its parent, by ascending u."""
+    child = np.flatnonzero((parent >= 0) & (parent != np.arange(len(parent))))
+    return child, parent[child].astype(np.int64)
+
+
+def tree_of_edges(n: int, u: np.ndarray, v: np.ndarray, node: int = OUTSIDE) -> np.ndarray:
+    """[n] int64, the parents of the tree of edges u[i]-v[i] [m], canonical; of none the tree is one node.
+
+    node   of a tree without edges
+    Raises ValueError where the edges are not a tree: some close a circle, or they do not hang together
+    """
+    parent = np.full(n, OUTSIDE, dtype=np.int64)
+    if not len(u):
+        if node >= 0:
+            parent[node] = node
+        return parent
+    ends, places = np.unique(np.concatenate([u, v]), return_inverse=True)
+    a, b = np.split(places.reshape(-1), 2)
+    matrix = sp.csr_array((np.ones(len(a), np.int8), (a, b)), shape=(len(ends), len(ends)))
+    if len(ends) != len(u) + 1 or connected_components(matrix, directed=False)[0] != 1:
+        raise ValueError("edges that are no tree")
+    parent[ends] = ends[_towards(len(ends), a, b)]
+    return parent
+
+
+def rooted_at(parent: np.ndarray, node: int) -> np.ndarray:
+    """[n], the same tree with another of its nodes as the root."""
+    found, below, here = parent.copy(), node, int(parent[node])
+    found[node] = node
+    while here != below:
+        above = int(parent[here])
+        found[here] = below
+        if above == here:
+            break
+        below, here = here, above
+    return found
+
+
+def canonical_tree(parent: np.ndarray) -> np.ndarray:
+    """[n] int64, the same tree with its smallest node as the root."""
+    own = np.flatnonzero(parent >= 0)
+    return rooted_at(parent, int(own[0])).astype(np.int64) if len(own) else parent.astype(np.int64)
+
+
+def _towards(k: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """[k] int64, the next node on the way to node 0 in a tree of nodes 0..k-1, of edges a[i]-b[i] [k-1]."""
+    head, tail = np.concatenate([a, b]), np.concatenate([b, a])
+    order = np.argsort(head, kind="stable")
+    near, begin = tail[order], np.append(0, np.cumsum(np.bincount(head, minlength=k)))
+    parent = np.full(k, OUTSIDE, dtype=np.int64)
+    parent[0], front = 0, np.zeros(1, dtype=np.int64)
+    while len(front):
+        count = begin[front + 1] - begin[front]
+        at = np.arange(count.sum()) + np.repeat(begin[front] - (np.cumsum(count) - count), count)
+        found, source = near[at], np.repeat(front, count)
+        new = parent[found] < 0
+        parent[found[new]] = source[new]
+        front = found[new]
+    return parent
+
+
+class Asked(NamedTuple):
+    """What a caller asks of a graph: its core, and objective = length * unit."""
+
+    core: SteinerCore
+    unit: float
+
+
+def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
+    """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
+    weights, unit = integer_weights(graph)
+    _refuse_lengths(graph, weights)
+    terminals = np.unique(np.asarray(terminals, dtype=np.int64))
+    if not len(terminals):
+        raise GraphError(f"{graph.name}: found no terminals; one or more would be right")
+    step = int(np.gcd.reduce(weights)) if len(weights) else 1
+    indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
+    core = SteinerCore(*map(np.ascontiguousarray, (indptr, indices, weights // step, terminals)))
+    _refuse_apart(graph, core)
+    return Asked(core, unit * step)
+
+
+def _parts(core: SteinerCore) -> np.ndarray:
+    """[n] int32, the component of each node."""
+    ones = np.ones(len(core.indices), dtype=np.int8)
+    matrix = sp.csr_array((ones, core.indices, core.indptr), shape=(core.n, core.n))
+    return connected_components(matrix, directed=False)[1]
+
+
+def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
+    wrong = np.flatnonzero(weights <= 0)
+    if len(wrong):
+        where = int(wrong[0])
+        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        raise GraphError(
+            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; one above 0 would be right"
+        )
+
+
+def _refuse_apart(graph: Graph, core: SteinerCore) -> None:
+    """Terminals that no path joins."""
+    part = _parts(core)[core.terminals]
+    apart = np.flatnonzero(part != part[0])
+    if len(apart):
+        first, other = (graph.called(int(node)) for node in core.terminals[[0, apart[0]]])
+        right = "terminals in one component would be right"
+        raise GraphError(f"{graph.name}: no path joins the terminals {first} and {other}; {right}")

@@ -1,0 +1,16 @@
+"""The terminals of a Steiner tree that a file names, on all ranks."""
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.stream import EdgeStream
+
+
+def share_terminals(group: Group, source: EdgeStream | None) -> np.ndarray | None:
+    """[k] int64, the ids of rank 0's terminals (others pass None); None: no. Ranks: all call."""
+    held = source.terminals if group.rank == 0 and source is not None else None
+    count = group.max_integer(0 if held is None else len(held) + 1)
+    if not count:
+        return None
+    ids = np.zeros(count - 1, dtype=np.int64) if held is None else held + source.first_id
+    return group.broadcast(ids)

@@ -1,0 +1,204 @@
+"""The toolbox of Steiner trees: reductions, a quick start, a search, bounds."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.feasible import fault_of_tree
+from app.bounds.steiner.bounds import SteinerBounds
+from app.bounds.steiner.witness import Case, SteinerBound
+from app.errors import CaseError
+from app.graphs.graph import Graph
+from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
+from app.proofs.kinds import SteinerProof
+from app.reductions.steiner.reducer import Kernel, SteinerReducer
+from app.reductions.steiner.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
+from app.search.core_bounds import InnerBounds
+from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
+from app.search.steiner.search import SteinerSearch
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+STEPS = 10_000_000  # of a search, or so many for each entry:
+STEPS_PER_ENTRY = 100
+REDUCE_SECONDS = 2e-5  # for each node and entry, about
+
+
+class SteinerTools(Toolbox):
+    """Trees of one graph that hold all terminals, as short as may be.
+
+    A solution is [n] int64, the parents of a tree (app/graphs/steiner.py); of the core as well.
+    """
+
+    words, sense = "tree", "minimise"
+    bounds_follow = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "terminals are inside: leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: {right}")
+        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        self.terminals = instance.terminals
+        self.asked = steiner_of(self.graph, self.terminals)
+        self.unit = self.asked.unit
+        self.weights = self.asked.core.lengths
+        self.reducer = SteinerReducer(self.asked.core, instance.compiled)
+        self.kernel: Kernel | None = None  # None: the core is the graph
+        if not self.asked.core.connected():
+            self.kernel = self.reducer.kernel()
+
+    @property
+    def inner(self) -> SteinerCore:
+        """The core, with its lengths and terminals."""
+        return self.asked.core if self.kernel is None else self.kernel.core
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return max(STEPS, STEPS_PER_ENTRY * len(self.inner.indices))
+
+    @property
+    def core(self) -> Graph:
+        """What is left to decide, without lengths: see `inner`."""
+        core = self.inner
+        return Graph(self.graph.name, core.n, 0, core.n, core.indptr, core.indices, core.edges)
+
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes."""
+        return REDUCE_SECONDS * (self.graph.n + len(self.graph.indices))
+
+    @property
+    def reduction_steps(self) -> int:
+        """Of the reductions so far."""
+        return self.reducer.steps
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Leave out what a shortest tree does without, and take what it has."""
+        self.reducer.reduce(look, most)
+        self.kernel = self.reducer.kernel()
+        core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
+        return (
+            f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges,"
+            f" {len(core.terminals)} of {len(self.terminals)} terminals ({', '.join(used) or 'none applies'})"
+        )
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, the tree that one of the core stands for."""
+        if self.kernel is None:
+            return canonical_tree(core_solution)
+        return self.reducer.lift(self.kernel, core_solution)
+
+    def value_of_core(self, value: int) -> int:
+        """The length of a tree (a bound) for that of the core."""
+        return value if self.kernel is None else value + self.kernel.paid
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value if self.kernel is None else value - self.kernel.paid
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A tree of the core that follows one of the graph: shortest paths join its nodes."""
+        nodes = np.flatnonzero(solution >= 0)
+        if self.kernel is not None:
+            nodes = self.reducer.places(self.kernel, nodes)
+        if not self.inner.n:
+            return np.zeros(0, dtype=np.int64)
+        return joined(self.inner, np.union1d(nodes, self.inner.terminals), self.instance.compiled)
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """Parents as they are."""
+        return numbers
+
+    def value(self, solution: np.ndarray) -> int:
+        """The length of a tree, in units."""
+        return self.asked.core.length(solution)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """What makes it no tree of the graph that holds all terminals."""
+        fault = fault_of_tree(self.graph, solution, self.terminals)
+        return None if fault is None else f"the {self.words} {fault}"
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """Grown by shortest paths."""
+        return self._start.copy()
+
+    @cached_property
+    def _start(self) -> np.ndarray:
+        return grown(self.inner, self.instance.compiled) if self.inner.n else np.zeros(0, dtype=np.int64)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Perturbed and combined trees; none where one terminal is left."""
+        if len(self.inner.terminals) < 2:
+            return None
+        return SteinerSearch(self.inner, start, seed, self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Dual ascent, directed cuts, cases."""
+        return TreeBounds(self)
+
+    def prove(self, proof: SteinerProof) -> int:
+        """Check the reductions entry by entry, and the witness of what they leave."""
+        left, paid = verify_log(self.asked.core, proof.log)
+        proof.bound.check(left)
+        return proof.bound.lower + paid
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name, on the whole graph."""
+        asked, compiled = self.asked.core, self.instance.compiled
+        return {name: partial(rule, asked, compiled) for name, rule in STEINER_BASELINES.items()}
+
+
+class TreeBounds(InnerBounds):
+    """Lower bounds of the core's trees, with the reductions that prove them of the graph's."""
+
+    def __init__(self, tools: SteinerTools) -> None:
+        super().__init__(SteinerBounds(tools.inner, tools.instance.compiled))
+        self.tools = tools
+        self.decided = len(tools.inner.terminals) < 2
+
+    @property
+    def method(self) -> str:
+        """How it was found, reductions included."""
+        if self.decided:
+            return "reductions" if self.tools.reducer.log else "one terminal"
+        reduced = self.inner.method and self.tools.reducer.log
+        return f"reductions, {self.inner.method}" if reduced else self.inner.method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`."""
+        return 0.0 if self.decided else self.inner.least_seconds
+
+    @property
+    def check_seconds(self) -> float:
+        """The reductions are replayed."""
+        graph, words = self.tools.graph, len(self.tools.reducer.log)
+        own = CHECK_SECONDS * (graph.n + len(graph.indices)) + WORD_SECONDS * words
+        return own + (0.0 if self.decided else self.inner.check_seconds)
+
+    def until(self, clock: float) -> None:
+        """When all has to be over."""
+        self.inner.until(clock)
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long."""
+        return False if self.decided else self.inner.improve(seconds, best, solution)
+
+    def optimum(self) -> np.ndarray | None:
+        """A solution of the core that is as good as the bound."""
+        return None if self.decided else self.inner.optimum()
+
+    def pieces(self) -> np.ndarray | None:
+        """A better solution of the core than the best known."""
+        return None if self.decided else self.inner.pieces()
+
+    def proof(self) -> SteinerProof:
+        """The log of the reductions, and the witness of the core's bound."""
+        bound = SteinerBound(0, self.method, [Case([])]) if self.decided else self.inner.proof()
+        return SteinerProof(np.array(self.tools.reducer.log, dtype=np.int64), bound)

@@ -1,0 +1,55 @@
+"""The terminals of a Steiner tree: of a file, of a caller, or drawn."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.case.config import Case
+from app.errors import CaseError, GraphError
+from app.graphs.graph import Graph
+from app.graphs.ids import NodeIndex, one_id
+from app.partition.load import Loaded
+from app.rng import stream
+from app.search.solution_text import read_nodes
+
+STEINER = "steiner"  # the problem that has some
+RIGHT = "a SteinLib file (.stp), graph.terminals=FILE or problem.terminals=K would be right"
+
+
+def terminals_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -> np.ndarray:
+    """[k] int64, ascending: the rows of the terminals; none where the problem has none. Raises CaseError,
+    GraphError.
+
+    written   [n] what files call the nodes
+    """
+    if case.problem.name != STEINER:
+        return np.empty(0, dtype=np.int64)
+    path = case.graph.terminals
+    if loaded.terminals is not None and path and loaded.source != "generator":
+        raise CaseError(f"graph.terminals: {whole.name} has terminals of its own; leave the key out")
+    if loaded.terminals is not None:
+        return _rows_of(loaded.terminals, whole.held_ids())
+    if path and loaded.source != "generator":
+        return np.flatnonzero(read_nodes(path, written))
+    if not case.problem.terminals:
+        raise GraphError(f"{whole.name}: found no terminals; {RIGHT}")
+    return drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed)
+
+
+def _rows_of(named: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """[k] int64, ascending: the rows of nodes by their ids. Raises GraphError."""
+    rows = NodeIndex(ids).find(named)
+    if (rows < 0).any():
+        raise GraphError(f"terminals: node {one_id(named, int((rows < 0).argmax()))} is not in the graph")
+    return np.sort(rows)
+
+
+def drawn_terminals(whole: Graph, count: int, seed: int) -> np.ndarray:
+    """[count] int64, ascending: nodes of the largest component, of equal ones the first; all where it has
+    fewer.
+    """
+    ones = np.ones(len(whole.indices), dtype=np.int8)
+    matrix = sp.csr_array((ones, whole.indices, whole.indptr), shape=(whole.n, whole.n))
+    part = connected_components(matrix, directed=False)[1]
+    nodes = np.flatnonzero(part == np.bincount(part, minlength=1).argmax())
+    return np.sort(stream(seed, "terminals").permutation(nodes)[:count]).astype(np.int64)
