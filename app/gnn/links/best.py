@@ -13,6 +13,7 @@ from app.sparse.host_rows import ranges
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+FEW = 8  # times as many as are looked for: candidates of a row that are sorted without a thought
 ROWS = 256  # own rows whose scores with those of another rank are made at a time
 COLUMNS = 1 << 13
 
@@ -87,6 +88,16 @@ def _crossing(asked: Search, first: int, last: int) -> Iterator[tuple[np.ndarray
         yield places[of_first == side], columns[asked.sides.first[first:last] != side]
 
 
+def _bound(S: np.ndarray, count: int) -> np.ndarray:
+    """[k], at most the count-th largest of each row of S [k, c]: that of the largest of parts of the row."""
+    parts = FEW * count
+    width = S.shape[1] // parts
+    if not width:
+        return np.full(len(S), -np.inf, dtype=np.float32)
+    largest = S[:, : parts * width].reshape(len(S), parts, width).max(axis=2)
+    return np.sort(largest, axis=1)[:, -count]
+
+
 def _picked(device: Any, X: Array, rows: np.ndarray) -> Array:
     """Rows [k] of X, ascending; no copy where they follow each other."""
     if int(rows[-1]) - int(rows[0]) == len(rows) - 1:
@@ -139,12 +150,12 @@ class Lists:
 
     def take(self, S: np.ndarray, at: np.ndarray, columns: np.ndarray) -> None:
         """Keep the best of what the rows have and of the scores S [k, c]."""
-        count = self.asked.count
         least = self.scores[at, -1]
-        if len(columns) > count and np.isneginf(least).any():
-            place = len(columns) - count
-            least = np.maximum(least, np.partition(S, place, axis=1)[:, place])
+        if np.isneginf(least).any():
+            least = np.maximum(least, _bound(S, self.asked.count))
         row, column = np.nonzero((least[:, None] <= S) & (-np.inf < S))
+        if len(row) > FEW * self.asked.count * len(at):
+            row, column = self._fewer(S, row, column, least, columns)
         touched, local = np.unique(row, return_inverse=True)
         old_row, old = np.nonzero(self.nodes[at[touched]] >= 0)
         mine = at[touched[old_row]]
@@ -154,3 +165,15 @@ class Lists:
         rows, place, nodes, scores = first_of(self.asked, rows, nodes, scores)
         into = at[touched[rows]], place
         self.nodes[into], self.scores[into] = nodes, scores
+
+    def _fewer(
+        self, S: np.ndarray, row: np.ndarray, column: np.ndarray, least: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of candidates [m] those above what is `least` needed, and of the equal ones of a row the first."""
+        equal = S[row, column] == least[row]
+        some, order = np.flatnonzero(equal), self.asked.order
+        if order is not None:
+            some = some[np.lexsort((order[columns[column[some]]], row[some]))]
+        place = np.arange(len(some)) - np.searchsorted(row[some], row[some])
+        kept = np.concatenate([np.flatnonzero(~equal), some[place < self.asked.count]])
+        return row[kept], column[kept]

@@ -112,14 +112,13 @@ class Ranking:
             Y = device.zeros(X.shape)
             steps.accumulate(X, Y)
             X = Y
-        S = np.ascontiguousarray(device.get(X)[: hi - lo].T)
-        known = near[:, asked.rows]
-        S[np.repeat(np.arange(len(asked.rows)), np.diff(known.indptr)), known.indices] = -np.inf
-        S[own, asked.rows[own] - lo] = -np.inf
-        if asked.sides is not None:
-            S[asked.sides.first[asked.rows][:, None] == asked.sides.first[lo:hi]] = -np.inf
-        lists = Lists(asked)
-        lists.take(S, np.arange(len(asked.rows)), np.arange(lo, hi))
+        known, every = near[:, asked.rows], np.arange(hi - lo)
+        found = device.get(X)[: hi - lo]
+        found[known.indices, np.repeat(np.arange(len(asked.rows)), np.diff(known.indptr))] = -np.inf
+        found[asked.rows[own] - lo, own] = -np.inf
+        columns = every if asked.sides is None else every[~asked.sides.first[lo:hi]]
+        lists, S = Lists(asked), np.ascontiguousarray(found[columns].T)
+        lists.take(S, np.arange(len(asked.rows)), lo + columns)
         sizes = [len(asked.rows)] * group.size
         nodes, scores = (group.gather_host(each, sizes) for each in (lists.nodes, lists.scores))
         at, place = np.nonzero(nodes >= 0)
