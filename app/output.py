@@ -48,6 +48,7 @@ OWN_FOLDERS = (
     ("certificates", ".npz"),
     ("predictions", ".txt"),
     ("proposed", ".txt"),
+    ("proposed_each", ".txt"),
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
     ("graphs", ".npz"),

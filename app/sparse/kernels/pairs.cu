@@ -4,6 +4,16 @@
 
 enum { LANES = 16 };
 
+/* The sum of the first 2 HALF lanes, added up in halves. Every index is known, so that they stay in registers. */
+template <int HALF> DEVICE float folded(float (&lanes)[LANES]) {
+#pragma unroll
+    for (int j = 0; j < HALF; ++j) lanes[j] = add(lanes[j], lanes[HALF + j]);
+    if constexpr (HALF > 1)
+        return folded<HALF / 2>(lanes);
+    else
+        return lanes[0];
+}
+
 /* The product of two rows [d]: LANES chains, added up in halves. */
 DEVICE float lane_dot(const int d, const float* x, const float* y) {
     float lanes[LANES];
@@ -14,12 +24,7 @@ DEVICE float lane_dot(const int d, const float* x, const float* y) {
         for (int j = 0; j < LANES; ++j)
             if (c + j < d) lanes[j] = link(lanes[j], x[c + j], y[c + j]);
     }
-#pragma unroll
-    for (int half = LANES / 2; half; half /= 2) {
-#pragma unroll
-        for (int j = 0; j < half; ++j) lanes[j] = add(lanes[j], lanes[half + j]);
-    }
-    return lanes[0];
+    return folded<LANES / 2>(lanes);
 }
 
 /* G, terms [nnz]: the factor of the gradient and the loss of every entry. A warp to a row, a thread to an entry. */
