@@ -122,7 +122,9 @@ def _refuse_repeats(nodes: list[Any], name: str) -> None:
         return
     for node, times in counts.items():
         if times > 1:
-            vector = all(isinstance(each, Real) and each in (-1, 0, 1) for each in counts)
+            vector = name != "terminals" and all(
+                isinstance(each, Real) and each in (-1, 0, 1) for each in counts
+            )
             right = "a mapping of nodes to their values" if vector else "each node once"
             raise GraphError(f"{name}: found {shown(repr(node))} {times} times; {right} would be right")
 
@@ -208,16 +210,19 @@ def _ids_of_tree(given: Any, labels: list[Any] | None, called: str, texts: bool)
         given, nodes = list(given.edges()), list(given.nodes())
     right = "a list of edges, pairs of nodes, would be right"
     mapping = isinstance(given, Mapping) and not isinstance(given, Set)  # edges of NetworkX are both
-    if isinstance(given, str) or mapping or not hasattr(given, "__iter__"):
+    if isinstance(given, str) or mapping or not _has_several(given):
         raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
     edges = list(given)
     for each in edges:
         if isinstance(each, str) or not hasattr(each, "__len__") or len(each) != 2:
             raise GraphError(f"{called}: found {shown(repr(each))}; {right}")
-    ends = [node for each in edges for node in each] or nodes[:1]
+    ends = [node for each in edges for node in each] or (nodes if len(nodes) == 1 else [])
     if not ends:
         raise GraphError(f"{called}: found no edges; {right}")
-    apart = list(dict.fromkeys(ends))
+    try:
+        apart = list(dict.fromkeys(ends))
+    except TypeError:  # no node can be that
+        raise GraphError(f"{called}: found {shown(repr(edges))}; {right}") from None
     ids = dict(zip(apart, _ids_of(apart, labels, called, texts).tolist()))
     found = np.array([ids[node] for node in ends])
     if len(found) == 1:
@@ -287,10 +292,15 @@ def _nodes_of_values(values: Mapping[Any, Any], count: int, spins: bool, called:
     return [node for node, value in values.items() if value == 1]
 
 
+def _has_several(given: Any) -> bool:
+    """Whether there is something to go through; an array without axes only looks like it."""
+    return hasattr(given, "__iter__") and not (isinstance(given, np.ndarray) and not given.ndim)
+
+
 def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
     """[k] the ids of nodes that a caller names: int64, or those of names. Raises GraphError."""
     right = "a list of nodes would be right"
-    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
+    if isinstance(nodes, str) or not _has_several(nodes):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
     nodes = nodes.tolist() if isinstance(nodes, np.ndarray) else list(nodes)
     if labels is not None:

@@ -221,6 +221,8 @@ def test_terminals_of_a_file_beside_a_graph(tmp_path):
     assert answer.objective == 4 and answer.edges == [("p", "q"), ("q", "r")]
     answer.save(tmp_path / "tree.txt")
     assert check(str(tmp_path / "g.txt"), tmp_path / "tree.txt", "steiner", settings=keys).optimal
+    (tmp_path / "t.txt").write_text("\ufeffp\r\nr\r\n", encoding="utf-8")  # as some editors write it
+    assert solve(str(tmp_path / "g.txt"), "steiner", settings=keys).objective == 4
     (tmp_path / "t.txt").write_text("p\nx\n")
     with pytest.raises(GraphError, match=r"t.txt:2: node x is not in the graph"):
         solve(str(tmp_path / "g.txt"), "steiner", settings=keys)
@@ -306,6 +308,10 @@ def test_graphs_terminals_and_fixed_nodes_that_do_not_fit_are_refused():
         solve(graph, "steiner", terminals=[1, 7])
     with pytest.raises(GraphError, match=r"terminals: .*twice|2 times"):
         solve(graph, "steiner", terminals=[1, 1])
+    with pytest.raises(GraphError, match=r"terminals: found 1 2 times; each node once"):
+        solve(graph, "steiner", terminals=[1, 0, 1])
+    with pytest.raises(GraphError, match=r"terminals: found array\(3\); a list of nodes"):
+        solve(graph, "steiner", terminals=np.array(3))
     with pytest.raises(CaseError, match="mvc has none; steiner would be right"):
         solve(graph, "mvc", terminals=[1])
     with pytest.raises(CaseError, match="terminals are inside"):
@@ -318,6 +324,9 @@ def test_graphs_terminals_and_fixed_nodes_that_do_not_fit_are_refused():
         nx.set_edge_attributes(graph, {(0, 1): 1.0, (1, 2): length, (2, 3): 1.0}, "weight")
         with pytest.raises(GraphError, match=rf"edge 1-2 has the length {length:g}; one above 0"):
             solve(graph, "steiner", terminals=[0, 3])
+    nx.set_edge_attributes(graph, {(0, 1): 2.0**100, (1, 2): 1e-30, (2, 3): 1.0}, "weight")
+    with pytest.raises(GraphError, match=r"edge 1-2 has the length 1e-30; beside 1.26765e\+30 it counts as 0"):
+        solve(graph, "steiner", terminals=[0, 3])
 
 
 def test_answers_from_elsewhere_are_checked(tmp_path):
@@ -331,7 +340,9 @@ def test_answers_from_elsewhere_are_checked(tmp_path):
         "a list of edges, pairs of nodes": [0, 1],
         "found no edges": [],
     }
-    for message, edges in wrong.items():
+    odd = [[0, 1], [([0], [1])], np.array(3), nx.empty_graph(3)]
+    pairs = [*wrong.items(), *(("edges, pairs of nodes, would be right", each) for each in odd)]
+    for message, edges in pairs:
         with pytest.raises(GraphError, match=message):
             check(graph, edges, "steiner", terminals=terminals, settings=QUICK)
     for text, message in (

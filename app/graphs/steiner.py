@@ -157,9 +157,11 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
     if len(wrong):
         where = int(wrong[0])
         pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
-        raise GraphError(
-            f"{graph.name}: edge {pair} has the length {graph.weights[where]:g}; one above 0 would be right"
-        )
+        length = float(graph.weights[where])
+        right = "one above 0 would be right"
+        if length > 0:
+            right = f"beside {graph.weights.max():g} it counts as 0; longer or none would be right"
+        raise GraphError(f"{graph.name}: edge {pair} has the length {length:g}; {right}")
 
 
 def _refuse_apart(graph: Graph, core: SteinerCore) -> None:

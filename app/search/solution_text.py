@@ -158,7 +158,7 @@ def lines_of(path: str) -> Iterator[tuple[int, str]]:
     try:
         if os.path.getsize(path) > LARGEST_FILE:
             raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             for number, text in enumerate(file, 1):
                 content = text.strip(" \t\r\n")  # no other blanks: names may begin with one
                 if content and not content.startswith("#"):
