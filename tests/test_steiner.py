@@ -325,7 +325,9 @@ def test_graphs_terminals_and_fixed_nodes_that_do_not_fit_are_refused():
         with pytest.raises(GraphError, match=rf"edge 1-2 has the length {length:g}; one above 0"):
             solve(graph, "steiner", terminals=[0, 3])
     nx.set_edge_attributes(graph, {(0, 1): 2.0**100, (1, 2): 1e-30, (2, 3): 1.0}, "weight")
-    with pytest.raises(GraphError, match=r"edge 1-2 has the length 1e-30; beside 1.26765e\+30 it counts as 0"):
+    with pytest.raises(
+        GraphError, match=r"edge 1-2 has the length 1e-30; beside 1.26765e\+30 it counts as 0"
+    ):
         solve(graph, "steiner", terminals=[0, 3])
 
 
