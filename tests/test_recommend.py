@@ -244,6 +244,20 @@ def test_pairs_are_drawn_between_sides_alone(group, monkeypatch):
     assert everything > 0.6 * USERS * ITEMS  # rounds may repeat pairs
 
 
+@pytest.mark.parametrize("loss", ["logistic", "bpr"])
+def test_ranks_may_have_nodes_of_one_side_alone(group, single, loss):
+    """Users before items, as graphs of two sides mostly come."""
+    graph = nx.complete_bipartite_graph(12, 6)
+    graph.remove_edges_from([(u, 12 + i) for u in range(12) for i in range(6) if (u + i) % 3])
+    X, first = np.ones((18, 2), dtype=np.float32), np.arange(18) < 12
+    settings = {"links.between": "sides", "links.loss": loss, "gnn.epochs": 2}
+    both = [predictor_on(each, settings, given=(graph, X), first=first) for each in (group, single)]
+    weights, wanted = (fit(each).weights for each in both)
+    assert all(weights[name].tobytes() == wanted[name].tobytes() for name in wanted)
+    drawn = both[0].drawn(1)
+    assert all(len(drawn.partners(rows[:0])) == 0 for rows in drawn.sides.rows)
+
+
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_learning_between_sides_has_the_same_bits_on_any_ranks(group, single, exchange):
     settings = {"gnn.epochs": 4, "gnn.keep": "best", "gnn.watch": "ndcg", "links.rank_each": 5}

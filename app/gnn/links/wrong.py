@@ -124,7 +124,8 @@ class Crossings(_Affine):
         """[k, w] int64 ascending: the nodes that each of `nodes` [k] of one side is paired with, repeats too;
         -1: fewer."""
         of_first = bool(len(nodes)) and self.sides.first[nodes[0]]
-        found = self.ahead(nodes) if of_first else self.behind(nodes).reshape(len(nodes), -1)
+        found = self.ahead(nodes) if of_first else self.behind(nodes)
+        found = found.reshape(len(nodes), math.prod(found.shape[1:]))
         found.sort(axis=1)
         return found
 
