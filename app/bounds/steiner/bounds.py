@@ -126,16 +126,6 @@ class SteinerBounds(Bounds):
         found = self._provable()
         return found if found.lower == self._value else replace(found, checked=False)
 
-    def left(self) -> np.ndarray:
-        """[nnz] bool: entries of edges that a shorter tree than the best known may have."""
-        kept = np.zeros(len(self._core.indices), dtype=bool)
-        if self._whole is None:
-            return ~kept
-        net = self._whole.net
-        keys = self._core.row_of() * self._core.n + self._core.indices
-        kept[np.searchsorted(keys, net.node[net.row] * self._core.n + net.node[net.indices])] = True
-        return kept
-
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _provable(self) -> SteinerBound:
