@@ -114,9 +114,9 @@ class CaseWork:
         net, best = self.net.rooted_at(root), self.best
         ascent = Ascent(net, best.upper)
         while not ascent.run(SLICE_WORK):
-            if ascent.lower > self.lower:
-                self.lower, self._running = ascent.lower, ascent
+            self._tell(ascent)
             yield
+        self._tell(ascent)
         yield
         best.offer(net, np.where(ascent.room[net.back] == 0, net.length, -1))
         yield
@@ -125,6 +125,12 @@ class CaseWork:
         self.take(net, 0, ascent.lower, ascent.heights(), ascent.room, ASCENT)
         yield
         return ascent.lower
+
+    def _tell(self, ascent: Ascent) -> None:
+        """What an ascent has come to, before it has been looked at what it leaves out."""
+        lower = min(ascent.lower, self.best.upper)
+        if lower > self.lower:
+            self.lower, self._running = lower, ascent
 
     def take(
         self, net: Net, places: int, bound: int, heights: Heights, room: np.ndarray, method: str
