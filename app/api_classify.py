@@ -156,6 +156,7 @@ def _classified(
         predicted, list(range(len(predicted))) if names is None else names, done.final, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
         **_asked(context, loaded, done), plain=done.plain, **_smoothed(done),
+        importance=done.importance,
     )  # fmt: skip
 
 

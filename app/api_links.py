@@ -107,6 +107,7 @@ def find_links(
         told, done.told[1], list(zip(proposed, done.proposed[1].tolist())), done.scores, done.plain,
         list(range(len(rows))) if names is None else names, rows, done.fit.epochs,
         losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_of(done), each,
+        done.importance,
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ OWN_FOLDERS = (
     ("proposed_each", ".txt"),
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
+    ("importance", ".csv"),
     ("graphs", ".npz"),
 )
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins

@@ -14,6 +14,7 @@ from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
 from app.files import whole_file
 from app.gnn.archive import LARGEST
+from app.gnn.importance import Importance
 from app.gnn.links.scores import LinkScores
 from app.gnn.metrics import Scores, SplitScores, ValueScores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
@@ -195,6 +196,8 @@ class Classification:
                 several labels, "mean" of values); none with settings={"gnn.baselines": False}
     network     the scores of the network alone where settings of [smooth] follow it, and `smooth` what these
                 are; else None
+    importance  scores without some features, the most important first; None without
+                settings={"output.importance": 20}, or how many features are tried
     """
 
     predicted: np.ndarray
@@ -212,6 +215,7 @@ class Classification:
     plain: dict[str, SplitScores] = field(default_factory=dict)
     network: SplitScores | None = None
     smooth: dict[str, Any] | None = None
+    importance: Importance | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
@@ -306,6 +310,7 @@ class FoundLinks:
     nodes           as in Classification
     node_rows       [n, d] float32, in the order of `nodes`: the score of two nodes is the product of their
                     rows, and its sigmoid how likely they are joined
+    importance      as in Classification
     """
 
     pairs: list[tuple[Any, Any]]
@@ -322,6 +327,7 @@ class FoundLinks:
     records: list[dict[str, float]]
     model: SavedModel
     proposed_each: dict[Any, list[tuple[Any, float]]] = field(default_factory=dict)
+    importance: Importance | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""

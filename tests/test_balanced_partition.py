@@ -18,7 +18,7 @@ from test_certificates import altered, refused_or_valid
 
 from app import TrainingRun, check, solve
 from app.blocks.multilevel import Multilevel, end_of
-from app.blocks.rounds import Blocks, groups, grown
+from app.blocks.rounds import Blocks, groups, grown, spread
 from app.blocks.whole import balanced, by_levels
 from app.bounds.certificate import BadCertificate
 from app.bounds.pairs.program import KINDS, MOST, PairProgram
@@ -334,6 +334,12 @@ def test_groups_are_light_and_within_blocks_and_the_same_without_kernels(seed):
     order, within = draws.permutation(balance.rows.n), draws.integers(0, 3, balance.rows.n)
     group = groups(balance.rows, 5, order, within)
     np.testing.assert_array_equal(group, groups(balance.rows, 5, order, within, compiled=False))
+    assert np.bincount(group, weights=balance.rows.size).max() <= 5 and len(np.unique(group)) < len(group)
+    for each in np.unique(group):
+        assert len(np.unique(within[group == each])) == 1
+    salt = int(draws.integers(0, 1 << 64, dtype=np.uint64))
+    group = spread(balance.rows, 5, order, within, salt)
+    np.testing.assert_array_equal(group, spread(balance.rows, 5, order, within, salt, compiled=False))
     assert np.bincount(group, weights=balance.rows.size).max() <= 5 and len(np.unique(group)) < len(group)
     for each in np.unique(group):
         assert len(np.unique(within[group == each])) == 1

@@ -1,9 +1,9 @@
 """Multilevel: blocks of a coarse graph are grown, or taken over, and refined on every graph up to the first.
 
-Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998; groups of a fixed most size:
-         Meyerhenke, Sanders and Schulz, SEA 2014; groups within blocks that are known, and within what two
-         partitions agree on, so that what comes of it is never worse: Sanders and Schulz, ALENEX 2012
-         (KaFFPaE)
+Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998; groups of a fixed most size, and by
+         label propagation: Meyerhenke, Sanders and Schulz, SEA 2014; groups within blocks that are known, and
+         within what two partitions agree on, so that what comes of it is never worse: Sanders and Schulz,
+         ALENEX 2012 (KaFFPaE)
 """
 
 from collections.abc import Generator
@@ -11,14 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.blocks.rounds import Blocks, groups, grown
+from app.blocks.rounds import Blocks, groups, grown, spread
 from app.graphs.balance import Balance
+from app.graphs.contracted import WeightedRows
 from app.rng import SplitMix
 
 # Both say now and then how many nodes were looked at; the first one returns blocks.
 Course, Rounds = Generator[int, None, np.ndarray], Generator[int, None, None]
 COARSE = 4  # nodes for each block of the coarsest graph, at least
 FEWEST = 16  # nodes of it
+SMALLER, SMALLEST = 9, 4  # groups of label propagation in each block, at least; doublings drawn from
 FINER = 5  # doublings of these that are drawn from
 FRESH = 4  # times as many where blocks are made from nothing
 SLOW = 0.95  # of the nodes, that a coarser graph has at most
@@ -32,6 +34,9 @@ FLOW_COST = 3  # looks for each node of a corridor
 class Multilevel:
     """Ways from blocks to better blocks of one graph; a function of what is drawn.
 
+    Groups are made in two ways by turns: by label propagation, which finds the clusters of networks, and of
+    neighbours that belong together most, which fits meshes.
+
     quick   without flows, of few tries
     looks   how many nodes may be looked at until a course has to say so, about
     """
@@ -42,28 +47,43 @@ class Multilevel:
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
     ) -> None:
         self._draws, self._random, self._compiled, self._quick = draws, random, compiled, quick
+        self._turn, self._spreads = 0, True
 
-    def fresh(self, balance: Balance, tries: int = TRIES) -> Course:
-        """Blocks from nothing, of the coarsest graph the best of so many tries (of two blocks TWO)."""
-        none = np.zeros(balance.rows.n, dtype=np.int32)
-        return (yield from self._down(balance, none, None, tries))
+    def fresh(self, balance: Balance) -> Course:
+        """Blocks from nothing, of the coarsest graph the best of TRIES (of two blocks TWO)."""
+        self._spreads = self._turn % 2 == 0
+        self._turn += 1
+        return (yield from self._made(balance))
+
+    def either(self, balance: Balance) -> Course:
+        """Blocks from nothing by either kind of groups, the better ones."""
+        one = yield from self.fresh(balance)
+        other = yield from self.fresh(balance)
+        return min(one, other, key=lambda block: (balance.over(block), balance.cut(block)))
 
     def better(self, balance: Balance, block: np.ndarray, within: np.ndarray | None = None) -> Course:
         """Blocks that are not worse than `block` [n], of groups of nodes that are together in `within` [n], a
         finer partition.
         """
+        self._spreads = self._random.below(2) == 0
         return (yield from self._down(balance, block if within is None else within, block))
+
+    def _made(self, balance: Balance, tries: int = TRIES) -> Course:
+        none = np.zeros(balance.rows.n, dtype=np.int32)
+        return (yield from self._down(balance, none, None, tries))
 
     def _down(self, balance: Balance, within: np.ndarray, block: np.ndarray | None, tries: int = 0) -> Course:
         levels: list[tuple[Balance, np.ndarray]] = []
         least = max(COARSE * balance.parts, FEWEST) << self._random.below(FINER)
         if block is None:
             least *= FRESH
-        most = max(int(balance.rows.size.sum()) // least, int(balance.rows.size.max(initial=1)), 1)
+        shares = least
+        if self._spreads:
+            shares = (SMALLER << self._random.below(SMALLEST)) * balance.parts
+        most = max(int(balance.rows.size.sum()) // shares, int(balance.rows.size.max(initial=1)), 1)
         fine = balance
         while fine.rows.n > least:
-            order = self._draws.permutation(fine.rows.n)
-            group = groups(fine.rows, most, order, within, self._compiled)
+            group = self._grouped(fine.rows, most, within)
             yield fine.rows.n
             if int(group.max()) + 1 > SLOW * fine.rows.n:
                 break
@@ -77,6 +97,12 @@ class Multilevel:
         for level, group in reversed(levels):
             block = yield from self._settled(level, block[group])
         return block
+
+    def _grouped(self, rows: WeightedRows, most: int, within: np.ndarray) -> np.ndarray:
+        order = self._draws.permutation(rows.n)
+        if self._spreads:
+            return spread(rows, most, order, within, self._random.bits(), self._compiled)
+        return groups(rows, most, order, within, self._compiled)
 
     def _begun(self, balance: Balance, tries: int) -> Course:
         """Blocks of a coarse graph, the best of some: two are grown, more are halves of halves."""
@@ -104,14 +130,14 @@ class Multilevel:
         spare = max(room / max(total, 1), 1.0) ** (1 / (parts - 1).bit_length())
         shares = [sum(limits[:first]), sum(limits[first:])]
         limits = [max(int(total * share / room * spare), total * share // room + 1) for share in shares]
-        sides = yield from self.fresh(replace(balance, limits=np.array(limits, dtype=np.int64)))
+        sides = yield from self._made(replace(balance, limits=np.array(limits, dtype=np.int64)))
         block = np.zeros(rows.n, dtype=np.int32)
         for side, own in enumerate((slice(0, first), slice(first, parts))):
             nodes = np.flatnonzero(sides == side)
             half = replace(
                 balance, rows=rows.induced(nodes, np.full(rows.n, -1, np.int32)), limits=balance.limits[own]
             )
-            block[nodes] = own.start + (yield from self.fresh(half, 1))
+            block[nodes] = own.start + (yield from self._made(half, 1))
         return block
 
     def _settled(self, balance: Balance, block: np.ndarray) -> Course:
@@ -119,31 +145,32 @@ class Multilevel:
         blocks = Blocks(balance, block, self._compiled)
         if blocks.over:
             yield from self._round(blocks, blocks.heavy(), True)
+        waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
-            before = blocks.over, blocks.cut
+            before, was = (blocks.over, blocks.cut), blocks.block.copy()
             yield from self._round(blocks, blocks.meeting(), False)
             if not self._quick:
-                yield from self._flows(blocks)
+                moved = was != blocks.block
+                waiting[was[moved]] = waiting[blocks.block[moved]] = True
+                waiting = yield from self._flows(blocks, waiting)
             if (blocks.over, blocks.cut) == before:
                 break
         return blocks.block
 
-    def _flows(self, blocks: Blocks) -> Rounds:
-        """Flows between blocks that meet, in a drawn order, as long as a round of them has helped."""
-        waiting = np.ones(blocks.parts, dtype=bool)
-        while waiting.any():
-            pair, begin, meet = blocks.meetings()
-            chosen = self._draws.permutation(np.flatnonzero(waiting[pair].any(axis=1)))
-            sizes, firsts = np.diff(begin)[chosen], begin[chosen]
-            ends = np.append(0, np.cumsum(sizes))
-            places = np.arange(ends[-1]) + np.repeat(firsts - ends[:-1], sizes)
-            widths = blocks.limit[pair[chosen]].max(axis=1) >> self._draws.integers(
-                1, NARROWER + 1, len(chosen)
-            )
-            blocks.begin_flows(pair[chosen], ends, meet[places], widths)
-            while blocks.flowing:
-                yield FLOW_COST * blocks.run_flows(max(self.looks // FLOW_COST, 1))
-            waiting = blocks.changed > 0
+    def _flows(self, blocks: Blocks, waiting: np.ndarray) -> Generator[int, None, np.ndarray]:
+        """Flows between blocks that meet, one of which waits [parts], in a drawn order; returns which blocks
+        cut less since.
+        """
+        pair, begin, meet = blocks.meetings()
+        chosen = self._draws.permutation(np.flatnonzero(waiting[pair].any(axis=1)))
+        sizes, firsts = np.diff(begin)[chosen], begin[chosen]
+        ends = np.append(0, np.cumsum(sizes))
+        places = np.arange(ends[-1]) + np.repeat(firsts - ends[:-1], sizes)
+        widths = blocks.limit[pair[chosen]].max(axis=1) >> self._draws.integers(1, NARROWER + 1, len(chosen))
+        blocks.begin_flows(pair[chosen], ends, meet[places], widths)
+        while blocks.flowing:
+            yield FLOW_COST * blocks.run_flows(max(self.looks // FLOW_COST, 1))
+        return blocks.changed > 0
 
     def _round(self, blocks: Blocks, nodes: np.ndarray, repair: bool) -> Rounds:
         patience = PATIENCES[self._random.below(len(PATIENCES))]

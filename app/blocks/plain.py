@@ -40,6 +40,35 @@ def cluster(
             alone[v] = alone[into] = False
 
 
+def spread(
+    rows: WeightedRows, most: int, salt: int, order: np.ndarray, within: np.ndarray, group: np.ndarray,
+    total: np.ndarray,
+) -> int:  # fmt: skip
+    """Nodes in order [n] go to the group near them that they have the most weight to; returns how many went.
+
+    most    size of a group    within   [n]: no group holds nodes of two numbers
+    salt    odd: of groups with the same weight the one with the largest (number + 1) salt modulo 2^64
+    group   [n] and total [n], the sizes of groups, are changed
+    """
+    indptr, indices, weights, size = (
+        each.tolist() for each in (rows.indptr, rows.indices, rows.weights, rows.size)
+    )
+    kind, gone = within.tolist(), 0
+    for v in order.tolist():
+        own, joined = int(group[v]), {}
+        for e in range(indptr[v], indptr[v + 1]):
+            g = int(group[indices[e]])
+            if kind[indices[e]] == kind[v] and (g == own or int(total[g]) + size[v] <= most):
+                joined[g] = joined.get(g, 0) + weights[e]
+        into = max(joined, key=lambda g: (joined[g], (g + 1) * salt % (1 << 64)), default=own)
+        if joined.get(into, 0) > 0 and into != own:
+            group[v] = into
+            total[own] -= size[v]
+            total[into] += size[v]
+            gone += 1
+    return gone
+
+
 def refine(blocks: Any, looks: int) -> int:
     """Searches from the next nodes of the order of Blocks on, until so many nodes were looked at; returns how
     many were.

@@ -19,6 +19,7 @@ ARRAYS = ("block", "total", "limit", "order", "moved", "gain", "joined", "met", 
 PAIRS = ("pair", "begin", "width", "meet", "changed")
 NUMBERS = ("pairs", "next_pair", "seeds", "next", "patience", "repair", "cut", "over")
 LEAST_HUB, HUB = 64, 12  # entries of a hub, at least; times the mean
+SPREADS, FEW = 3, 0.05  # rounds of label propagation; a share of the nodes, not worth another one
 NONE = -(1 << 63)  # the gain of a node that does not wait
 
 
@@ -31,6 +32,7 @@ class _Blocks(ctypes.Structure):
 
 
 CLUSTER = function("lk_partition_cluster", Long, Long, *[Pointer] * 11)
+SPREAD = function("lk_partition_spread", Long, Long, ctypes.c_uint64, *[Pointer] * 10, returns=Long)
 REFINE = function("lk_partition_refine", ctypes.POINTER(_Blocks), Long, returns=Long)
 FLOWS = function("lk_partition_flows", ctypes.POINTER(_Blocks), Long, returns=Long)
 GROW = function("lk_partition_grow", Long, Long, *[Pointer] * 7, returns=Long)
@@ -49,6 +51,30 @@ def groups(
         CLUSTER(n, most, *map(address, (*arrays, joined, met)))
     else:
         plain.cluster(rows, most, order, within, group, total)
+    return numbered(group)
+
+
+def spread(
+    rows: WeightedRows, most: int, order: np.ndarray, within: np.ndarray, salt: int, compiled: bool = True
+) -> np.ndarray:
+    """[n] int32, numbered groups of nodes with much weight among them, by label propagation: see
+    plain.spread.
+
+    order   [n] nodes; those of fewer neighbours go first
+    """
+    n = rows.n
+    group, total = np.arange(n, dtype=np.int32), rows.size.copy()
+    order = order[np.argsort(np.diff(rows.indptr)[order], kind="stable")].astype(np.int32)
+    within = np.ascontiguousarray(within, dtype=np.int32)
+    arrays = (rows.indptr, rows.indices, rows.weights, rows.size, order, within, group, total)
+    room = np.zeros(n, np.int64), np.zeros(n, np.int32)
+    for _ in range(SPREADS):
+        if compiled and SPREAD is not None:
+            gone = SPREAD(n, most, salt | 1, *map(address, (*arrays, *room)))
+        else:
+            gone = plain.spread(rows, most, salt | 1, order, within, group, total)
+        if gone <= FEW * n:
+            break
     return numbered(group)
 
 

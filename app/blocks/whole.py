@@ -13,8 +13,8 @@ ALL = 1 << 62
 
 def by_levels(balance: Balance, compiled: bool = True) -> np.ndarray:
     """[n] int64, the blocks of `multilevel`, none too heavy."""
-    course = Multilevel(stream(0, "partition"), SplitMix(0), compiled, quick=True).fresh(balance)
-    return balanced(balance, end_of(course), compiled)
+    ways = Multilevel(stream(0, "partition"), SplitMix(0), compiled, quick=True)
+    return balanced(balance, end_of(ways.either(balance)), compiled)
 
 
 def balanced(balance: Balance, block: np.ndarray, compiled: bool = True) -> np.ndarray:

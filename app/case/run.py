@@ -156,4 +156,11 @@ class OutputCase(Table, frozen=True):
     probabilities: Annotated[
         bool, about("classify: write how likely each class is for each node, by the last layer")
     ] = False
+    importance: Annotated[
+        Count,
+        about(
+            "classify: leave so many features out of the trained network, one at a time, and write what its "
+            "scores lose by it; 0: none"
+        ),
+    ] = 0
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

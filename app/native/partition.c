@@ -41,6 +41,46 @@ void lk_partition_cluster(
     }
 }
 
+/* Nodes go, in order [n], to the group near them that they have the most weight to, so that no group is larger than
+   `most` or holds nodes of two numbers in `within` [n]; ties by a hash of the group and `salt`. group [n] and total [n],
+   the sizes of groups; joined [n] zeros, met [n] room. Returns how many went. */
+int64_t lk_partition_spread(
+    int64_t n, int64_t most, uint64_t salt, const int64_t *indptr, const int32_t *indices, const int64_t *weights,
+    const int64_t *size, const int32_t *order, const int32_t *within, int32_t *group, int64_t *total, int64_t *joined,
+    int32_t *met
+) {
+    int64_t moved = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t v = order[i], own = group[v];
+        int32_t count = 0;
+        for (int64_t e = indptr[v]; e < indptr[v + 1]; e++) {
+            const int32_t u = indices[e], g = group[u];
+            if (within[u] != within[v] || (g != own && total[g] + size[v] > most)) continue;
+            if (joined[g] == 0) met[count++] = g;
+            joined[g] += weights[e];
+        }
+        int64_t best = 0;
+        uint64_t tie = 0;
+        int32_t into = own;
+        for (int32_t j = 0; j < count; j++) {
+            const int32_t g = met[j];
+            const uint64_t hash = ((uint64_t)(uint32_t)g + 1) * salt;
+            if (joined[g] > best || (joined[g] == best && hash > tie)) {
+                best = joined[g];
+                tie = hash;
+                into = g;
+            }
+            joined[g] = 0;
+        }
+        if (into == own) continue;
+        group[v] = into;
+        total[own] -= size[v];
+        total[into] += size[v];
+        moved += 1;
+    }
+    return moved;
+}
+
 typedef struct {
     int64_t gain, tick;
     int32_t node, spare;

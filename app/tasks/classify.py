@@ -1,6 +1,6 @@
 """Task classify: train a graph network on the nodes of a graph, or on graphs, full batch, or apply one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -17,6 +17,7 @@ from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.edges import no_edge_features
+from app.gnn.importance import Importance, Measured, importance
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
@@ -46,6 +47,7 @@ from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.text import printable
 
+TOLD = 10  # features that the log names
 RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have
 PLAIN = {
     "label_propagation": "label propagation",
@@ -62,6 +64,7 @@ class Classified:
 
     plain      how good plain rules are, by rule
     smoothed   what Correct and Smooth makes of its probabilities; None: predictions are the network's
+    importance of features; None: nobody asked
     """
 
     classifier: Classifier
@@ -72,6 +75,7 @@ class Classified:
     neighbours: str
     plain: dict[str, SplitScores] = field(default_factory=dict)
     smoothed: Smoothed | None = None
+    importance: Importance | None = None
 
     @property
     def final(self) -> SplitScores:
@@ -205,12 +209,13 @@ def classify_nodes(
     _say_scores(context, classifier, found, scores)
     smoothed = smooth_after(context, classifier)
     _say_beside(context, classifier, plain)
+    asked = important_features(context, classifier)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
     if balanced:
         say_balance(context, balanced)
     learned = digest(found.weights)
-    return Classified(classifier, found, scores, found.seconds, learned, heard, plain, smoothed)
+    return Classified(classifier, found, scores, found.seconds, learned, heard, plain, smoothed, asked)
 
 
 def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
@@ -226,6 +231,23 @@ def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
         context.log.info("after smoothing, %s", line)
     if found.told.get("validation_labels"):
         context.log.info("smoothing was given the labels of validation nodes: these have no score")
+    return found
+
+
+def important_features(
+    context: Context, classifier: Classifier, measure: Callable[[str], Measured] | None = None
+) -> Importance | None:
+    """What scores lose without some features, where that is asked for; the log tells it. Ranks: all call.
+
+    measure   see `importance`
+    """
+    most = context.case.output.importance
+    if not most:
+        return None
+    with context.log.phase("importance"):
+        found = importance(classifier, most, measure)
+    for line in found.lines(TOLD):
+        context.log.info("%s", line)
     return found
 
 
@@ -496,6 +518,8 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     entry |= named_scores(done.final)
     if done.smoothed is not None:
         entry |= {"smooth": done.smoothed.told, "network": named_scores(done.scores)}
+    if done.importance is not None:
+        entry["importance"] = done.importance.told()
     if done.plain:
         entry["plain"] = {rule: named_scores(each) for rule, each in done.plain.items()}
     # An applied model has no new weights: its answer are the predictions.
@@ -583,6 +607,8 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
             named = classifier.data.called(np.arange(likely.shape[1]))
             columns = {"classes": named, "probabilities": likely}
             folder.write_arrays(f"probabilities/{loaded.graph.name}.npz", ids=ids, **columns)
+    if done.importance is not None:
+        folder.write_text(f"importance/{loaded.graph.name}.csv", done.importance.text())
     if case.output.plots:
         plot_training(folder, context.log, done.fit.records, score=next(iter(classifier.goal.told)))
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})

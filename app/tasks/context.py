@@ -64,6 +64,7 @@ UNREAD_BY_RELATIONS = (
     ("graph", "duplicates", '"merge"'), ("graph", "ids", '"numbers"'), ("graph", "format", '"auto"'),
     ("graph", "count", "1"), ("graph", "random_features", "0"), ("graph", "random_classes", "rgcn.classes"),
     ("graph", "edge_weights", '"one"'), ("memory", "cache", '""'), ("output", "embeddings", "false"),
+    ("output", "importance", "0"),
 )  # fmt: skip
 SETS_WANT = {"order": "natural", "complement": False, "neighbours": "both", "edge_weights": "one"}
 TERMS_WANT = {"order": "natural", "complement": False, "self_loops": "drop", "duplicates": "merge"}

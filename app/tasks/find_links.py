@@ -1,5 +1,6 @@
 """Task classify with gnn.level = "link": train a network to tell which nodes are joined, or apply one."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced
+from app.gnn.importance import Importance
 from app.gnn.links.best import Partners
 from app.gnn.links.plain import plain_scores
 from app.gnn.links.predictor import LinkPredictor, told_of
@@ -35,7 +37,15 @@ from app.partition.pairs import pairs_of_file, rows_of_pairs
 from app.plots.runs import plot_breakdown, plot_training
 from app.search.solution_text import read_nodes, read_sides
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import cost_model_of, follows, load, recorder, refuse_read, say_balance
+from app.tasks.classify import (
+    cost_model_of,
+    follows,
+    important_features,
+    load,
+    recorder,
+    refuse_read,
+    say_balance,
+)
 from app.tasks.context import Context
 from app.text import printable
 
@@ -75,6 +85,7 @@ class Linked:
     told      [k, 2] the pairs that predictions tell of, and how likely [k] each is to be joined
     proposed  [p, 2] and [p], the likeliest pairs that no edge joins
     each      the best partners of each node, and how likely [k, K] they are; None: nobody asked
+    importance   of features; None: nobody asked
     """
 
     predictor: LinkPredictor
@@ -86,6 +97,7 @@ class Linked:
     proposed: tuple[np.ndarray, np.ndarray]
     each: tuple[Partners, np.ndarray] | None
     weights_digest: str
+    importance: Importance | None = None
 
     @property
     def digest(self) -> str:
@@ -199,7 +211,8 @@ def learn_edges(
         proposed = propose(predictor, links.propose) if links.propose else told[:0]
         both = [(pairs, _likely(predictor, pairs)) for pairs in (told, proposed)]
         each = _likely_each(predictor, given.nodes) if links.propose_each else None
-    return Linked(predictor, loaded, found, scores, plain, *both, each, digest(found.weights))
+    asked = important_features(context, predictor, lambda name: (predictor.evaluate()[name].auc, math.nan))
+    return Linked(predictor, loaded, found, scores, plain, *both, each, digest(found.weights), asked)
 
 
 def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData:
@@ -343,6 +356,8 @@ def _result(context: Context, done: Linked) -> dict[str, Any]:
         "seconds": done.fit.seconds,
     }  # fmt: skip
     entry |= _named(done.scores)
+    if done.importance is not None:
+        entry["importance"] = done.importance.told()
     entry["plain"] = {rule: _named(each) for rule, each in done.plain.items()}
     operations = {kind: round(s, 6) for kind, s in sorted(done.predictor.engine.seconds.items())}
     return {
@@ -380,6 +395,8 @@ def _write(context: Context, done: Linked) -> None:
         rows = gather_rows(done)
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{graph.name}.npz", ids=ids, embeddings=rows)
+    if done.importance is not None:
+        folder.write_text(f"importance/{graph.name}.csv", done.importance.text())
     if case.output.plots:
         plot_training(folder, context.log, done.fit.records, score=SCORE)
         plot_breakdown(folder, context.log, {graph.name: predictor.engine.seconds})
