@@ -80,6 +80,9 @@ class PartitionSearch(Search):
         """Lineages: each is improved until that has long failed; two of one age make an older one."""
         waiting: list[tuple[int, np.ndarray]] = []  # ages and partitions
         age = 0
+        for guest in self._guests:  # they are met, too, once the lineage has begun
+            if self.balance.cut(guest) < self._cut:
+                self._take(guest)
         first = [self._quick.either(self.balance)] if self._rough else []
         for course in (*first, self._ways.fresh(self.balance)):
             made = yield from self._charged(course)
