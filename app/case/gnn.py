@@ -18,10 +18,11 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "classes"
     level: Annotated[
-        Literal["node", "graph", "link"],
+        Literal["node", "edge", "graph", "link"],
         about(
-            "what is predicted; node: of each node of a graph; graph: of each graph of a set, a readout "
-            "follows the layers then; link: which pairs of nodes are joined, by [links]"
+            "what is predicted; node: of each node of a graph; edge: of each edge, a head that reads the rows "
+            "of both ends follows the layers then; graph: of each graph of a set, after a readout; link: "
+            "which pairs of nodes are joined, by [links]"
         ),
     ] = "node"
     readout: Annotated[
@@ -46,7 +47,9 @@ class GnnCase(Table, frozen=True):
             "last, of sgc all but the first are dense"
         ),
     ] = 2
-    hidden: Annotated[Positive, about("columns between layers")] = 16
+    hidden: Annotated[
+        Positive, about("columns between layers; level = edge: of the head's hidden layer, too")
+    ] = 16
     layers: Annotated[
         list[str],
         about(

@@ -33,9 +33,10 @@ def no_labels(what: str) -> str:
 class DenseFeatures:
     """Rows of numbers.
 
-    parts    starts an iteration over float32 [k, width]: all n rows in order, checked, some at a time
+    parts    starts an iteration over [k, width] of a kind: all n rows in order, checked, some at a time
     order    [n] int64, the node that each row is of; None: they are in the order of the nodes
     refuse   makes an error that names the file and the array
+    kind     of numbers     what   rows of edges are, for messages
     """
 
     n: int
@@ -43,6 +44,8 @@ class DenseFeatures:
     parts: Callable[[], Iterator[np.ndarray]]
     refuse: Refuse
     order: np.ndarray | None = None
+    kind: type = np.float32
+    what: str = "edge features"
 
 
 @dataclass(frozen=True, eq=False)
