@@ -20,8 +20,8 @@ class GnnCase(Table, frozen=True):
     level: Annotated[
         Literal["node", "edge", "graph", "link"],
         about(
-            "what is predicted; node: of each node of a graph; edge: of each edge, a head that reads the rows "
-            "of both ends follows the layers then; graph: of each graph of a set, after a readout; link: "
+            "what is predicted; node: of each node of a graph; edge: of each edge, after a head that reads "
+            "the rows of both ends; graph: of each graph of a set, after a readout; link: "
             "which pairs of nodes are joined, by [links]"
         ),
     ] = "node"

@@ -325,7 +325,8 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
             raise CaseError(f"gnn.layers: {text!r}: no width; {need}")
     if last.width not in (0, classes):
         found = {
-            "link": f"links.dimension is {classes}", "edge": f"of edges it gives {classes}, 3 times gnn.hidden"
+            "link": f"links.dimension is {classes}",
+            "edge": f"of edges it gives {classes} columns, 3 times gnn.hidden",
         }.get(case.level, f"the data have {classes} classes")  # fmt: skip
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
     return [*inner, LayerSpec(last.kind, classes, last.residual, linear=True, heads=last.heads)]

@@ -237,7 +237,9 @@ class _Side:
         row, column = divmod(int(self.keys[at]), self.graph.n)
         one, other = sorted((int(self.edge[at]), edge))
         nodes = self.graph.called(row + self.graph.lo, column)
-        found = f"edges {one} and {other}, counted from 0, are both {nodes} and have unlike {self.wanted.what}"
+        found = (
+            f"edges {one} and {other}, counted from 0, are both {nodes} and have unlike {self.wanted.what}"
+        )
         right = 'equal rows, or graph.neighbours = "in" where they are arcs of their own, would be right'
         right = right if self.wanted.what == FEATURES.what else "equal ones would be right"
         raise GraphError(f"{self.graph.name}: {found}; {right}")

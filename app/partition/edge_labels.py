@@ -60,12 +60,9 @@ def load_edge_labels(group: Group, loaded: Loaded, case: Case) -> EdgeLabels:
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-            values, count = case.gnn.goal == "values", lambda: _count(loaded)
-            files = open_edge_table(
-                loaded.stream, table.edge_labels, table.edge_splits, limits, values, nodes if by_ends else None,
-                count,
-            )  # fmt: skip
-            found = EdgeTable(*files)
+            named, by = (table.edge_labels, table.edge_splits), nodes if by_ends else None
+            more = limits, case.gnn.goal == "values", by, lambda: _count(loaded)
+            found = EdgeTable(*open_edge_table(loaded.stream, *named, *more))
     labels = deal_edge_table(group, found, loaded, case)
     return replace(labels, about=replace(labels.about, warnings=(*nodes.warnings, *labels.about.warnings)))
 
@@ -91,7 +88,9 @@ def deal_edge_table(group: Group, table: EdgeTable, loaded: Loaded, case: Case) 
     rows = None
     if columns >= 0:
         wanted = Wanted(*KINDS[kind], what="labels", whole=False)
-        rows = _dealt(group, loaded, _flat(table.labels, KINDS[kind][0]), table.label_ends, max(columns, 1), wanted)
+        rows = _dealt(
+            group, loaded, _flat(table.labels, KINDS[kind][0]), table.label_ends, max(columns, 1), wanted
+        )
     flags = np.zeros(len(loaded.graph.indices), dtype=np.uint8)
     if split:
         told = None if group.rank else _of_splits(table.splits)
@@ -148,9 +147,7 @@ def _by_ends(loaded: Loaded, told: DenseFeatures, ends: np.ndarray) -> Iterator[
 # ---- what was dealt ---------------------------------------------------------------------------------------
 
 
-def _about(
-    group: Group, loaded: Loaded, table: EdgeTable, kind: str, rows: np.ndarray | None
-) -> NodeData:
+def _about(group: Group, loaded: Loaded, table: EdgeTable, kind: str, rows: np.ndarray | None) -> NodeData:
     """Labels of entries, without sets: the classes numbered. Ranks: all call."""
     entries, names = len(loaded.graph.indices), ()
     ids, labelled, labels = np.arange(0), np.zeros(entries, dtype=bool), rows

@@ -114,9 +114,7 @@ def _move_edge_rows(group: Group, own: EdgeRows, old: RowPartition, new: RowPart
     return EdgeRows(counts, group.exchange_host(own.values, out, group.exchange_counts(out)))
 
 
-def move_edge_labels(
-    group: Group, labels: EdgeLabels, old: RowPartition, new: RowPartition
-) -> EdgeLabels:
+def move_edge_labels(group: Group, labels: EdgeLabels, old: RowPartition, new: RowPartition) -> EdgeLabels:
     """What edges are, with this rank's padded rows of another partition. Ranks: all call."""
 
     def moved(values: np.ndarray) -> np.ndarray:

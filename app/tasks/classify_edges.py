@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
-from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced
 from app.gnn.edge_level.classifier import EdgeClassifier, nodes_at
 from app.gnn.edge_level.plain import plain_edge_scores
@@ -17,7 +15,7 @@ from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
-from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
+from app.graphs.ids import between_names, blank_between, plain_ids
 from app.graphs.nodes.data import NodeData, no_labels
 from app.graphs.nodes.of_edges import EdgeLabels
 from app.memory.room import resident_bytes
@@ -70,7 +68,7 @@ def run_classify_edges(context: Context) -> dict[str, Any]:
         context.log.info("warning: %s", warning)
     refuse_read(context, loaded)
     held = resident_bytes()
-    done = classify_edges(context, loaded, data, labels)
+    done = learn_edge_labels(context, loaded, data, labels)
     context.say_memory(held)
     predicted = gather_edge_predictions(done)
     if context.folder is not None:
@@ -78,7 +76,7 @@ def run_classify_edges(context: Context) -> dict[str, Any]:
     return _result(done, predicted)
 
 
-def classify_edges(
+def learn_edge_labels(
     context: Context, loaded: Loaded, data: NodeData, labels: EdgeLabels, model: SavedModel | None = None
 ) -> EdgesClassified:
     """Train for gnn.epochs on the edges of a graph, from gnn.weights where given. Ranks: all call.
@@ -165,7 +163,9 @@ def _check(gnn: GnnCase, loaded: Loaded, about: NodeData) -> None:
     if gnn.edge_weights and weights is not None and (weights < 0).any():
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not loaded.graph.edges:
-        raise CaseError(f"{name}: has no edges, which are to be told apart; a graph with edges would be right")
+        raise CaseError(
+            f"{name}: has no edges, which are to be told apart; a graph with edges would be right"
+        )
     if not about.classes and not gnn.weights:
         raise CaseError(no_labels("edge"))
     if gnn.epochs and not about.counts["train"]:
@@ -179,7 +179,7 @@ def _check(gnn: GnnCase, loaded: Loaded, about: NodeData) -> None:
 
 
 def gather_edge_predictions(done: EdgesClassified) -> np.ndarray:
-    """[m] int32 classes, [m, classes] uint8 or, of values, [m, columns] float32, in the order of `gather_edges`.
+    """[m] int32 classes, [m, classes] uint8 or, of values, [m, columns] float32, as `gather_edges` has edges.
 
     Ranks   all call. Raises NumericsError where scores are not finite
     """
@@ -206,7 +206,9 @@ def gather_edges(done: EdgesClassified) -> np.ndarray:
 def _gathered(classifier: EdgeClassifier, own: np.ndarray) -> np.ndarray:
     """Rows of all edges from those of own ones. Ranks: all call."""
     group = classifier.group
-    return group.gather_host(np.ascontiguousarray(own), group.gather_integers(np.array([len(own)]))[:, 0].tolist())
+    return group.gather_host(
+        np.ascontiguousarray(own), group.gather_integers(np.array([len(own)]))[:, 0].tolist()
+    )
 
 
 def gather_node_rows(done: EdgesClassified) -> np.ndarray:
@@ -232,7 +234,8 @@ def _result(done: EdgesClassified, predicted: np.ndarray) -> dict[str, Any]:
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
-        "digest": both, "weights_digest": done.digest, "instances": [entry], **entry, "operations": operations,
+        "digest": both, "weights_digest": done.digest, "instances": [entry], **entry,
+        "operations": operations,
     }  # fmt: skip
 
 
@@ -257,7 +260,10 @@ def _write(context: Context, done: EdgesClassified, predicted: np.ndarray) -> No
     if case.output.probabilities:
         likely = gather_edge_probabilities(done)
         with raise_together(group, "writing the probabilities"):
-            columns = {"classes": classifier.about.called(np.arange(likely.shape[1])), "probabilities": likely}
+            columns = {
+                "classes": classifier.about.called(np.arange(likely.shape[1])),
+                "probabilities": likely,
+            }
             folder.write_arrays(f"probabilities/{graph.name}.npz", ids=ids[edges], **columns)
     if case.output.plots:
         plot_training(folder, context.log, done.fit.records, score=next(iter(classifier.goal.told)))

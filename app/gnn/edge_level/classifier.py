@@ -177,9 +177,7 @@ class EdgeClassifier(Classifier):
         engine, head = self.engine, self.model.head
 
         def work(Z: Array) -> Any:
-            scores = self._with_ends(
-                Z, lambda X: head.scores(self.device, self.params, Z, X, self.own_edges)
-            )
+            scores = self._with_ends(Z, lambda X: head.scores(self.device, self.params, Z, X, self.own_edges))
             return read(scores)
 
         with engine.program("evaluation"):

@@ -43,7 +43,8 @@ class Piece:
 class Entries:
     """Entries in stored order, in pieces.
 
-    count    how many     edges   of them that count for their edge; starts [blocks+1] where each block's begin
+    count    how many     edges   of them that count for their edge     starts [blocks+1] where those of
+             each block begin
     parts    the pieces   E       rows of features of edges, by entries, or None
     """
 

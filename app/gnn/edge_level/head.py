@@ -41,9 +41,7 @@ class EdgeHead:
     def __init__(self, hidden: int, classes: int, edge_width: int, bias: bool) -> None:
         """edge_width   columns of F; 0: edges have no features."""
         self.hidden, self.classes, self.edge_width, self.bias = hidden, classes, edge_width, bias
-        self.W, self.W_edge, self.b, self.c = (
-            f"{NAME}.{n}" for n in ("W", "W_edge", "hidden_bias", "bias")
-        )
+        self.W, self.W_edge, self.b, self.c = (f"{NAME}.{n}" for n in ("W", "W_edge", "hidden_bias", "bias"))
 
     @property
     def width(self) -> int:

@@ -49,7 +49,9 @@ def _with_features(npz: Npz, stream: EdgeStream) -> EdgeStream:
     return replace(
         stream,
         edge_features=(lambda: dense_features(npz, name)) if name else None,
-        edge_labels=(lambda values: (array_values if values else array_labels)(npz, labels)) if labels else None,
+        edge_labels=(lambda values: (array_values if values else array_labels)(npz, labels))
+        if labels
+        else None,
     )
 
 

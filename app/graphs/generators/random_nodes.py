@@ -73,9 +73,7 @@ def random_labels(seed: int, n: int, classes: int, nodes: np.ndarray, planted: b
     return random_classes(seed, nodes, classes)
 
 
-def random_classes(
-    seed: int, numbers: np.ndarray, classes: int, purpose: str = "nodes/labels"
-) -> np.ndarray:
+def random_classes(seed: int, numbers: np.ndarray, classes: int, purpose: str = "nodes/labels") -> np.ndarray:
     """[k] int32, classes of what has numbers [k]."""
     z = hashed(_key(seed, purpose), numbers)
     return ((z >> np.uint64(32)) % np.uint64(classes)).astype(np.int32)
