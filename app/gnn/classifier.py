@@ -166,7 +166,7 @@ class Classifier:
     def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
         """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of
         those of the training graphs of a set. None where no layer reads any. Ranks: all call."""
-        if not case_reads_edges(self.case):
+        if not self._reads_edges():
             return None
         if self.data.edges is None:
             raise CaseError(no_edge_features(block.name))
@@ -174,6 +174,10 @@ class Classifier:
         if self._readout is not None and self.data.counts["train"]:
             chosen = nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
         return EdgeColumns.of(self.group, self.case.edge_feature_rows, self.data.edges, chosen)
+
+    def _reads_edges(self) -> bool:
+        """Whether features of edges are read."""
+        return case_reads_edges(self.case)
 
     def _nodes(self, block: RowBlock) -> np.ndarray:
         """[n_own] bool, which rows are nodes, neither padding nor graphs."""

@@ -88,11 +88,9 @@ class EdgeClassifier(Classifier):
         """[n_own] bool, the nodes whose features make the scale: all of them, which training hears."""
         return np.arange(block.n_own) < block.n_real
 
-    def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
-        """See Classifier; the head reads features of edges where there are any, whatever layers do."""
-        if self.data.edges is None and not case_reads_edges(self.case):
-            return None
-        return super()._edge_columns(block)
+    def _reads_edges(self) -> bool:
+        """Where there are features of edges the head reads them, whatever layers do."""
+        return self.data.edges is not None or case_reads_edges(self.case)
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """See Classifier. Ranks: all call."""
