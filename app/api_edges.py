@@ -49,8 +49,8 @@ from app.threads import with_few_threads
 # What edges are learned by unless settings say otherwise: the table [gnn] of inputs/edges.toml.
 RECIPE = {
     "gnn.level": "edge", "gnn.model": "sage", "gnn.depth": 2, "gnn.hidden": 32,
-    "gnn.feature_rows": "as_given", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.epochs": 100,
-    "gnn.learning_rate": 0.01, "gnn.weight_decay": 0.0, "gnn.evaluate_every": 5, "gnn.keep": "best",
+    "gnn.feature_rows": "as_given", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.epochs": 200,
+    "gnn.learning_rate": 0.01, "gnn.weight_decay": 0.0, "gnn.evaluate_every": 10, "gnn.keep": "best",
 }  # fmt: skip
 BY_LAYERS = ("model", "depth")  # of the recipe, which gnn.layers says of each layer
 

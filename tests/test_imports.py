@@ -39,7 +39,7 @@ LAYERS = (
     ("api_given", "api_loop", "api_folds", "api_tune"),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_classify", "api_triples"),
-    ("api_links",),
+    ("api_edges", "api_links"),
     ("__main__",),
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}

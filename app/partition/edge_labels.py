@@ -60,7 +60,8 @@ def load_edge_labels(group: Group, loaded: Loaded, case: Case) -> EdgeLabels:
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-            named, by = (table.edge_labels, table.edge_splits), nodes if by_ends else None
+            splits = "" if table.edge_splits == WORDS["edge_splits"] else table.edge_splits
+            named, by = (table.edge_labels, splits), nodes if by_ends else None
             more = limits, case.gnn.goal == "values", by, lambda: _count(loaded)
             found = EdgeTable(*open_edge_table(loaded.stream, *named, *more))
     labels = deal_edge_table(group, found, loaded, case)

@@ -111,6 +111,8 @@ def load_node_data(
                 members is not None,
             )
             source = replace(source, features=None) if degrees else source
+            if case.gnn.level == "edge":  # whose labels are others
+                source = replace(source, labels=None, splits=None)
     data = with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
     if nodes is not None:
         data = replace(data, warnings=(*nodes.warnings, *data.warnings))

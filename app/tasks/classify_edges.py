@@ -86,7 +86,7 @@ def learn_edge_labels(
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "checking the data"):
         gnn, saved = _architecture(case.gnn, loaded, data, model)
-        _check(gnn, loaded, labels.about)
+        _check(gnn, loaded, data, labels.about)
         if saved is not None:
             labels = replace(labels, about=saved.relabel(case.gnn.weights, labels.about))
     if not gnn.epochs and labels.about.labels is not None and not any(labels.about.counts.values()):
@@ -157,7 +157,7 @@ def _architecture(
     return saved.architecture_of(gnn), saved
 
 
-def _check(gnn: GnnCase, loaded: Loaded, about: NodeData) -> None:
+def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, about: NodeData) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
     weights, name = loaded.graph.weights, loaded.graph.name
     if gnn.edge_weights and weights is not None and (weights < 0).any():
@@ -166,6 +166,8 @@ def _check(gnn: GnnCase, loaded: Loaded, about: NodeData) -> None:
         raise CaseError(
             f"{name}: has no edges, which are to be told apart; a graph with edges would be right"
         )
+    if data.edges is None and gnn.edge_feature_rows != GnnCase().edge_feature_rows:
+        raise CaseError(f"gnn.edge_feature_rows: edges of {name} have no features; leave it out")
     if not about.classes and not gnn.weights:
         raise CaseError(no_labels("edge"))
     if gnn.epochs and not about.counts["train"]:

@@ -9,7 +9,8 @@ from app.numerics.edges import OCTET, EdgeEntries, pieces
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-PIECE = 1 << 13  # entries whose rows are made at a time, or those of one row block
+PIECE, LARGE_PIECE = 1 << 11, 1 << 16  # entries whose rows are made at a time, on the host and on a GPU;
+# those of one row block at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,8 @@ class Entries:
         column, first = columns[chosen], first[chosen]
         counted = np.concatenate([[0], np.cumsum(first)])
         starts, parts = block.block_starts, []
-        for lo, hi in pieces(indptr, starts, PIECE):
+        most = PIECE if device.xp is np else LARGE_PIECE
+        for lo, hi in pieces(indptr, starts, most):
             top, bottom = int(starts[lo]), int(starts[hi])
             a, b = int(indptr[top]), int(indptr[bottom])
             ones = _adder(device, indptr[top : bottom + 1] - a) if adds else None

@@ -25,8 +25,9 @@ Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
 
 
 def no_labels(what: str) -> str:
-    """Why nothing can be learned of nodes or graphs."""
-    return f'the {what}s have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
+    """Why nothing can be learned of nodes, edges or graphs."""
+    key = "graph.edge_labels" if what == "edge" else "graph.labels"
+    return f'the {what}s have no labels: set {key}, or apply trained weights by gnn.weights="FILE"'
 
 
 @dataclass(frozen=True, eq=False)

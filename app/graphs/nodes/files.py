@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from app.case.graph import WORDS
 from app.errors import GraphError
 from app.graphs.formats import graphsage, ogb, ppi, tu
 from app.graphs.formats.npy import MAGIC, NAME, Npy
@@ -144,9 +143,9 @@ def open_edge_table(
         read, known = (text_values, has_number) if values else (text_labels, is_label)
         told, ends[0] = keyed_by_ends(read, known, _text(labels, limits), nodes)
     found = None
-    if splits not in ("", WORDS["edge_splits"]) and nodes is None:
+    if splits and nodes is None:
         found = read_splits(splits, 0 if stream is None else count(), limits)
-    elif splits not in ("", WORDS["edge_splits"]):
+    elif splits:
         found, ends[1] = keyed_by_ends(text_splits, is_split, _text(splits, limits), nodes)
     return told, found, *ends
 
