@@ -100,7 +100,15 @@ ONLY = {
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),
     "cupyx": ("device.py", "sparse/kernels/"),
-    "mpi4py": ("comm/", "main.py", "api.py", "api_classify.py", "api_links.py", "api_triples.py"),
+    "mpi4py": (
+        "comm/",
+        "main.py",
+        "api.py",
+        "api_classify.py",
+        "api_edges.py",
+        "api_links.py",
+        "api_triples.py",
+    ),
     "random": ("graphs/generators/random.py",),  # NetworkX draws by it; all else by app/rng.py
 }
 BANNED_MODULES = {

@@ -34,8 +34,8 @@ in training
                      not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
-    scores of edges  of a head: 12 c for each edge of c classes, HEAD_ARRAYS of h columns for some entries, and
-                     of each row block the gradients of its weights
+    scores of edges  of a head: 12 c for each edge of c classes, HEAD_ARRAYS of h columns for some entries,
+                     and of each row block the gradients of its weights
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 after training

@@ -63,26 +63,21 @@ class EdgeHead:
         """[entries, C] S of entries; Z [n_own, 3h] own rows, X those that columns number."""
         S = device.empty((entries.count, self.classes))
         for piece in entries.parts:
-            ends = (device.xp.take(each, at, axis=0) for each, at in ((Z, piece.row), (X, piece.column)))
-            U = self._units(device, params, *ends, piece, entries)
+            U = self._units(device, params, Z, X, piece, entries)
             S[piece.lo : piece.hi] = self._scored(device, params, U, piece)
         return S
 
-    def _units(self, device: Any, params: Any, A: Array, B: Array, piece: Piece, entries: Entries) -> Array:
-        """[padded, h] U of the entries of a piece, zero beyond; A, B [k, 3h] the rows of their ends."""
-        xp, h, count = device.xp, self.hidden, piece.hi - piece.lo
-        U = device.empty((piece.padded, h))
+    def _units(self, device: Any, params: Any, Z: Array, X: Array, piece: Piece, entries: Entries) -> Array:
+        """[padded, h] U of the entries of a piece, zero beyond."""
+        featured = entries.E is not None
+        if featured:
+            F = entries.E.rows(device.xp, piece.lo, piece.lo + piece.padded)
+            U = device.row_product(F, params[self.W_edge])
+        else:
+            U = device.empty((piece.padded, self.hidden))
+        count, bias = piece.hi - piece.lo, params[self.b].reshape(-1) if self.bias else None
         U[count:] = 0
-        M = U[:count]
-        M[...] = A[:, :h] + B[:, :h]
-        M += A[:, h : 2 * h] * B[:, h : 2 * h]
-        M += xp.abs(A[:, 2 * h :] - B[:, 2 * h :])
-        if entries.E is not None:
-            F = entries.E.rows(xp, piece.lo, piece.lo + piece.padded)
-            M += device.row_product(F, params[self.W_edge])[:count]
-        if self.bias:
-            M += params[self.b]
-        M[...] = xp.where(M <= 0, np.float32(0), M)  # NaN stays
+        device.head_units(Z, X, piece.row, piece.column, bias, U[:count], featured)
         return U
 
     def _scored(self, device: Any, params: Any, U: Array, piece: Piece) -> Array:
@@ -116,31 +111,16 @@ class EdgeHead:
         W_back = xp.ascontiguousarray(params[self.W].T)
         for piece in entries.parts:
             count, rows, blocks = piece.hi - piece.lo, slice(*piece.rows_at), slice(*piece.blocks)
-            A, B = (xp.take(each, at, axis=0) for each, at in ((Z, piece.row), (X, piece.column)))
-            U = self._units(device, params, A, B, piece, entries)
-            G = self._padded(device, piece, self.classes)
-            G[:count] = self._scored(device, params, U, piece)
+            U, ends = self._units(device, params, Z, X, piece, entries), (piece.row, piece.column)
+            G = device.empty((piece.padded, self.classes))
+            G[:count], G[count:] = self._scored(device, params, U, piece), 0
             of_each = losses(G[:count], slice(piece.lo, piece.hi))
-            dU = xp.where(U > 0, device.row_product(G, W_back), np.float32(0))[:count]
-            device.spmm_add(piece.ones, self._to_rows(xp, A, B, dU), D[rows])
+            dU = device.row_product(G, W_back)[:count]
+            device.head_back(Z, X, *ends, U[:count], dU, D[rows], rows.start, piece.ones)
             lost[blocks] = device.fold(piece.ends, _of_edges(xp, of_each[:, None], piece))
             F = None if entries.E is None else entries.E.rows(xp, piece.lo, piece.hi)
             sums[blocks] = self._sums(device, piece, U[:count], G[:count], dU, F)
         return lost, sums
-
-    @staticmethod
-    def _padded(device: Any, piece: Piece, width: int) -> Array:
-        """[padded, width], zero beyond the entries of a piece."""
-        out = device.empty((piece.padded, width))
-        out[piece.hi - piece.lo :] = 0
-        return out
-
-    def _to_rows(self, xp: Any, A: Array, B: Array, dU: Array) -> Array:
-        """[k, 3h] what each entry adds to the gradient by the row of its own end, whose rows are A."""
-        h = self.hidden
-        away = A[:, 2 * h :] - B[:, 2 * h :]
-        signed = xp.where(away > 0, dU, xp.where(away < 0, -dU, np.float32(0)))
-        return xp.concatenate([dU, dU * B[:, h : 2 * h], signed], axis=1)
 
     def _sums(self, device: Any, piece: Piece, U: Array, G: Array, dU: Array, F: Array | None) -> Array:
         """[blocks of the piece, weights] the addends of `names`."""
