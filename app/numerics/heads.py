@@ -37,7 +37,8 @@ class HeadProducts:
         U[...] = xp.where(M <= 0, np.float32(0), M)
 
     def head_back(
-        self, Z: Array, X: Array, row: Array, column: Array, U: Array, G: Array, D: Array, first: int, ones: Any
+        self, Z: Array, X: Array, row: Array, column: Array, U: Array, G: Array, D: Array, first: int,
+        ones: Any,
     ) -> None:  # fmt: skip
         """G becomes 0 where U is; D_u += [g, g * q_v, g * sign(r_u - r_v)], entry after entry.
 
