@@ -121,6 +121,7 @@ def _recipe(settings: Any, weights: Any) -> dict[str, Any]:
     """The recipe without the keys that gnn.layers of the settings, or given weights, say otherwise."""
     begun = weights is not None or setting(settings, "gnn", "weights")
     told = BY_LAYERS if setting(settings, "gnn", "layers") else ()
+    told = (*told, "dropout") if setting(settings, "gnn", "depth") == 1 else told
     told = [key for key in ARCHITECTURE if key != "level"] if begun else told
     return {key: value for key, value in RECIPE.items() if key.removeprefix("gnn.") not in told}
 

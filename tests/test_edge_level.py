@@ -7,7 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from edged import classifier_on, drawn, edges_of, reference_loss, reference_scores
+from edged import WIDTH, classifier_on, drawn, edges_of, reference_loss, reference_scores
 from helpers import Frame
 from jobs import mpirun, run_job
 from mpi4py import MPI
@@ -19,6 +19,7 @@ from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.edge_level import entries
 from app.gnn.edge_level.plain import plain_edge_scores
+from app.gnn.rehearsal import rehearse
 from app.gnn.training import fit
 from app.memory.tiers import TierBudget
 
@@ -202,6 +203,42 @@ def test_kernels_have_the_bits_of_the_plain_path(compiled, h, begun, biased):
         compiled.head_units(Z.astype(float), X, row, column, bias, U, begun)
     with pytest.raises(NumericsError, match="do not fit"):
         compiled.head_units(Z[:, 1:], X, row, column, bias, U, begun)
+
+
+# ---- estimates --------------------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("featured", [False, True])
+def test_estimates_are_of_what_runs(featured):
+    host = Group(MPI.COMM_SELF, HostDevice())
+    settings = {"gnn.model": "sage", "gnn.hidden": 8}
+    classifier = classifier_on(host, settings, F=F if featured else None)
+    width = F.shape[1] if featured else 0
+    sizes = classifier.block.n_own, WIDTH, True, classifier.classes
+    engine = rehearse(host.device, classifier.case, *sizes, edge_width=width)
+    told = [
+        {name: [(each.kind, each.name, each.exchanges) for each in some] for name, some in of.items()}
+        for of in (engine.recorded, classifier.engine.recorded)
+    ]
+    assert told[0] == told[1]
+    assert engine.plan.columns == classifier.engine.plan.columns
+
+
+@alone
+def test_a_dry_run_tells_of_edges(tmp_path):
+    graph, _ = signed()
+    (tmp_path / "y.txt").write_text("\n".join(kind for *_, kind in graph.edges(data="kind")))
+    arrays = {"edge_index": np.array(graph.edges).T, "num_nodes": 40, "edge_feat": np.ones((graph.size(), 5))}
+    np.savez(tmp_path / "g.npz", **arrays)
+    files = [f"graph.path={tmp_path / 'g.npz'}", f"graph.edge_labels={tmp_path / 'y.txt'}"]
+    for more in (files, []):
+        code, printed = run_job([sys.executable, "run.py", "inputs/edges.toml", *more, "--dry-run"])
+        assert code == 0, printed
+        held = printed.partition("a rank on 1 rank")[2]
+        assert ("edge features" in held) == bool(more)
+        assert "scores of edges" in held
+        assert "an epoch with its evaluations" in held
 
 
 # ---- plain rules ------------------------------------------------------------------------------------------

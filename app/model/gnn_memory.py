@@ -12,8 +12,8 @@ before training
     labels           4 n_p: in which splits a node is; and of each node, or of a set of each graph, its weight
                      in the loss (4), its row (of a set, 8), and its class (4), or of several c classes the
                      labels (c) and what scores are compared with (4 c), of c values 8 c and 4 c. Of edges
-                     both and 5 for each stored entry, and ENTRY for each that a head goes through: those of
-                     edges that are learned, and all edges once
+                     both and 6 for each stored entry, both twice and 5 for each edge, and ENTRY for each
+                     entry that a head goes through: those of edges that are learned, and all edges once
 in training
     buffers          under a limit that they pass: what is alive at once, as far as the limit; else
                      4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
@@ -34,8 +34,8 @@ in training
                      not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
-    scores of edges  of a head: 12 c for each edge of c classes, HEAD_ARRAYS of h columns for some entries,
-                     and of each row block the gradients of its weights
+    scores of edges  of a head: 12 c and RANKING for each edge of c classes, HEAD_ARRAYS of h columns for some
+                     entries, and of each row block the gradients of its weights
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 after training
@@ -56,6 +56,7 @@ from app.model import memory
 from app.model.gnn import Training
 
 HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
+RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
@@ -94,7 +95,12 @@ def _labels(training: Training, own: int, stored: int) -> int:
     elif inputs.several:
         each = 5 * inputs.classes
     if training.case.level == "edge":
-        return (each + 5) * stored + ENTRY * (round(inputs.learned * stored) + stored // 2)
+        once = 2 * each + 5  # of each edge besides
+        return (
+            (each + 6) * stored
+            + once * (stored // 2)
+            + ENTRY * (round(inputs.learned * stored) + stored // 2)
+        )
     if not inputs.graphs:
         return own * (4 + 4 + each)
     return 4 * own + (12 + each) * round(own * inputs.graphs / max(training.layout.total_rows, 1))
@@ -235,7 +241,7 @@ def edge_scores(training: Training, rank: int) -> int:
     of_block = stored // max(int(layout.blocks[rank]), 1)
     piece = min(max(PIECE if training.device.xp is np else LARGE_PIECE, of_block), stored)
     sums = 4 * int(layout.blocks[rank]) * (inputs.edges + inputs.classes + 2) * max(h, inputs.classes)
-    return 3 * 4 * (stored // 2) * inputs.classes + 4 * piece * HEAD_ARRAYS * h + sums
+    return (12 * inputs.classes + RANKING) * (stored // 2) + 4 * piece * HEAD_ARRAYS * h + sums
 
 
 def gradients(training: Training, rank: int) -> int:
