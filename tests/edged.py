@@ -42,9 +42,15 @@ def drawn(n=60, kind="classes", seed=1):
     return graph, X, labels
 
 
-def classifier_on(group, settings=None, kind="classes", exchange="auto", n=60, F=None, budget=None, seed=1):
-    """A classifier of the edges of a drawn graph on a group's ranks; F: features of edges, or None."""
+def classifier_on(
+    group, settings=None, kind="classes", exchange="auto", n=60, F=None, budget=None, seed=1, few=None
+):
+    """A classifier of the edges of a drawn graph on a group's ranks.
+
+    F   features of edges, or None     few   of the edges the first that may have a label; None: all
+    """
     graph, X, labels = drawn(n, kind, seed)
+    labels = labels if few is None else np.where(np.arange(graph.size()) < few, labels, -1)
     case = build(PLAIN | ({"gnn.goal": "values"} if kind == "values" else {}) | (settings or {}))
     source = stream_of_object(graph)[0] if group.rank == 0 else None
     if source is not None:

@@ -85,6 +85,17 @@ def test_loss_gradient_and_scores_are_those_of_the_definition(group, kind, featu
             assert found[name][at] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=2e-3, abs=2e-5), name
 
 
+def test_products_leave_out_what_few_edges_do_not_depend_on(group):
+    classifier = classifier_on(group, {"gnn.model": "gcn"}, n=600, few=9)
+    classifier.params.set(weights_of(classifier))
+    loss, found = gradient_of(classifier)
+    assert 0 < min(classifier.shares()) < 0.5
+    classifier.engine.narrow = {}
+    whole, wanted = gradient_of(classifier)
+    assert loss == whole
+    assert all(np.array_equal(found[name], wanted[name]) for name in found)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bits_are_those_of_one_rank(group, solo, kind, monkeypatch):
     settings = {
@@ -296,6 +307,20 @@ def test_it_learns_what_edges_are():
     assert (again.predicted == found.predicted).all()
 
 
+def test_all_ranks_get_the_same_answer():
+    graph, X = signed()
+    edges = list(graph.edges)
+    more = {"train": edges[:150], "test": edges[150:], "settings": FEW | {"output.probabilities": True}}
+    found, one = (classify_edges(graph, "kind", X, comm=comm, **more) for comm in (None, MPI.COMM_SELF))
+    assert found.digest == one.digest
+    assert (found.predicted == one.predicted).all()
+    assert np.array_equal(found.probabilities, one.probabilities)
+    if MPI.COMM_WORLD.Get_size() > 1:
+        labels = [str(MPI.COMM_WORLD.Get_rank())] * len(edges)
+        with pytest.raises(GraphError, match="labels: rank 1 was given other ones than rank 0"):
+            classify_edges(graph, labels, X, settings=FEW)
+
+
 @alone
 def test_labels_are_told_in_any_way():
     graph, X = signed()
@@ -475,8 +500,8 @@ def test_runs_have_one_digest_on_any_ranks_and_after_a_stop(tmp_path):
     command = [sys.executable, "run.py", "inputs/edges.toml", "output.plots=false", *keys, "--out", stopped]
     variables = {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": f"signal:rank=0,step=7,code={signal.SIGTERM}"}
     code, printed = run_job(command, limit_s=120, **variables)
-    if code == 3:
-        code, printed = run_job([*command, "--resume"], limit_s=120)
+    assert code == 3, printed
+    code, printed = run_job([*command, "--resume"], limit_s=120)
     assert code == 0, printed
     assert json.loads((stopped / "result.json").read_text())["digest"] == found[0]["digest"]
 
@@ -524,6 +549,10 @@ def test_files_in_order_and_by_ends_and_weights(tmp_path):
     applied = run(tmp_path / "applied", *common[:3], *weights, *same)
     assert applied["test_accuracy"] == 1.0
     assert applied["epochs"] == 0
+    train = np.arange(len(edges)) % 3 > 0
+    np.savez(tmp_path / "lists.npz", train_idx=np.flatnonzero(train), test_idx=np.flatnonzero(~train))
+    again = run(tmp_path / "lists", *common, order[0], f"graph.edge_splits={file('lists.npz')}")
+    assert again["digest"] == found[0]["digest"]
     bare = run(tmp_path / "bare", *common[:3], *weights)
     assert "test_accuracy" not in bare
 

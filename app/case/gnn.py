@@ -185,8 +185,8 @@ class GnnCase(Table, frozen=True):
     baselines: Annotated[
         bool,
         about(
-            "tell beside the scores those of label propagation, which reads no features, and of the largest "
-            "class"
+            "tell beside the scores those of label propagation, which reads no features (level = edge: of "
+            "the labels at both ends), and of the largest class"
         ),
     ] = True
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (

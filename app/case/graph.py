@@ -212,7 +212,11 @@ class GraphCase(Table, frozen=True):
         Amount, about("sbm, bipartite: mean degree (first side's) to other communities")
     ] = 2.0
     random_classes: Annotated[
-        Count, about("of a generated graph: random labels; sbm, bipartite: communities, which are the labels")
+        Count,
+        about(
+            "of a generated graph: random labels; sbm, bipartite: communities, which are the labels (gnn."
+            'level = "edge": whether an edge joins two of them)'
+        ),
     ] = 0
     random_features: Annotated[
         Count,

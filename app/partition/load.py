@@ -70,7 +70,7 @@ class Loaded:
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
-    stream   on rank 0 the edges once more, where there are features of theirs (partition/edge_data.py)
+    stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
     """
 
     graph: Graph

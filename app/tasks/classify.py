@@ -115,7 +115,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
     """
     case, group = context.case, context.group
     with raise_together(group, "reading the edge features"):
-        gnn = (model or load_model(case.gnn.weights)).case if case.gnn.weights else case.gnn
+        saved = (model or load_model(case.gnn.weights)) if case.gnn.weights else None
+        gnn = saved.case if saved else case.gnn
         reads, named = case_reads_edges(gnn), case.graph.edge_features
         if named and not reads and gnn.level != "edge":
             layers = f"the layers of {printable(case.gnn.weights)}"
@@ -124,14 +125,15 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
         return data  # weights of another level, which are refused where they are taken over
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
     if gnn.level == "edge" and not reads:  # the head reads them where there are any
-        reads = bool(told or named)
-        if not reads:
+        reads = bool(named or (told and not (saved and saved.edges is None)))
+        if not (reads or told):
             return data
     if not reads:
-        if told and loaded.source == "memory":
+        if told and loaded.source == "memory" and gnn.level != "edge":
             raise CaseError("edge_features: no layer reads them; leave them out, or gine would be right")
         if told:
-            context.warn(f"{loaded.graph.name}: its edge features are not read; layers of gine would")
+            reader = "weights that have learned on some" if gnn.level == "edge" else "layers of gine"
+            context.warn(f"{loaded.graph.name}: its edge features are not read; {reader} would")
         return data
     if loaded.complemented and (told or named):
         raise CaseError("graph.complement: the edges of a complement have no features; false would be right")

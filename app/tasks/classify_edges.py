@@ -13,6 +13,7 @@ from app.gnn.edge_level.classifier import EdgeClassifier, nodes_at
 from app.gnn.edge_level.plain import plain_edge_scores
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
+from app.gnn.model import DEEP
 from app.gnn.saved import SavedModel, check_edges, check_fits, load_model, save_model
 from app.gnn.training import Fit, ended_early, fit
 from app.graphs.ids import between_names, blank_between, plain_ids
@@ -86,7 +87,7 @@ def learn_edge_labels(
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "checking the data"):
         gnn, saved = _architecture(case.gnn, loaded, data, model)
-        _check(gnn, loaded, data, labels.about)
+        _check(gnn, loaded, data, labels.about, case.output.embeddings)
         if saved is not None:
             labels = replace(labels, about=saved.relabel(case.gnn.weights, labels.about))
     if not gnn.epochs and labels.about.labels is not None and not any(labels.about.counts.values()):
@@ -157,7 +158,7 @@ def _architecture(
     return saved.architecture_of(gnn), saved
 
 
-def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, about: NodeData) -> None:
+def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, about: NodeData, embeddings: bool) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
     weights, name = loaded.graph.weights, loaded.graph.name
     if gnn.edge_weights and weights is not None and (weights < 0).any():
@@ -168,6 +169,8 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, about: NodeData) -> Non
         )
     if data.edges is None and gnn.edge_feature_rows != GnnCase().edge_feature_rows:
         raise CaseError(f"gnn.edge_feature_rows: edges of {name} have no features; leave it out")
+    if embeddings and (len(gnn.layers) or gnn.depth) == 1 and gnn.model != DEEP:
+        raise CaseError("output.embeddings: of one layer there are none; false would be right")
     if not about.classes and not gnn.weights:
         raise CaseError(no_labels("edge"))
     if gnn.epochs and not about.counts["train"]:
