@@ -388,6 +388,41 @@ def test_several_labels_and_numbers():
 
 
 @alone
+def test_weights_go_by_the_features_that_they_have_learned_on():
+    graph, X = signed()
+    rows = np.ones((graph.size(), 2))
+    bare = classify_edges(graph, "kind", X, settings=FEW)
+    with pytest.warns(UserWarning, match="its edge features are not read; weights that have learned on some"):
+        told = classify_edges(graph, "kind", X, edge_features=rows, weights=bare)
+    assert (told.predicted == bare.predicted).all()
+    featured = classify_edges(graph, "kind", X, edge_features=rows, settings=FEW)
+    with pytest.raises(CaseError, match=r"for edges with 2 features; .* have none; edge_features= would be"):
+        classify_edges(graph, "kind", X, weights=featured)
+    with pytest.raises(GraphError, match="weights: for edges with 2 features; these have 3"):
+        classify_edges(graph, "kind", X, edge_features=np.ones((graph.size(), 3)), weights=featured)
+    with pytest.raises(GraphError, match="weights: for 2 classes; these data have class love besides"):
+        classify_edges(graph, ["love"] * graph.size(), X, edge_features=rows, weights=featured)
+
+
+@alone
+def test_files_from_python(tmp_path):
+    graph, X = signed()
+    path = tmp_path / "g.txt"
+    path.write_text("".join(f"{u} {v}\n" for u, v in graph.edges))
+    (tmp_path / "y.txt").write_text("".join(f"{v} {u} {kind}\n" for u, v, kind in graph.edges(data="kind")))
+    given = {"graph.edge_labels": str(tmp_path / "y.txt"), "graph.edge_data_by": "ends"}
+    found = classify_edges(path, features=X, settings=FEW | given)
+    told = {(u, v): kind for u, v, kind in graph.edges(data="kind")}
+    same = classify_edges(path, told, X, settings=FEW)
+    assert found.edges == same.edges == sorted(map(tuple, map(sorted, graph.edges)))
+    assert found.digest == same.digest == classify_edges(graph, "kind", X, settings=FEW).digest
+    with pytest.raises(CaseError, match=r"graph\.edge_splits of the settings would be right beside labels"):
+        classify_edges(path, features=X, train=list(graph.edges), settings=FEW | given)
+    with pytest.raises(GraphError, match="labels: only of graphs in memory"):
+        classify_edges(path, "kind", X, settings=FEW)
+
+
+@alone
 def test_edges_without_labels_are_predicted_too():
     graph, X = signed()
     for u, v in list(graph.edges)[::3]:

@@ -152,7 +152,8 @@ def _architecture(
     check_edges(gnn.weights, saved, data.edges)
     if saved.edges is not None and data.edges is None:
         found = f"for edges with {saved.edges.given} features; those of {loaded.graph.name} have none"
-        raise CaseError(f"{printable(gnn.weights)}: {found}; graph.edge_features would be right")
+        key = "edge_features=" if loaded.source == "memory" else "graph.edge_features"
+        raise CaseError(f"{printable(gnn.weights)}: {found}; {key} would be right")
     if saved.edges is None and data.edges is not None:
         raise CaseError(f"{printable(gnn.weights)}: for edges without features; leave these out")
     return saved.architecture_of(gnn), saved
