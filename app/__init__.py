@@ -1,14 +1,14 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, check, train, TrainingRun, classify, find_links`, and of knowledge graphs
-`classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
+From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links`, and of
+knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
 """
 
 from typing import Any
 
 __all__ = [
-    "TrainingRun", "check", "classify", "classify_relational", "find_links", "gym_environment",
-    "predict_links", "solve", "train",
+    "TrainingRun", "check", "classify", "classify_edges", "classify_relational", "find_links",
+    "gym_environment", "predict_links", "solve", "train",
 ]  # fmt: skip
 
 
@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from app import api_links
 
         return api_links.find_links
+    if name == "classify_edges":
+        from app import api_edges
+
+        return api_edges.classify_edges
     if name == "classify":
         from app import api_classify
 

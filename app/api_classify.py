@@ -43,6 +43,8 @@ from app.tasks.classify import (
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.threads import with_few_threads
 
+OTHERS = {"link": "find_links", "edge": "classify_edges"}  # by gnn.level, what is of it
+
 
 @with_few_threads
 def classify(
@@ -110,8 +112,10 @@ def classify(
     if folds is not None:
         refuse_beside({"gnn.weights": context.case.gnn.weights or None})
     refuse_data_keys(context.case, "classify")
-    if context.case.gnn.level == "link":
-        raise CaseError('settings: gnn.level: classify is of nodes or graphs, find_links of "link"')
+    if context.case.gnn.level in OTHERS:
+        level = context.case.gnn.level
+        said = f'classify is of nodes or graphs, {OTHERS[level]} of "{level}"'
+        raise CaseError(f"settings: gnn.level: {said}")
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
     if directed and not told:

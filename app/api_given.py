@@ -1,7 +1,7 @@
 """What a caller of the Python interface hands in: the same on all ranks, and named once."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
@@ -18,10 +18,13 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.rgcn.saved import SavedRgcn
 from app.gnn.saved import SavedModel
+from app.graphs.formats.source import shown
+from app.graphs.ids import ids_of_names
 from app.graphs.nodes.data import NodeTable
+from app.graphs.nodes.memory import numbers_of
 from app.graphs.stream import EdgeStream
 from app.tasks.context import Context
-from app.text import show
+from app.text import is_whole, show
 
 Model = TypeVar("Model", SavedModel, SavedRgcn)
 PLAIN = (str, bytes, Number, type(None))
@@ -180,14 +183,43 @@ def refuse_data_keys(case: Case, task: str) -> None:
         raise CaseError(f'settings: run.task: must be "{task}", got "{case.run.task}"; leave it out')
 
 
-def refuse_beside_file(edge_features: Any) -> None:
-    """Refuse features of edges beside the name of a file. Raises GraphError."""
-    if edge_features is not None:
-        right = "of a file graph.edge_features of the settings would be right"
-        raise GraphError(f"edge_features: only of graphs in memory; {right}")
+def refuse_beside_file(given: Any, name: str = "edge_features") -> None:
+    """Refuse what is known of edges beside the name of a file. Raises GraphError."""
+    if given is not None:
+        key = "edge_features" if name == "edge_features" else "edge_labels"
+        right = f"of a file graph.{key} of the settings would be right"
+        raise GraphError(f"{name}: only of graphs in memory; {right}")
 
 
 def refuse_file_of_edges(case: Case) -> None:
-    """Refuse a file of edge features beside a graph in memory. Raises CaseError."""
-    if case.graph.edge_features:
-        raise CaseError("graph.edge_features: of a graph in memory edge_features= would be right")
+    """Refuse files of edges beside a graph in memory. Raises CaseError."""
+    for key, right in (("edge_features", "edge_features="), ("edge_labels", "labels=")):
+        if getattr(case.graph, key):
+            raise CaseError(f"graph.{key}: of a graph in memory {right} would be right")
+    if case.graph.edge_splits not in ("", WORDS["edge_splits"]):
+        raise CaseError("graph.edge_splits: of a graph in memory train=, val= and test= would be right")
+
+
+def ids_of_pairs(given: Any, labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
+    """[k, 2] the ids of pairs of nodes."""
+    right = "pairs of nodes would be right"
+    given = given.tolist() if isinstance(given, np.ndarray) else given
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise GraphError(f"{name}: found {shown(repr(given))}; {right}")
+    given = list(given)
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sized) or len(each) != 2:
+            raise GraphError(f"{name}: found {shown(repr(each))}; {right}")
+    return ids_of_nodes([node for each in given for node in each], labels, texts, name).reshape(-1, 2)
+
+
+def ids_of_nodes(ends: list[Any], labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
+    """[k] the ids of nodes."""
+    if labels is not None:
+        return np.array(numbers_of(ends, labels, name), dtype=np.int64)
+    if texts:
+        return ids_of_names(ends, name)
+    wrong = [node for node in ends if not (is_whole(node) and 0 <= node < 1 << 63)]
+    if wrong:
+        raise GraphError(f"{name}: found node {shown(repr(wrong[0]))}; numbers of nodes would be right")
+    return np.array(ends, dtype=np.int64)

@@ -25,7 +25,14 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import count_candidates
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
-from app.graphs.formats.memory_edges import edge_rows, features_of_rows, without_edge_features
+from app.graphs.formats.memory_edges import (
+    edge_rows,
+    features_of_rows,
+    labels_of_edges,
+    listed_labels,
+    lists_edges,
+    without_edge_features,
+)
 from app.graphs.formats.memory_sets import stream_of_family, with_demands
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
@@ -50,13 +57,15 @@ from app.text import is_whole
 
 
 def loaded_graph(
-    context: Context, graph: Any, node_weights: Any = None, counts: str = "", edge_features: Any = None
-) -> tuple[Loaded, list[Any] | None]:
+    context: Context, graph: Any, node_weights: Any = None, counts: str = "", edge_features: Any = None,
+    edge_labels: Any = None, listed: bool = False,
+) -> tuple[Loaded, list[Any] | None]:  # fmt: skip
     """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
     nodes by their own numbers; what is lost of it is a Python warning.
 
     counts   the weights that count: see stream_of_object
-    edge_features   of a graph in memory: see formats/memory_edges.py
+    edge_features, edge_labels   of a graph in memory: see formats/memory_edges.py
+    listed   its edges will be gone through once more, in the order in which the caller lists them
     Ranks    all call
     """
     group, case = context.group, context.case
@@ -68,15 +77,20 @@ def loaded_graph(
         if isinstance(graph, str):
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
             refuse_beside_file(edge_features)
+            refuse_beside_file(edge_labels, "labels")
         elif case.problem.name == "tsp":
             source, labels = stream_of_tour(graph)
         elif is_covering(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
         else:
-            source, labels = stream_of_object(without_edge_features(graph, edge_features), counts=counts)
+            bare = without_edge_features(graph, edge_features, edge_labels)
+            source, labels = stream_of_object(bare, counts=counts)
             rows = None if edge_features is None else edge_rows(graph, edge_features, source)
             if rows is not None:
                 source.edge_features = partial(features_of_rows, rows)
+            if edge_labels is not None or (listed and lists_edges(graph)):
+                told = None if edge_labels is None else listed_labels(graph, edge_labels, source)
+                source.edge_labels = partial(labels_of_edges, told)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 right = "of a file graph.node_weights of the settings would be right"

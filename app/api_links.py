@@ -1,13 +1,21 @@
 """Links from Python: which nodes of a graph are likely to be joined."""
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from app.api_classify import by_node, names_of_file, node_data
-from app.api_given import Begun, check_given, digest_of_arrays, refuse_data_keys, setting
+from app.api_given import (
+    Begun,
+    check_given,
+    digest_of_arrays,
+    ids_of_nodes,
+    ids_of_pairs,
+    refuse_data_keys,
+    setting,
+)
 from app.api_graph import loaded_graph
 from app.case.file import merged
 from app.case.gnn import LinksCase
@@ -16,15 +24,13 @@ from app.errors import CaseError, GraphError
 from app.gnn.links.best import Partners
 from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.graphs.formats.source import shown
-from app.graphs.ids import ids_of_names, named, one_id, plain_ids
-from app.graphs.nodes.memory import numbers_of
+from app.graphs.ids import named, one_id, plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import FoundLinks
 from app.tasks.context import Context, context_of_settings
 from app.tasks.find_links import GivenPairs, gather_rows, learn_edges, saved_of
-from app.text import is_whole
 from app.threads import with_few_threads
 
 # What links are learned by unless settings say otherwise: the table [gnn] of inputs/links.toml.
@@ -163,7 +169,7 @@ def _rows_of_nodes(
     with raise_together(context.group, f"reading {name}"):
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise GraphError(f"{name}: found {shown(repr(given))}; nodes of the graph would be right")
-        ids = _ids_of(list(given), labels, named(loaded.graph.ids), name)
+        ids = ids_of_nodes(list(given), labels, named(loaded.graph.ids), name)
     check_given(context.group, {name: digest_of_arrays(ids)})
     known = ids_everywhere(context.group, loaded.graph, loaded.rows)
     order = np.argsort(known, kind="stable")
@@ -191,31 +197,6 @@ def _rows(
     ids = None
     with raise_together(context.group, f"reading {name}"):
         if given is not None:
-            ids = _ids(given, labels, named(loaded.graph.ids), name)
+            ids = ids_of_pairs(given, labels, named(loaded.graph.ids), name)
     check_given(context.group, {name: "none" if ids is None else digest_of_arrays(ids)})
     return None if ids is None else rows_of_pairs(context.group, loaded, ids, name)
-
-
-def _ids(given: Any, labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
-    """[k, 2] the ids of pairs of nodes."""
-    right = "pairs of nodes would be right"
-    given = given.tolist() if isinstance(given, np.ndarray) else given
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise GraphError(f"{name}: found {shown(repr(given))}; {right}")
-    given = list(given)
-    for each in given:
-        if isinstance(each, str) or not isinstance(each, Sized) or len(each) != 2:
-            raise GraphError(f"{name}: found {shown(repr(each))}; {right}")
-    return _ids_of([node for each in given for node in each], labels, texts, name).reshape(-1, 2)
-
-
-def _ids_of(ends: list[Any], labels: list[Any] | None, texts: bool, name: str) -> np.ndarray:
-    """[k] the ids of nodes."""
-    if labels is not None:
-        return np.array(numbers_of(ends, labels, name), dtype=np.int64)
-    if texts:
-        return ids_of_names(ends, name)
-    wrong = [node for node in ends if not (is_whole(node) and 0 <= node < 1 << 63)]
-    if wrong:
-        raise GraphError(f"{name}: found node {shown(repr(wrong[0]))}; numbers of nodes would be right")
-    return np.array(ends, dtype=np.int64)

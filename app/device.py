@@ -20,11 +20,12 @@ from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
-from app.native import attention, distmult, edges, elementwise, pairs
+from app.native import attention, distmult, edges, elementwise, heads, pairs
 from app.native.attention import HostAttention
 from app.native.distmult import HostDistMult
 from app.native.edges import HostEdgeSums
 from app.native.elementwise import HostElementwise
+from app.native.heads import HostHeads
 from app.native.library import absence, aligned, lanes
 from app.native.pairs import HostPairs
 from app.native.products import NativeProducts, available
@@ -38,7 +39,9 @@ OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its 
 LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostEdgeSums, HostPairs):
+class HostDevice(
+    Products, HostElementwise, HostAttention, HostDistMult, HostEdgeSums, HostHeads, HostPairs
+):  # fmt: skip
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
     portable   True: every sum of products is one float32 chain, without BLAS: in dense products each link is
@@ -56,7 +59,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult, HostEdg
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        parts = elementwise, attention, distmult, edges, pairs
+        parts = elementwise, attention, distmult, edges, heads, pairs
         built = available() and all(part.available() for part in parts)
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)

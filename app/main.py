@@ -45,6 +45,7 @@ TASKS = Table(
         "study": "app.tasks.study:run_study",
         "relations": "app.tasks.rgcn:run_rgcn",  # classify of gnn.model = "rgcn"
         "links": "app.tasks.find_links:run_edges",  # classify of gnn.level = "link"
+        "edges": "app.tasks.classify_edges:run_classify_edges",  # classify of gnn.level = "edge"
     }
 )
 # What reads the weights that a table names.
@@ -246,8 +247,8 @@ def _task_of(case: Case) -> Any:
     """What runs a case."""
     if case.run.task == "classify" and is_relational(case):
         return TASKS["relations"]
-    if case.run.task == "classify" and case.gnn.level == "link":
-        return TASKS["links"]
+    if case.run.task == "classify" and case.gnn.level in ("link", "edge"):
+        return TASKS["links" if case.gnn.level == "link" else "edges"]
     return TASKS[case.run.task]
 
 
@@ -296,7 +297,8 @@ def _check_inputs(case: Case, out: str) -> None:
         for table in tables:
             for path in table.path:
                 open_edges(path, table.format, limit, ids=table.ids)
-            for path in (table.features, table.edge_features, table.labels, table.splits):
+            files = table.features, table.edge_features, table.edge_labels, table.edge_splits
+            for path in (*files, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))
     for path in (case.links.val_edges, case.links.test_edges, case.links.pairs):

@@ -223,7 +223,7 @@ class Classification:
 
     def __repr__(self) -> str:
         named = ", ".join(f"{name} {_headline(each)}" for name, each in self._told().items())
-        of = f"{len(self.nodes)} {self._level}s"
+        of = f"{len(self.predicted)} {self._level}s"
         return f"{type(self).__name__}({of}, {self.epochs} epochs; {named or 'no labels'})"
 
     def _repr_html_(self) -> str:
@@ -242,7 +242,7 @@ class Classification:
 
     @property
     def _level(self) -> str:
-        """What is told apart: "node" or "graph"."""
+        """What is told apart: "node", "edge" or "graph"."""
         return getattr(getattr(self.model, "case", None), "level", "node")
 
     def _told(self) -> SplitScores:
@@ -292,6 +292,20 @@ class RelationalClassification(Classification):
     def save(self, path: str) -> None:
         """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""
         _save_rgcn(path, self.model)
+
+
+@dataclass(frozen=True, repr=False)
+class EdgeClassification(Classification):
+    """What a graph network says of every edge of a graph, and how it was trained.
+
+    predicted, probabilities   as those of Classification, in the order of `edges`
+    edges       pairs of nodes, as the caller lists them without loops; of a matrix or a file each once
+    scores      of labelled edges     plain   of "ends", by the training edges at both ends, and of
+                "largest_class" ("majority" of several labels, "mean" of values)
+    nodes       as those of Classification; embeddings are theirs
+    """
+
+    edges: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, repr=False)

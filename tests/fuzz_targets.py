@@ -39,7 +39,7 @@ from app.graphs.formats.source import Limits
 from app.graphs.formats.tsplib import read_tour
 from app.graphs.ids import name_array
 from app.graphs.nodes.data import NodeTable
-from app.graphs.nodes.files import read_features, read_labels, read_splits
+from app.graphs.nodes.files import open_edge_table, read_features, read_labels, read_splits
 from app.graphs.nodes.keyed import Nodes
 from app.graphs.nodes.weights import read_node_weights
 from app.graphs.quadratic import QUADRATIC
@@ -51,6 +51,7 @@ from app.graphs.triples.text import read_triple_text
 from app.model.defaults import DEFAULTS
 from app.model.rates import load_calibration
 from app.partition.cost import CostModel, parse_cost_model, read_text
+from app.partition.edge_labels import EdgeTable, deal_edge_table
 from app.partition.load import load_stream, load_united
 from app.partition.nodes import deal_node_table, load_node_data
 from app.problems.mvc import MinimumVertexCover
@@ -393,6 +394,21 @@ def read_keyed(path: str, _: random.Random) -> None:
 
 
 @cache
+def edge_label_samples() -> list[Sample]:
+    """Classes of the edges of `ring`, by the ids of both ends."""
+    rows = [(v, u, f"kind {'abc'[u % 3]}" if u % 5 else "-1") for u, v in PAIRS.tolist()]
+    texts = ("".join(between.join(map(str, row)) + "\n" for row in rows[::-1]) for between in "\t,")
+    return [one("y.txt", text.encode()) for text in texts]
+
+
+def read_edge_labels(path: str, _: random.Random) -> None:
+    """Classes by both ends, dealt to the rows of `ring`."""
+    nodes = Nodes(np.arange(N), "ring")
+    found = open_edge_table(None, path, "", LIMITS, False, nodes, lambda: N)
+    deal_edge_table(solo(), EdgeTable(*found), ring(), CASE)
+
+
+@cache
 def node_weight_samples() -> list[Sample]:
     """A weight for each node, as lines and as an array."""
     lines = "".join(f"{7 * i + 3} {i % 5}.5\n" for i in range(N))
@@ -597,6 +613,7 @@ TARGETS = {
     "graph": Target(read_graph, graph_samples),
     "named": Target(read_named, named_samples),
     "features_by_name": Target(read_keyed, keyed_samples),
+    "edge_labels_by_ends": Target(read_edge_labels, edge_label_samples),
     "disguised": Target(read_disguised, disguised_samples),
     "graph_set": Target(read_graph_set, set_samples),
     "ogb": Target(read_folder, ogb_samples),

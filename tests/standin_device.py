@@ -12,11 +12,14 @@ from app.numerics.attention import Attention
 from app.numerics.distmult import DistMultProducts
 from app.numerics.edges import EdgeSums
 from app.numerics.elementwise import Elementwise
+from app.numerics.heads import HeadProducts
 from app.numerics.pairs import PairProducts
 from app.numerics.products import Products
 
 
-class StandInDevice(Products, Elementwise, Attention, DistMultProducts, EdgeSums, PairProducts):
+class StandInDevice(
+    Products, Elementwise, Attention, DistMultProducts, EdgeSums, HeadProducts, PairProducts
+):  # fmt: skip
     """A device whose arrays are standin.Array.
 
     direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__

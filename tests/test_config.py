@@ -668,6 +668,7 @@ def cases(draw):
         graphs |= {
             "features": "",
             "edge_features": "",
+            **{"edge_labels": "", "edge_splits": "", "edge_data_by": "order"},
             "labels": "",
             "node_weights": "",
             "terminals": "",
@@ -739,6 +740,10 @@ def cases(draw):
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"] = {}
+    if data["gnn"]["level"] == "edge" and data["run"]["task"] == "classify":
+        data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
+        data["graph"]["edge_splits"] = draw(st.sampled_from(["", "random"]))
+        data["parallel"]["exchange"] = draw(st.sampled_from(["auto", "halo", "gather"]))
     if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
         data["links"] = links(draw)
         rankings = ["recall", "precision", "ndcg"] if data["links"]["rank_each"] else []

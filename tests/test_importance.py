@@ -11,7 +11,7 @@ from conftest import WORLD
 from jobs import ROOT, run_job
 from mpi4py import MPI
 
-from app import classify, find_links
+from app import classify, classify_edges, find_links
 from app.errors import CaseError
 
 PLANTED = 5
@@ -75,8 +75,8 @@ def test_categories_are_left_out_together():
     assert told.score[0] < told.whole[0] - 0.2
 
 
-def test_numbers_whole_graphs_and_links():
-    graph, X, _ = planted()
+def test_numbers_whole_graphs_links_and_edges():
+    graph, X, labels = planted()
     values = 3 * X[:, PLANTED] + X[:, 0]
     asked = {**ASKED, "gnn.goal": "values", "gnn.feature_rows": "standard"}
     told = classify(graph, X, values, settings=asked, comm=WORLD).importance
@@ -91,6 +91,10 @@ def test_numbers_whole_graphs_and_links():
     found = find_links(graph, X, settings={"gnn.epochs": 5, "output.importance": 3}, comm=WORLD)
     assert len(found.importance.feature) == 3 and found.importance.split == "val"
     assert np.isnan(found.importance.loss).all() and found.importance.whole[0] == found.scores["val"].auc
+    joined = np.array([labels[u] ^ labels[v] for u, v in graph.edges])
+    of_edges = {"gnn.epochs": 5, "graph.edge_splits": "random", "output.importance": 4}
+    told = classify_edges(graph, joined, X, settings=of_edges, comm=WORLD).importance
+    assert len(told.feature) == 4 and told.whole[1] > 0
     assert ",,\n" in found.importance.text() or found.importance.text().count(",\n") == 3
 
 

@@ -647,7 +647,7 @@ def test_plain_lines_by_id_are_what_they_are_one_by_one(tmp_path_factory, read, 
         "app.graphs.formats.source.PIECE_BYTES", data.draw(st.sampled_from([64, 1 << 9, 1 << 22]))
     ):
         found = keyed_outcome(read, path, index)
-        with mock.patch("app.graphs.nodes.keyed._plain", lambda _: None):
+        with mock.patch("app.graphs.nodes.keyed.plain_fields", lambda _: None):
             assert found == keyed_outcome(read, path, index)
 
 
@@ -656,8 +656,8 @@ def test_plain_lines_by_id_are_what_they_are_one_by_one(tmp_path_factory, read, 
 @settings(max_examples=600, deadline=None)
 def test_fields_of_plain_lines_are_split_as_each_is(lines):
     lines = [line.encode() for line in lines]
-    plain = keyed_text._plain(b"\n".join([*lines, b""]))
-    assert plain is None or list(zip(*plain)) == [keyed_text._split(line) for line in lines]
+    plain = keyed_text.plain_fields(b"\n".join([*lines, b""]))
+    assert plain is None or list(zip(*plain)) == [keyed_text.split_first(line) for line in lines]
 
 
 @pytest.mark.mpi_skip

@@ -7,7 +7,7 @@ from msgspec import structs
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
 from app.case.gnn import GnnCase, LinksCase
-from app.case.graph import PLANTED, WORDS, GraphCase
+from app.case.graph import BY_EDGE, PLANTED, WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
@@ -35,7 +35,7 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _smooth)
+    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _edges, _smooth)
     of_problems = (_policy_alone, _communities, _partition, _steiner)
     for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
@@ -126,7 +126,7 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
-    for key in ("features", "edge_features", "labels", "splits"):
+    for key in ("features", *BY_EDGE, "labels", "splits"):
         if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", WORDS.get(key)):
             yield key, "is for graphs from files; generated ones have random_features, random_classes"
     if graphs.order != "natural" and graphs.generator == "uniform_points":
@@ -359,6 +359,35 @@ def _links(case: Case) -> Iterator[Mistake]:
         yield ("output", "probabilities"), "is of classes; predictions of links tell how likely each is"
     if case.links.held_out + case.links.validation >= 1:
         yield ("links", "held_out"), "leaves no edge to learn from beside links.validation"
+
+
+def _edges(case: Case) -> Iterator[Mistake]:
+    """What networks that say what edges are leave of other tables, and their keys where there are none."""
+    gnn, graph, task = case.gnn, case.graph, case.run.task
+    learned = gnn.level == "edge" and task == "classify"
+    right = 'is read by gnn.level = "edge" of run.task = "classify", of [graph]; leave it out'
+    for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
+        for key in ("edge_labels", "edge_splits", "edge_data_by"):
+            read = learned and table is graph
+            if table is not None and not read and getattr(table, key) != getattr(GraphCase(), key):
+                yield (*keys, key), right
+    if gnn.level != "edge" or task not in ("classify", "study"):
+        return
+    if task == "study":
+        yield ("gnn", "level"), 'no study is of edges; "node" or "graph" would be right'
+    for key in ("labels", "splits"):
+        if getattr(graph, key):
+            right = f"graph.edge_{key} would be right"
+            yield ("graph", key), f'is of nodes, and gnn.level = "edge" learns what edges are; {right}'
+    if graph.edge_data_by == "ends" and not (graph.edge_labels or graph.edge_splits not in ("", "random")):
+        yield ("graph", "edge_data_by"), "is read with graph.edge_labels or graph.edge_splits; leave it out"
+    if graph.neighbours != "both":
+        yield (
+            ("graph", "neighbours"),
+            f'must be "both" for edges, which have no direction here, got "{graph.neighbours}"',
+        )
+    if case.parallel.exchange == "staged":
+        yield ("parallel", "exchange"), '"auto", "halo" or "gather" would be right for gnn.level = "edge"'
 
 
 def _smooth(case: Case) -> Iterator[Mistake]:

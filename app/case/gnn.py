@@ -18,10 +18,11 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "classes"
     level: Annotated[
-        Literal["node", "graph", "link"],
+        Literal["node", "edge", "graph", "link"],
         about(
-            "what is predicted; node: of each node of a graph; graph: of each graph of a set, a readout "
-            "follows the layers then; link: which pairs of nodes are joined, by [links]"
+            "what is predicted; node: of each node of a graph; edge: of each edge, after a head that reads "
+            "the rows of both ends; graph: of each graph of a set, after a readout; link: "
+            "which pairs of nodes are joined, by [links]"
         ),
     ] = "node"
     readout: Annotated[
@@ -46,7 +47,9 @@ class GnnCase(Table, frozen=True):
             "last, of sgc all but the first are dense"
         ),
     ] = 2
-    hidden: Annotated[Positive, about("columns between layers")] = 16
+    hidden: Annotated[
+        Positive, about("columns between layers; level = edge: of the head's hidden layer, too")
+    ] = 16
     layers: Annotated[
         list[str],
         about(
@@ -182,8 +185,8 @@ class GnnCase(Table, frozen=True):
     baselines: Annotated[
         bool,
         about(
-            "tell beside the scores those of label propagation, which reads no features, and of the largest "
-            "class"
+            "tell beside the scores those of label propagation, which reads no features (level = edge: of "
+            "the labels at both ends), and of the largest class"
         ),
     ] = True
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (

@@ -56,6 +56,27 @@ class GraphCase(Table, frozen=True):
             'reads them; "": those in graph.path'
         ),
     ] = ""
+    edge_labels: Annotated[
+        str,
+        about(
+            'gnn.level = "edge": file of classes of the edges (of numbers with gnn.goal = "values"): .npy, '
+            '.npz or text, a row for each edge in the order of graph.path; "": those in graph.path'
+        ),
+    ] = ""
+    edge_splits: Annotated[
+        str,
+        about(
+            'gnn.level = "edge": file of the edges to train on, validate and test, a row for each edge; '
+            "random: each labelled one with probability .6, .2, .2"
+        ),
+    ] = ""
+    edge_data_by: Annotated[
+        Literal["order", "ends"],
+        about(
+            "edge_labels, edge_splits; order: a line for each edge, in the order of graph.path; ends: lines "
+            "of text in any order that begin with the ids of two nodes that an edge joins"
+        ),
+    ] = "order"
     labels: Annotated[
         str,
         about(
@@ -191,7 +212,11 @@ class GraphCase(Table, frozen=True):
         Amount, about("sbm, bipartite: mean degree (first side's) to other communities")
     ] = 2.0
     random_classes: Annotated[
-        Count, about("of a generated graph: random labels; sbm, bipartite: communities, which are the labels")
+        Count,
+        about(
+            "of a generated graph: random labels; sbm, bipartite: communities, which are the labels (gnn."
+            'level = "edge": whether an edge joins two of them)'
+        ),
     ] = 0
     random_features: Annotated[
         Count,
@@ -214,6 +239,8 @@ PLANTED = ("sbm", "bipartite")  # generators whose communities are the classes
 GRAPH_FILES = (
     "features",
     "edge_features",
+    "edge_labels",
+    "edge_splits",
     "labels",
     "splits",
     "degrees_of",
@@ -221,7 +248,8 @@ GRAPH_FILES = (
     "terminals",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
-WORDS = {"splits": "random", "features": "degrees"}
+WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random"}
+BY_EDGE = ("edge_features", "edge_labels", "edge_splits")  # keys of files that tell of edges
 GRAPH_FOLDERS = ("ogb", "ppi", "tu")  # formats whose graph.path is a folder
 # Tables of labels that go with a text file of triples where no key names others, in its folder.
 LABEL_TABLES = {"train_labels": "trainingSet.tsv", "test_labels": "testSet.tsv"}

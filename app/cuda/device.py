@@ -20,6 +20,7 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
+from app.numerics.heads import HeadProducts
 
 Array = Any
 
@@ -53,7 +54,8 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 
 class CudaDevice(
-    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, CudaEdgeSums
+    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, CudaEdgeSums,
+    HeadProducts,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

@@ -61,18 +61,29 @@ class Classifier:
         budget                  a limit for the engine's buffers; it changes no bit
         """
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
-        self.classes = classes or data.classes
-        self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
+        about = self.about
+        self.classes = classes or about.classes
+        self.goal = goal or goal_of(about.multilabel, _scale_of_values(group, about))
         self.members, self._readout = members, self._readout_of(block, members)
         self.inputs, self.unknown = self._read_columns(block, inputs), np.zeros(0, np.int64)
         if isinstance(self.inputs, Categories):
             self.data, self.unknown = with_categories(group, data, self._nodes(block), self.inputs)
         self.edge_columns = edge_columns or self._edge_columns(block)
-        width = self.edge_columns.width if self.edge_columns else 1
+        width = self.edge_columns.width if self.edge_columns else 0
         self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
         self._settle(block, budget)
+
+    @property
+    def about(self) -> NodeData:
+        """Labels and sets of what is predicted: of nodes, or of graphs."""
+        return self.data
+
+    @property
+    def summed(self) -> Any:
+        """Whose row blocks sums over what is predicted are by: of nodes the engine's."""
+        return self.engine
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
@@ -93,7 +104,7 @@ class Classifier:
         if self.model.counts_rows:
             self.engine.count_rows(self._heard_from(block))
         self._label_rows = None if self.data.rows is None else self.device.put(self.data.rows)
-        self._targets = self._put_targets() if self.data.classes else None
+        self._targets = self._put_targets() if self.about.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
         self._plan(budget, store)
@@ -155,7 +166,7 @@ class Classifier:
     def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
         """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of
         those of the training graphs of a set. None where no layer reads any. Ranks: all call."""
-        if not case_reads_edges(self.case):
+        if not self._reads_edges():
             return None
         if self.data.edges is None:
             raise CaseError(no_edge_features(block.name))
@@ -163,6 +174,10 @@ class Classifier:
         if self._readout is not None and self.data.counts["train"]:
             chosen = nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
         return EdgeColumns.of(self.group, self.case.edge_feature_rows, self.data.edges, chosen)
+
+    def _reads_edges(self) -> bool:
+        """Whether features of edges are read."""
+        return case_reads_edges(self.case)
 
     def _nodes(self, block: RowBlock) -> np.ndarray:
         """[n_own] bool, which rows are nodes, neither padding nor graphs."""
@@ -257,13 +272,16 @@ class Classifier:
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
-        return self.device.put(self.goal.targets(self.group, self.data)), self._weights_of("train")
+        return self.device.put(self.goal.targets(self.group, self.about)), self._weights_of("train")
 
     def _weights_of(self, split: str) -> Array:
         """[k] float32 on the device, of each row of labels in the mean loss of a split. Ranks: all call."""
-        share = self.goal.share(self.group, self.data, split, self.case.class_weights == "balanced")
-        chosen = self.data.among(getattr(self.data, split))
-        return self.device.put(np.where(chosen, share, 0).astype(np.float32))
+        return self.device.put(self._shares_of(self.about, split))
+
+    def _shares_of(self, data: NodeData, split: str) -> np.ndarray:
+        """The same on the host, of rows of labels. Ranks: all call."""
+        share = self.goal.share(self.group, data, split, self.case.class_weights == "balanced")
+        return np.where(data.among(getattr(data, split)), share, 0).astype(np.float32)
 
     def _record(self) -> None:
         """Run an epoch and the other programs without numbers."""
@@ -362,7 +380,7 @@ class Classifier:
     def _loss(self, Z: Array, targets: Array, weight: Array) -> Array:
         """Addends of the loss; the scores become the gradient by them."""
         losses = self._losses(Z, targets, weight)
-        return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
+        return self.device.column_roots(losses[:, None], self.summed.starts, self.summed.spans)
 
     def _losses(self, Z: Array, targets: Array, weight: Array) -> Array:
         """[n_own] losses, 0 of rows without labels, as the gradient is there."""
@@ -430,7 +448,7 @@ class Classifier:
         Z_own   [n_own, classes] float32 on the host, as the goal predicts by
         Ranks   all call
         """
-        data, goal, engine = self.data, self.goal, self.engine
+        data, goal, engine = self.about, self.goal, self.summed
         if not data.classes:
             return {}
         if goal.kind == "values":
@@ -445,11 +463,11 @@ class Classifier:
 
     def _rows_of(self, splits: tuple[str, ...]) -> np.ndarray:
         """[k] numbers of the own rows in some splits."""
-        return np.flatnonzero(np.any([getattr(self.data, name) for name in splits], axis=0))
+        return np.flatnonzero(np.any([getattr(self.about, name) for name in splits], axis=0))
 
     def _evaluate(self, ranked: tuple[str, ...], loss: bool) -> SplitScores:
         """Scores from one forward pass, with areas of the ranked splits, or the validation loss."""
-        data, goal, engine = self.data, self.goal, self.engine
+        data, goal, engine = self.about, self.goal, self.summed
         if not data.classes:
             return {}
         loss = loss and goal.kind != "values"  # which have it among their scores

@@ -47,6 +47,10 @@ class Goal(Protocol):
         """What scores are compared with, by rows of labels. Ranks: all call."""
         ...
 
+    def encoded(self, data: NodeData) -> np.ndarray:
+        """The same of any labels of the kind that `targets` was told of."""
+        ...
+
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
         """The weight of a node of a split in its mean loss: of all, or by rows of labels [k].
 
@@ -90,17 +94,24 @@ class OneClass:
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
         """[k] int32 classes."""
+        return self.encoded(data)
+
+    def encoded(self, data: NodeData) -> np.ndarray:
+        """See Goal.encoded."""
         return data.labels.astype(np.int32, copy=False)
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:
         """One over the number of nodes, or of those of a class and of the classes that are there."""
         if not balanced:
             return 1 / max(data.counts[split], 1)
+        return self.class_shares(group, data, split)[data.labels]  # rows without a label are in no split
+
+    def class_shares(self, group: Group, data: NodeData, split: str) -> np.ndarray:
+        """[classes] the weight of a node of each class where every class weighs the same. Ranks: all call."""
         nodes = group.sum_integers(
             np.bincount(data.labels[data.among(getattr(data, split))], minlength=data.classes)
         )
-        share = np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
-        return share[data.labels]  # rows without a label are in no split
+        return np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Cross-entropy."""
@@ -144,6 +155,10 @@ class SeveralClasses:
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
         """[k, classes] float32 of 0 and 1, NaN where it is not known."""
+        return self.encoded(data)
+
+    def encoded(self, data: NodeData) -> np.ndarray:
+        """See Goal.encoded."""
         targets = data.labels.astype(np.float32)
         if data.partly:
             targets[data.labels < 0] = np.nan
@@ -215,6 +230,10 @@ class Values:
             }
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
         self._sets = [group.device.put(data.among(getattr(data, name)))[:, None] for name in SPLITS]
+        return self.encoded(data)
+
+    def encoded(self, data: NodeData) -> np.ndarray:
+        """See Goal.encoded."""
         return self.scale.small(data.labels)
 
     def share(self, group: Group, data: NodeData, split: str, balanced: bool) -> Any:

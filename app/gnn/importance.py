@@ -94,7 +94,7 @@ def importance(
         raise CaseError("output.importance: the graph has no features; 0 would be right")
     split = next((name for name in SETS if counts[name]), "")
     if measure is None:
-        measure = partial(_measured, classifier)
+        measure = partial(measured, classifier)
         split = split if classifier.data.classes else ""
     if not split:
         raise CaseError("output.importance: nothing tells how good the network is; 0 would be right")
@@ -118,8 +118,8 @@ def importance(
     return Importance(split, *found[:2], chosen, np.sqrt(parts[chosen]), score[order], loss[order])
 
 
-def _measured(classifier: Classifier, split: str) -> Measured:
-    """Score and loss of a set. Ranks: all call."""
+def measured(classifier: Classifier, split: str) -> Measured:
+    """Score and loss of a set with labels. Ranks: all call."""
     scores = classifier.evaluate("loss" if split == "val" else "")[split]
     loss = scores.error if classifier.goal.kind == "values" else scores.loss
     return float(scores.score), float("nan") if loss is None else float(loss)

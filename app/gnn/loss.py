@@ -44,11 +44,11 @@ def refuse_infinite(value: float, epoch: int, rate: float, steps: int, what: str
     raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")
 
 
-def refuse_infinite_rows(group: Group, rows: np.ndarray) -> None:
+def refuse_infinite_rows(group: Group, rows: np.ndarray, what: str = "nodes") -> None:
     """Refuse scores of nodes [k, columns] that are no numbers any more: they say nothing of these nodes.
 
     Ranks   all call. Raises NumericsError on all
     """
     wrong = int(group.sum_integers(np.array([np.count_nonzero(~np.isfinite(rows).all(axis=1))]))[0])
     if wrong:
-        raise NumericsError(f"the scores of {wrong} nodes are not finite; {SMALLER}")
+        raise NumericsError(f"the scores of {wrong} {what} are not finite; {SMALLER}")

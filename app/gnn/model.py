@@ -7,6 +7,8 @@ from app.case.gnn import GnnCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block
+from app.gnn.edge_level.head import NAME as HEAD
+from app.gnn.edge_level.head import EdgeHead
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.gcn2 import Initial
@@ -27,18 +29,21 @@ class Model:
 
     Dropout is drawn before every layer (Kipf and Welling 2017, section 5.2): of the features with
     gnn.input_dropout, of what a layer gives to the next with gnn.dropout.
+
+    head   what makes the scores of an edge from the rows of its ends, which the last layer gives; else None
     """
 
     def __init__(self, case: GnnCase, f_in: int, classes: int, edge_width: int = 1) -> None:
-        """edge_width   columns of the features of edges, where a layer reads them."""
+        """edge_width   columns of the features of edges, where a layer, or the head, reads them."""
         self.case, self.f_in, self.classes = case, f_in, classes
+        self.head = EdgeHead(case.hidden, classes, edge_width, case.bias) if case.level == "edge" else None
         settings = Settings(
             case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0,
-            edge_width=edge_width, alpha=case.alpha, theta=case.theta, hops=case.hops,
+            edge_width=max(edge_width, 1), alpha=case.alpha, theta=case.theta, hops=case.hops,
         )  # fmt: skip
         self.blocks: list[Block] = []
         width = f_in
-        specs = layer_specs(case, classes)
+        specs = layer_specs(case, self.head.width if self.head else classes)
         for number, spec in enumerate(specs, start=1):
             if number == len(specs) and case.goal == "values":  # a number of its own leaves no room within
                 settings = replace(settings, hidden=max(case.hidden, spec.width))
@@ -63,7 +68,12 @@ class Model:
             shapes = block.shapes()
             found.update({name: shapes[name] for name in block.meets_input})
             found.update(shapes)
-        return found
+        return found | (self.head.shapes() if self.head else {})
+
+    @property
+    def parts(self) -> list[str]:
+        """What the names of parameters begin with, in the order of what is made."""
+        return [*(block.name for block in self.blocks), *([HEAD] if self.head else [])]
 
     def constants(self) -> dict[str, float]:
         """What parameters that are not drawn begin with, by name."""
@@ -237,13 +247,13 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         if case.level != "graph" and key in asked:
             raise CaseError(f'gnn.{key}: is read by gnn.level = "graph" alone; leave it out')
     for key in ("model", "depth", "hidden", "residual", "layer_norm", "batch_norm", "heads"):
-        if case.layers and key in asked:
+        if case.layers and key in asked and (key, case.level) != ("hidden", "edge"):
             raise CaseError(
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
     for key in ("hidden", "residual", "layer_norm", "batch_norm", "heads", "dropout"):
         only_last = case.level != "graph" and case.depth == 1 and case.model != DEEP
-        if only_last and not case.layers and key in asked:
+        if only_last and not case.layers and key in asked and (key, case.level) != ("hidden", "edge"):
             only = "the last layer, the only one of gnn.depth = 1"
             raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
     for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
@@ -278,7 +288,7 @@ def _refuse_unread_edges(case: GnnCase, edges: bool) -> None:
     """Refuse features of edges, and what they are to be read as, where no layer reads them."""
     asked = ["graph.edge_features"] * edges
     asked += ["gnn.edge_feature_rows"] * (case.edge_feature_rows != GnnCase().edge_feature_rows)
-    if asked and not case_reads_edges(case):
+    if asked and not case_reads_edges(case) and case.level != "edge":
         found = " and ".join(sorted({text.split()[0] for text in case.layers} or {case.model}))
         others = ", ".join(kind for kind in sorted(LAYERS) if reads_edges(kind))
         raise CaseError(f"{asked[0]}: is not read by {found}; leave it out, or {others} would be right")
@@ -314,9 +324,10 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
             need = "all layers need one" if whole else "all layers but the last need one"
             raise CaseError(f"gnn.layers: {text!r}: no width; {need}")
     if last.width not in (0, classes):
-        found = (
-            f"links.dimension is {classes}" if case.level == "link" else f"the data have {classes} classes"
-        )
+        found = {
+            "link": f"links.dimension is {classes}",
+            "edge": f"of edges it gives {classes} columns, 3 times gnn.hidden",
+        }.get(case.level, f"the data have {classes} classes")  # fmt: skip
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")
     return [*inner, LayerSpec(last.kind, classes, last.residual, linear=True, heads=last.heads)]
 

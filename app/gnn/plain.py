@@ -7,6 +7,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.metrics import SplitScores
 from app.gnn.propagation import propagate
 from app.gnn.scale import known_or_zero, pieces_of
+from app.graphs.nodes.data import NodeData
 
 ALPHA, STEPS = 0.9, 50
 ALIKE = {"classes": "largest_class", "labels": "majority", "values": "mean"}  # by goal: of all nodes the same
@@ -26,23 +27,24 @@ def plain_scores(classifier: Classifier) -> dict[str, SplitScores]:
     data = classifier.data
     if not data.classes or not data.counts["train"]:
         return {}
-    alike, out = _alike(classifier), {}
+    alike, out = alike_of(classifier), {}
     if classifier.members is None:
-        out["label_propagation"] = _judged(classifier, _arrived(classifier, alike))
+        out["label_propagation"] = judged(classifier, _arrived(classifier, alike))
     rows = np.broadcast_to(alike, (classifier.block.n_own, len(alike)))
-    out[ALIKE[classifier.goal.kind]] = _judged(classifier, np.ascontiguousarray(rows))
+    out[ALIKE[classifier.goal.kind]] = judged(classifier, np.ascontiguousarray(rows))
     return out
 
 
-def _judged(classifier: Classifier, Z_own: np.ndarray) -> SplitScores:
+def judged(classifier: Classifier, Z_own: np.ndarray) -> SplitScores:
+    """Scores of validation and test sets where rows of scores are others than the network's. Ranks: all."""
     scores = classifier.evaluate_rows(Z_own)
     return {split: scores[split] for split in JUDGED}
 
 
-def _given(classifier: Classifier) -> tuple[np.ndarray, np.ndarray]:
+def given_of(classifier: Classifier, data: NodeData) -> tuple[np.ndarray, np.ndarray]:
     """Labels of training nodes [k, columns] in numbers, and where they are known [k, columns or 1] bool, by
     rows of labels. Of values they are in the scale of the network."""
-    data, goal = classifier.data, classifier.goal
+    goal = classifier.goal
     train = data.among(data.train)[:, None]
     if goal.kind == "classes":
         return one_hot(data.labels, classifier.classes) * train, train
@@ -61,15 +63,21 @@ def one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
     return out
 
 
-def _alike(classifier: Classifier) -> np.ndarray:
+def alike_of(classifier: Classifier) -> np.ndarray:
     """[columns] float32, the mean of the training labels as scores have it; ties go to the first class.
 
     Ranks   all call
     """
-    group, data, (Y, known) = classifier.group, classifier.data, _given(classifier)
+    return as_scores(classifier, mean_of(classifier))
+
+
+def mean_of(classifier: Classifier) -> np.ndarray:
+    """[columns] float32, the mean of the training labels. Ranks: all call."""
+    group, data = classifier.group, classifier.about
+    Y, known = given_of(classifier, data)
     sums = sum_exactly(group, pieces_of(Y, data.among(data.train), lambda rows: rows), Y.shape[1])
     count = np.maximum(group.sum_integers(known.sum(axis=0, dtype=np.int64)), 1)
-    return _as_scores(classifier, (sums / count).astype(np.float32))
+    return (sums / count).astype(np.float32)
 
 
 def _arrived(classifier: Classifier, alike: np.ndarray) -> np.ndarray:
@@ -77,7 +85,7 @@ def _arrived(classifier: Classifier, alike: np.ndarray) -> np.ndarray:
 
     Ranks   all call
     """
-    Y, known = _given(classifier)
+    Y, known = given_of(classifier, classifier.data)
     if classifier.goal.kind == "classes":  # of which every node has one: what has arrived is a row's sum
         sums = propagate(classifier, Y, ALPHA, STEPS, 0.0, 1.0)
         weight = row_sums(sums)[:, None]
@@ -86,10 +94,10 @@ def _arrived(classifier: Classifier, alike: np.ndarray) -> np.ndarray:
         both = propagate(classifier, both, ALPHA, STEPS, -np.inf, np.inf)
         sums, weight = both[:, : Y.shape[1]], both[:, Y.shape[1] :]
     there = weight > 0
-    return np.where(there, _as_scores(classifier, sums / np.where(there, weight, np.float32(1))), alike)
+    return np.where(there, as_scores(classifier, sums / np.where(there, weight, np.float32(1))), alike)
 
 
-def _as_scores(classifier: Classifier, means: np.ndarray) -> np.ndarray:
+def as_scores(classifier: Classifier, means: np.ndarray) -> np.ndarray:
     """Means of labels as what the goal predicts by: of several labels above zero means yes."""
     return means - np.float32(0.5) if classifier.goal.kind == "labels" else means
 

@@ -46,7 +46,7 @@ def rehearse(
     Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
     stored   entries of a row of sparse features, about
     cut      the pieces of dense features, which are tensors of the programs where they lie in the slow tier
-    edge_width   columns of the features of edges, where layers read them
+    edge_width   columns of the features of edges, where layers or a head read them
     ranks    of links.loss = "bpr": columns beside the rows of nodes (gnn/links/ranks.py)
     """
     model = Model(case, features, classes, edge_width)
@@ -63,7 +63,7 @@ def rehearse(
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
         _record_epoch(engine, model, X, ranks)
-        _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None))
+        _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None), case)
         _record_reading(engine, "embedding", "embedding", lambda: model.embed(engine, X))
     return engine
 
@@ -77,7 +77,12 @@ def _record_epoch(engine: Engine, model: Model, X: Any, ranks: int) -> None:
 
 
 def _record_loss(engine: Engine, case: GnnCase, Z: Rows, ranks: int) -> Rows:
-    """The gradient by Z: in its place, or of pairs of nodes in new rows (gnn/links/predictor.py)."""
+    """The gradient by Z: in its place, or of pairs of nodes, or edges, in new rows (gnn/links/predictor.py,
+    gnn/edge_level/classifier.py)."""
+    if case.level == "edge":
+        D = engine.take("dZ", Z.width)
+        engine.apply("loss", "edges", [Z], [D], lambda: None, (Z.width,))
+        return D
     if case.level != "link":
         engine.apply("loss", "loss", [Z], [Z], lambda: None)
         return Z
@@ -93,10 +98,16 @@ def _record_loss(engine: Engine, case: GnnCase, Z: Rows, ranks: int) -> Rows:
     return D
 
 
-def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[], Any]) -> None:
+def _record_reading(
+    engine: Engine, program: str, name: str, forward: Callable[[], Any], case: GnnCase | None = None
+) -> None:
+    """What is read of the rows that are made; case: of scores, which of edges are made of both ends' rows."""
     with engine.program(program):
         H = forward()
-        engine.apply("loss", name, [H], [], lambda: None)
+        if case is not None and case.level == "edge":
+            engine.apply("loss", "edge scores", [H], [], lambda: None, (H.width,))
+        else:
+            engine.apply("loss", name, [H], [], lambda: None)
         engine.free(H)
 
 

@@ -155,7 +155,7 @@ def load_model(path: str) -> SavedModel:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
         edges = _edges(manifest, case)
         found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names, edges)
-        wanted = Model(case, features, found.classes, edges.width if edges else 1).shapes()
+        wanted = Model(case, features, found.classes, edges.width if edges else 0).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
     return found
@@ -174,8 +174,9 @@ def _inputs(path: str, manifest: dict[str, Any], kind: str, features: int) -> Sc
 
 
 def _edges(manifest: dict[str, Any], case: GnnCase) -> EdgeColumns | None:
-    """The columns of edge features, where layers read them, as a manifest holds them."""
-    return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if case_reads_edges(case) else None
+    """The columns of edge features, where layers or a head read them, as a manifest holds them."""
+    reads = case_reads_edges(case) or (case.level == "edge" and "edges" in manifest)
+    return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if reads else None
 
 
 def _scale(path: str, saved: object, columns: int) -> Scale:

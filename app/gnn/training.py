@@ -181,7 +181,8 @@ def decayed_parts(classifier: Classifier) -> list[tuple[slice, float]]:
             "gnn.inner_decay: is of layers between the first and the last one, and the weights bring none; "
             "leave it out"
         )
-    shares = dict.fromkeys(names, case.weight_decay if case.decayed == "all" else 0.0)
+    parts = (f"{part}." for part in classifier.model.parts)
+    shares = dict.fromkeys(parts, case.weight_decay if case.decayed == "all" else 0.0)
     shares |= {name: case.inner_decay for name in names[1:-1] if case.inner_decay}
     shares[names[0]] = case.weight_decay
     found = [

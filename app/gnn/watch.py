@@ -46,7 +46,7 @@ def worth(name: str, value: float | None) -> float:
 
 def refuse_watch(classifier: Classifier) -> None:
     """Refuse a score that these nodes do not have. Ranks: all call. Raises CaseError."""
-    case, data = classifier.case, classifier.data
+    case, data = classifier.case, classifier.about
     watch, what = case.watch, case.level
     if watch == "auto" or not case.epochs:
         return

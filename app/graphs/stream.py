@@ -40,6 +40,8 @@ class EdgeStream:
     graph_names, first_graph   what they are called: names, or numbers from first_graph on
     members       which rows are nodes and which graphs (graphs/members.py), where these have rows; or None
     edge_features   opens a row of numbers for each edge in the order of the chunks (DenseFeatures), or None
+    edge_labels   opens a label for each edge in the same order (Labels), told whether these are numbers to be
+                  predicted; or None
     terminals     [k] int64 node numbers, ascending, that a Steiner tree is to hold; None: the file names none
     """
 
@@ -66,6 +68,7 @@ class EdgeStream:
     first_graph: int = 0
     members: Any = None
     edge_features: Callable[[], Any] | None = None
+    edge_labels: Callable[[bool], Any] | None = None
     terminals: np.ndarray | None = None
 
     def chunks(self) -> Iterator[Chunk]:

@@ -68,7 +68,7 @@ def classified_counts(case: Case) -> tuple[int | None, int]:
     if table.generator:
         count, own = (table.count, 1) if is_set(case) else (1, 0)
         return count * (mean_nodes(table) + own), count * expected_entries(table)
-    streams = _streams(case)
+    streams = streams_of(case)
     if is_set(case) and all(each.nodes is not None for each in streams):
         streams = [replace(each, nodes=each.nodes + count_of_set(each)) for each in streams]
     nodes, stored = [each.nodes for each in streams], [stated_entries(each) for each in streams]
@@ -79,7 +79,7 @@ def graphs_of(case: Case) -> int:
     """How many graphs a set has."""
     if case.graph.generator:
         return case.graph.count
-    return sum(map(count_of_set, _streams(case)))
+    return sum(map(count_of_set, streams_of(case)))
 
 
 def count_of_set(stream: EdgeStream) -> int:
@@ -92,12 +92,12 @@ def edge_features_of(case: Case) -> DenseFeatures | None:
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     if case.graph.edge_features:
         return open_edge_features(case.graph.edge_features, limits)
-    streams = [] if case.graph.generator else _streams(case)
+    streams = [] if case.graph.generator else streams_of(case)
     told = next((each.edge_features for each in streams if each.edge_features), None)
     return told and told()
 
 
-def _streams(case: Case) -> list[EdgeStream]:
+def streams_of(case: Case) -> list[EdgeStream]:
     """Those of the files of a case, their headers read."""
     table = case.graph
     paths = [table.path] if isinstance(table.path, str) else table.path

@@ -12,6 +12,8 @@ that it owns whole (comm/tree.py), the terms (app/model/terms.py states their am
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
     attention          what weighs an entry, for each of them and each head
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
+    a head of edges    of each edge from both ends, for h hidden columns: passes over h numbers, and products
+                       of h with as many columns as there are classes
     calls              what an operation costs beside work that grows with the graph
     gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of
                        the columns (comm/ordered.py)
@@ -26,6 +28,7 @@ import numpy as np
 
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
+from app.gnn.edge_level.head import ROWS as HEAD_ROWS
 from app.gnn.engine import KEPT_COLUMNS, Engine, power_of
 from app.gnn.model import layer_specs, rows_apart
 from app.gnn.pieces import cut_rows
@@ -41,6 +44,7 @@ from app.partition.rows import block_count, block_starts
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = TierBudget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
+HEAD_AHEAD, HEAD_BACK = 14, 30  # passes over the hidden columns of an entry that a head makes
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
@@ -59,6 +63,7 @@ class Inputs:
                they become
     apart      of links: pairs that are not joined for each edge
     ranks      of links.loss = "bpr": such pairs of a node, whose scores travel beside rows; else 0
+    learned    where edges have the labels, the share of them that is learned from; else 0
     """
 
     features: int
@@ -72,6 +77,7 @@ class Inputs:
     edge_width: int = 1
     apart: float = 1.0
     ranks: int = 0
+    learned: float = 0.0
 
     @property
     def dense(self) -> bool:
@@ -167,7 +173,8 @@ class Training:
         work.operations(self.engine.recorded["evaluation"])
         work.part = "scores"
         work.add("operation", "call", SCORE_CALLS)
-        work.passes("hits", 4 * len(SPLITS) * work.own * self.inputs.classes)
+        rows = int(self.layout.stored[rank]) // 2 if self.case.level == "edge" else work.own
+        work.passes("hits", 4 * len(SPLITS) * rows * self.inputs.classes)
         if self.case.goal == "values":
             work.sum_tree("scores", 2 * len(SPLITS) * self.inputs.classes)
         elif work.P > 1:
@@ -266,7 +273,8 @@ class Share(Terms):
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
-            work = self._pairs if each.name == "pairs" else kinds.get(each.kind, self._elementwise)
+            by_name = {"pairs": self._pairs, "edges": self._edges, "edge scores": self._edges}
+            work = by_name.get(each.name, kinds.get(each.kind, self._elementwise))
             work(each)
 
     def _spmm(self, each: Operation) -> None:
@@ -295,6 +303,21 @@ class Share(Terms):
         self.add(each.name, "product", 2 * entries, 2 * self.own, width, nbytes, width, 0.0)
         ends = 2 * ranks * int(self.layout.stored[self.rank])
         self.passes(each.name, ends if ranks else entries, "loss")
+
+    def _edges(self, each: Operation) -> None:
+        """What a head makes of the rows of both ends (gnn/edge_level/head.py): of the edges that are learned,
+        from either end, forward and backward, and the gradients of its weights; or scores of all edges."""
+        inputs, width, name = self.training.inputs, each.exchanges[0], each.name
+        h, back = width // HEAD_ROWS, name == "edges"
+        self.exchange(name, width)
+        stored = int(self.layout.stored[self.rank])
+        entries = round(inputs.learned * stored) if back else stored // 2
+        k, m = h + inputs.edges, inputs.classes
+        self.add(f"{name}: head", "wide dense", (1 + back) * entries, k, m, 4 * k * m)
+        self.passes(f"{name}: ends", (HEAD_BACK if back else HEAD_AHEAD) * entries * h)
+        if back:
+            self.add(f"{name}: gradient", "wide gram", entries // 2, k, m, 4 * k * m)
+            self.passes(f"{name}: loss", entries * m, "loss")
 
     def _pool(self, each: Operation) -> None:
         """A readout: every row is read once, or written once; few travel, as graphs lie whole."""

@@ -11,7 +11,9 @@ before training
                      directions; 4 k more where they are scaled, or are categories
     labels           4 n_p: in which splits a node is; and of each node, or of a set of each graph, its weight
                      in the loss (4), its row (of a set, 8), and its class (4), or of several c classes the
-                     labels (c) and what scores are compared with (4 c), of c values 8 c and 4 c
+                     labels (c) and what scores are compared with (4 c), of c values 8 c and 4 c. Of edges
+                     both and 6 for each stored entry, both twice and 5 for each edge, and ENTRY for each
+                     entry that a head goes through: those of edges that are learned, and all edges once
 in training
     buffers          under a limit that they pass: what is alive at once, as far as the limit; else
                      4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
@@ -32,6 +34,8 @@ in training
                      not joined
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
+    scores of edges  of a head: 12 c and RANKING for each edge of c classes, HEAD_ARRAYS of h columns for some
+                     entries, and of each row block the gradients of its weights
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 after training
@@ -42,6 +46,7 @@ after training
 
 import numpy as np
 
+from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
 from app.gnn.propagation import ARRAYS, COLUMNS
@@ -50,6 +55,9 @@ from app.memory.operations import Operation
 from app.model import memory
 from app.model.gnn import Training
 
+HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
+RANKING = 40  # bytes of an edge in areas under curves
+ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
@@ -68,23 +76,31 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     found = {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,
-        "labels": _labels(training, own),
+        "labels": _labels(training, own, int(layout.stored[rank])),
     }
     if inputs.edges:
         made = 1 + (training.case.edge_feature_rows != "as_given")
-        found["edge features"] = 4 * made * inputs.edges * int(layout.stored[rank])
+        made += 1.5 * (training.case.level == "edge")  # a head has them of edges too
+        found["edge features"] = round(4 * made * inputs.edges * int(layout.stored[rank]))
     if training.directed:
         found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])
     return found
 
 
-def _labels(training: Training, own: int) -> int:
-    """Bytes of what is known of so many own rows."""
+def _labels(training: Training, own: int, stored: int) -> int:
+    """Bytes of what is known of so many own rows, or of their stored entries."""
     inputs, each = training.inputs, 4
     if training.case.goal == "values":
         each = 12 * inputs.classes
     elif inputs.several:
         each = 5 * inputs.classes
+    if training.case.level == "edge":
+        once = 2 * each + 5  # of each edge besides
+        return (
+            (each + 6) * stored
+            + once * (stored // 2)
+            + ENTRY * (round(inputs.learned * stored) + stored // 2)
+        )
     if not inputs.graphs:
         return own * (4 + 4 + each)
     return 4 * own + (12 + each) * round(own * inputs.graphs / max(training.layout.total_rows, 1))
@@ -113,6 +129,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "factors": 4 * own * (2 + len(engine.kept)),
         "pairs": pairs_apart(training, rank) if training.case.level == "link" else 0,
         "edge sums": edge_sums(training, rank),
+        "scores of edges": edge_scores(training, rank),
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}
@@ -213,6 +230,18 @@ def edge_sums(training: Training, rank: int) -> int:
     widest = max(sum(each) * (2 if apart and len(each) > 1 else 1) for each in found)  # by pieces, and whole
     sums = 4 * int(training.layout.blocks[rank]) * (columns + 1) * widest
     return sums + training.device.edge_bytes(stored, held, columns, kinds)
+
+
+def edge_scores(training: Training, rank: int) -> int:
+    """Bytes of the scores of edges, and of what a head makes of some edges at a time."""
+    inputs, layout = training.inputs, training.layout
+    if training.case.level != "edge":
+        return 0
+    stored, h = int(layout.stored[rank]), training.case.hidden
+    of_block = stored // max(int(layout.blocks[rank]), 1)
+    piece = min(max(PIECE if training.device.xp is np else LARGE_PIECE, of_block), stored)
+    sums = 4 * int(layout.blocks[rank]) * (inputs.edges + inputs.classes + 2) * max(h, inputs.classes)
+    return (12 * inputs.classes + RANKING) * (stored // 2) + 4 * piece * HEAD_ARRAYS * h + sums
 
 
 def gradients(training: Training, rank: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
-from app.case.graph import WORDS
+from app.case.graph import PLANTED, WORDS
 from app.errors import CaseError
 from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
@@ -21,11 +21,11 @@ from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
 from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, NodeTable, Splits, no_labels
 from app.graphs.nodes.degrees import RANGES
-from app.graphs.nodes.files import open_node_table
+from app.graphs.nodes.files import open_edge_table, open_node_table
 from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.counts import classified_counts, edge_features_of, graphs_of
+from app.model.counts import classified_counts, edge_features_of, graphs_of, streams_of
 from app.model.defaults import DEFAULTS
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
@@ -85,7 +85,13 @@ def training_of(
     if gnn.feature_rows == "one_hot":
         width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
         inputs = replace(inputs, features=width, stored=nodes * inputs.features)
-    if reads := case_reads_edges(gnn):
+    if gnn.level == "edge":  # nodes that a training edge joins are in the loss
+        joined = 1 - (1 - inputs.train) ** (entries / max(nodes, 1))
+        inputs = replace(inputs, learned=inputs.train, train=joined)
+    reads = case_reads_edges(gnn) or (gnn.level == "edge" and edge_features_of(case) is not None)
+    if not reads:
+        inputs = replace(inputs, edge_width=0)
+    else:
         given, width = _edge_columns(case, saved, count_classes)
         inputs = replace(inputs, edges=given, edge_width=width)
     width = 0 if reads else gnn.hidden  # without stages
@@ -166,21 +172,39 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     degrees = table.features == WORDS["features"]
     graphs = graphs_of(case) if whole else 0
     own = RANGES if whole or degrees else nodes  # columns of nodes that have no features
+    edges = case.gnn.level == "edge"
     if table.generator:
         features = 0 if degrees else table.random_features
         train = RANDOM_TRAIN if table.random_classes else 1.0
         columns = min(table.random_classes, 1) if case.gnn.goal == "values" else table.random_classes
+        columns = min(columns, 2) if edges and table.generator in PLANTED else columns
         return Inputs(features or own, columns, 0 if features else nodes, train=train, graphs=graphs)
     found, classes, more = _table_of(case, nodes), 0, {"graphs": graphs}
+    if edges:
+        found = replace(found, **_edge_table_of(case))
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
         more["several"] = found.labels.columns > 0 and not found.labels.values
-    train = RANDOM_TRAIN if table.splits == "random" else _share_of_training(found.splits)
+    random = (table.edge_splits if edges else table.splits) == "random"
+    train = RANDOM_TRAIN if random else _share_of_training(found.splits)
     if degrees or found.features is None:
         return Inputs(own, classes, nodes, train=train, **more)
     dense = isinstance(found.features, DenseFeatures)
     stored = 0 if dense else max(int(found.features.indptr[-1]), 1)
     return Inputs(found.features.width, classes, stored, train=train, **more)
+
+
+def _edge_table_of(case: Case) -> dict[str, Any]:
+    """Labels and splits that the files of a case say of its edges, their headers read."""
+    table = case.graph
+    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+    by = Nodes() if table.edge_data_by == "ends" else None
+    splits = "" if table.edge_splits == WORDS["edge_splits"] else table.edge_splits
+    stream = next(iter(streams_of(case)), None)
+    count = lambda: sum(len(u) for u, _, _ in stream.chunks())  # noqa: E731
+    values = case.gnn.goal == "values"
+    labels, found, *_ = open_edge_table(stream, table.edge_labels, splits, limits, values, by, count)
+    return {"labels": labels, "splits": found}
 
 
 def _table_of(case: Case, nodes: int) -> NodeTable:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
-from app.case.graph import GraphCase
+from app.case.graph import BY_EDGE, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
@@ -70,7 +70,7 @@ class Loaded:
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
-    stream   on rank 0 the edges once more, where there are features of theirs (partition/edge_data.py)
+    stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
     """
 
     graph: Graph
@@ -243,8 +243,9 @@ def read_paths(
 
 
 def _with_edge_features(table: GraphCase, source: EdgeStream | None) -> EdgeStream | None:
-    """The stream where there are features of its edges, else None."""
-    told = source is not None and (table.edge_features or source.edge_features)
+    """The stream where there are features, or labels, of its edges, else None."""
+    named = table.edge_features or table.edge_labels or table.edge_splits
+    told = source is not None and (named or source.edge_features or source.edge_labels)
     return source if told else None
 
 
@@ -292,11 +293,14 @@ def _open(
 
 
 def _refuse_unlisted(table: GraphCase, streams: list[EdgeStream]) -> None:
-    """Refuse a file of edge features beside a format that lists no edges one by one. Raises GraphError."""
+    """Refuse a file of rows of edges beside a format that lists no edges one by one. Raises GraphError."""
+    keys = ["edge_features"] if table.edge_data_by == "ends" else list(BY_EDGE)
+    asked = [key for key in keys if getattr(table, key) not in ("", WORDS.get(key))]
     for each in streams:
-        if table.edge_features and each.format not in LISTED:
+        if asked and each.format not in LISTED:
             right = f"{', '.join(LISTED[:-1])} or {LISTED[-1]} would be right"
-            raise GraphError(f"graph.edge_features: {each.format} lists no edges one by one; {right}")
+            right += ', or graph.edge_data_by = "ends"' if asked[0] != "edge_features" else ""
+            raise GraphError(f"graph.{asked[0]}: {each.format} lists no edges one by one; {right}")
 
 
 def _open_same(path: str, table: GraphCase, limit: int) -> EdgeStream | None:

@@ -11,6 +11,7 @@ from app.errors import NumericsError
 from app.graphs.edge_data import EdgeData, EdgeRows
 from app.graphs.graph import Graph
 from app.graphs.nodes.data import SPLITS, NodeData
+from app.graphs.nodes.of_edges import ARRAYS, EdgeLabels
 from app.partition.rows import RowPartition
 
 
@@ -111,6 +112,19 @@ def _move_edge_rows(group: Group, own: EdgeRows, old: RowPartition, new: RowPart
     starts, first = np.concatenate([[0], np.cumsum(own.counts)]), held[0]
     out = [int(starts[end - first] - starts[start - first]) for start, end in _overlap(held, ranges)]
     return EdgeRows(counts, group.exchange_host(own.values, out, group.exchange_counts(out)))
+
+
+def move_edge_labels(group: Group, labels: EdgeLabels, old: RowPartition, new: RowPartition) -> EdgeLabels:
+    """What edges are, with this rank's padded rows of another partition. Ranks: all call."""
+
+    def moved(values: np.ndarray) -> np.ndarray:
+        return _move_edge_rows(group, EdgeRows(labels.counts, values), old, new).values
+
+    about = labels.about
+    arrays = {name: getattr(about, name) for name in ARRAYS}
+    found = {name: None if each is None else moved(each) for name, each in arrays.items()}
+    counts = move_arrays(group, {"counts": labels.counts}, old, new)["counts"]
+    return EdgeLabels(counts, moved(labels.first), replace(about, **found))
 
 
 def move_entries(group: Group, X_own: csr_array, old: RowPartition, new: RowPartition) -> csr_array:

@@ -111,6 +111,8 @@ def load_node_data(
                 members is not None,
             )
             source = replace(source, features=None) if degrees else source
+            if case.gnn.level == "edge":  # whose labels are others
+                source = replace(source, labels=None, splits=None)
     data = with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
     if nodes is not None:
         data = replace(data, warnings=(*nodes.warnings, *data.warnings))
@@ -328,7 +330,7 @@ def _finish(
         labelled[rows] = has
     class_ids, class_names = np.arange(max(shape.labels, 0)), ()
     if shape.labels == 0:
-        class_ids = _class_ids(group, source, labels[has])
+        class_ids = class_ids_of(group, source, labels[has])
         numbered = np.searchsorted(class_ids, labels).astype(np.int32)
         labels = np.where(has, numbered, np.int32(-1))
         held = _first(group, source, "labels")
@@ -349,7 +351,7 @@ def _finish(
     )  # fmt: skip
 
 
-def _class_ids(group: Group, source: NodeTable | None, found: np.ndarray) -> np.ndarray:
+def class_ids_of(group: Group, source: NodeTable | None, found: np.ndarray) -> np.ndarray:
     """[classes] int64: the labels [k] that occur on any rank, ascending. Ranks: all call."""
     mine = np.unique(found)
     sizes = group.gather_integers(np.array([min(len(mine), MOST_CLASSES + 1)]))[:, 0].tolist()

@@ -54,6 +54,7 @@ PLAIN = {
     "largest_class": "largest class",
     "majority": "majority",
     "mean": "mean",
+    "ends": "edges at both ends",
 }  # by the names of plain rules (app/gnn/plain.py), words for them
 
 
@@ -118,19 +119,25 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
     """
     case, group = context.case, context.group
     with raise_together(group, "reading the edge features"):
-        gnn = (model or load_model(case.gnn.weights)).case if case.gnn.weights else case.gnn
+        saved = (model or load_model(case.gnn.weights)) if case.gnn.weights else None
+        gnn = saved.case if saved else case.gnn
         reads, named = case_reads_edges(gnn), case.graph.edge_features
-        if named and not reads:
+        if named and not reads and gnn.level != "edge":
             layers = f"the layers of {printable(case.gnn.weights)}"
             raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
     if gnn.level != case.gnn.level:
         return data  # weights of another level, which are refused where they are taken over
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))
+    if gnn.level == "edge" and not reads:  # the head reads them where there are any
+        reads = bool(named or (told and not (saved and saved.edges is None)))
+        if not (reads or told):
+            return data
     if not reads:
-        if told and loaded.source == "memory":
+        if told and loaded.source == "memory" and gnn.level != "edge":
             raise CaseError("edge_features: no layer reads them; leave them out, or gine would be right")
         if told:
-            context.warn(f"{loaded.graph.name}: its edge features are not read; layers of gine would")
+            reader = "weights that have learned on some" if gnn.level == "edge" else "layers of gine"
+            context.warn(f"{loaded.graph.name}: its edge features are not read; {reader} would")
         return data
     if loaded.complemented and (told or named):
         raise CaseError("graph.complement: the edges of a complement have no features; false would be right")
@@ -181,7 +188,7 @@ def classify_nodes(
     if not gnn.epochs and data.labels is not None and not any(data.counts.values()):
         data = all_in_test(group, data)  # nothing is trained on, so all of them can tell how good weights are
     heard = case.graph.neighbours if loaded.graph.arcs is not None else "both"
-    _warn(context, gnn, saved, data, heard)
+    warn_of(context, gnn, saved, data, heard)
     block = context.rows(loaded, gnn.hidden if data.edges is None else 0)
     if gnn.edge_weights and not block.adjacency.weighted:
         log.info(
@@ -199,16 +206,16 @@ def classify_nodes(
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
-    _say_model(context, loaded, classifier)
+    say_model(context, loaded, classifier)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
         found = fit(classifier, recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     with log.phase("evaluate"):
         scores = classifier.evaluate_ranking()
         plain = plain_scores(classifier) if gnn.baselines else {}
-    _say_scores(context, classifier, found, scores)
+    say_scores(context, classifier, found, scores)
     smoothed = smooth_after(context, classifier)
-    _say_beside(context, classifier, plain)
+    say_beside(context, classifier, plain)
     asked = important_features(context, classifier)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
@@ -345,7 +352,7 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 # ---- what is said -----------------------------------------------------------------------------------------
 
 
-def _warn(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeData, heard: str) -> None:
+def warn_of(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeData, heard: str) -> None:
     """Of settings that come to something else than they say.
 
     gnn     with the layers of saved weights     heard   the neighbours that a node hears
@@ -360,10 +367,10 @@ def _warn(context: Context, gnn: GnnCase, saved: SavedModel | None, data: NodeDa
         context.warn(f'the weights {learned}; here nodes hear "{heard}"')
 
 
-def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:
+def say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:
     """The graph, the model, and the memory of its buffers."""
     log, graph, engine = context.log, loaded.graph, classifier.engine
-    data, kind = classifier.data, classifier.goal.kind
+    data, kind, about = classifier.data, classifier.goal.kind, classifier.about
     kind = "value" if (kind, classifier.classes) == ("values", 1) else kind
     log.info(
         "%s: %s, %d edges, %d features, %d %s",
@@ -375,7 +382,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
     _say_categories(context, classifier)
     _say_edges(context, classifier)
-    counts, what = (data.counts[name] for name in SPLITS), classifier.case.level
+    counts, what = (about.counts[name] for name in SPLITS), classifier.case.level
     log.info("%d training, %d validation, %d test %ss", *counts, what)
     alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
     layers = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in alike)
@@ -442,7 +449,7 @@ def _count_arcs(context: Context, loaded: Loaded) -> int:
     return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & IN_A)]))[0])
 
 
-def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: SplitScores) -> None:
+def say_scores(context: Context, classifier: Classifier, found: Fit, scores: SplitScores) -> None:
     """How long training took, and how good the weights are that it leaves."""
     log, known = context.log, {split: each for split, each in scores.items() if each.nodes}
     if found.epochs:
@@ -471,7 +478,7 @@ def score_lines(classifier: Classifier, scores: SplitScores) -> Iterator[str]:
             yield f"{text}: {shown}"
 
 
-def _say_beside(context: Context, classifier: Classifier, plain: dict[str, SplitScores]) -> None:
+def say_beside(context: Context, classifier: Classifier, plain: dict[str, SplitScores]) -> None:
     """How good plain rules are: the first score of each, in a line."""
     goal = classifier.goal
     text, what = next(iter(goal.told.items()))
@@ -620,13 +627,17 @@ def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) ->
     Those of one class are labels that `graph.node_data_by = "id"` reads.
     """
     blank = "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
+    return labels_text(plain_ids(ids), predicted, data, blank)
+
+
+def labels_text(named: list[Any], predicted: np.ndarray, data: NodeData, blank: str) -> str:
+    """The same of whatever is predicted, by what lines begin with; blank: what parts it from what follows."""
     if predicted.dtype.kind == "f":
         rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
-        return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), rows))
+        return "".join(f"{i}{each}\n" for i, each in zip(named, rows))
     if predicted.ndim == 1:
         called = [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]
-        pairs = zip(plain_ids(ids), predicted.tolist())
-        return "".join(f"{i}{blank}{called[c]}\n" for i, c in pairs)
+        return "".join(f"{i}{blank}{called[c]}\n" for i, c in zip(named, predicted.tolist()))
     classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
     chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
-    return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), chosen))
+    return "".join(f"{i}{each}\n" for i, each in zip(named, chosen))

@@ -9,12 +9,13 @@ from app.graphs.formats.counted import MOST_NODES
 from app.graphs.formats.npz import Column, Npz
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.graph import Graph, build_rows, from_edges
-from app.graphs.nodes.arrays import dense_features
+from app.graphs.nodes.arrays import array_labels, array_values, dense_features
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
 LAYOUTS = "indptr and indices, adj_indptr and adj_indices, edges, edge_index, or row and col"
 FEATURES = ("edge_feat", "edge_attr")  # of edges
+LABELS = ("edge_labels", "edge_label")
 SET_ARRAYS = ("nodes", "nnz", "indptr", "indices")
 
 
@@ -43,9 +44,15 @@ def read_npz(path: str, limits: Limits) -> EdgeStream:
 
 
 def _with_features(npz: Npz, stream: EdgeStream) -> EdgeStream:
-    """The stream with the features of edges that an archive has."""
-    name = next((each for each in FEATURES if each in npz), None)
-    return replace(stream, edge_features=(lambda: dense_features(npz, name)) if name else None)
+    """The stream with the features and labels of edges that an archive has."""
+    name, labels = (next((each for each in names if each in npz), None) for names in (FEATURES, LABELS))
+    return replace(
+        stream,
+        edge_features=(lambda: dense_features(npz, name)) if name else None,
+        edge_labels=(lambda values: (array_values if values else array_labels)(npz, labels))
+        if labels
+        else None,
+    )
 
 
 def _stated_nodes(npz: Npz) -> int | None:

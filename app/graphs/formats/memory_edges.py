@@ -1,4 +1,4 @@
-"""Features of the edges of graphs in memory: attributes of NetworkX, columns of DataFrames, arrays."""
+"""Features and labels of edges of graphs in memory: attributes of NetworkX, columns of DataFrames, arrays."""
 
 from collections.abc import Iterator
 from numbers import Real
@@ -10,13 +10,20 @@ from app.errors import GraphError
 from app.graphs.formats.frames import is_frame, labels_of_matrix
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
-from app.graphs.nodes.data import DenseFeatures, finite_floats, rows_per_piece
+from app.graphs.nodes.data import DenseFeatures, Labels, finite_floats, rows_per_piece
+from app.graphs.nodes.memory import ClassNames, table_of_arrays, values_of_nodes
 from app.graphs.stream import EdgeStream
 
 NAME = "edge_features"
 RIGHT = (
     "names of edge attributes of a NetworkX graph or of columns of a DataFrame, or an array "
     "[edges, columns], would be right"
+)
+
+LABELS = "labels"
+RIGHT_LABELS = (
+    "the name of an edge attribute of a NetworkX graph or of a column of a DataFrame, a label for each edge, "
+    "or a mapping of pairs of nodes to labels, would be right"
 )
 
 
@@ -34,14 +41,19 @@ class _Columns:
         return np.stack([np.asarray(self.frame[each]).astype(object) for each in self.columns], axis=1)
 
 
-def without_edge_features(graph: Any, given: Any) -> Any:
-    """The graph, a table without the columns that features are in. Raises GraphError."""
-    names = names_in(given)
-    if not names or not is_frame(graph):
+def without_edge_features(graph: Any, given: Any, labels: Any = None) -> Any:
+    """The graph, a table without the columns that features, or labels, are in. Raises GraphError."""
+    if not is_frame(graph):
         return graph
-    lacking = [name for name in names if name not in list(graph.columns)]
-    if lacking:
-        raise GraphError(f"{NAME}: the table has no column {shown(repr(lacking[0]))}; {RIGHT}")
+    names: list[str] = []
+    for of, each, right in ((NAME, given, RIGHT), (LABELS, labels, RIGHT_LABELS)):
+        found = names_in(each) if of == NAME or isinstance(each, str) else []
+        lacking = [name for name in found if name not in list(graph.columns)]
+        if lacking:
+            raise GraphError(f"{of}: the table has no column {shown(repr(lacking[0]))}; {right}")
+        names += found
+    if not names:
+        return graph
     return _Columns(graph, [each for each in graph.columns if each not in names])
 
 
@@ -72,6 +84,50 @@ def features_of_rows(rows: np.ndarray) -> DenseFeatures:
             yield rows[at : at + step]
 
     return DenseFeatures(len(rows), rows.shape[1], parts, _refuse)
+
+
+def listed_labels(graph: Any, given: Any, stream: EdgeStream) -> Any:
+    """A label for each edge in the order of the stream, None where an edge has none. Raises GraphError.
+
+    graph   as the caller gave it     given   the name of an attribute or a column, or labels in that order
+    """
+    if _is_matrix(graph):
+        right = "a NetworkX graph, a DataFrame, or a mapping of pairs of nodes to labels, would be right"
+        raise GraphError(f"{LABELS}: found a matrix, which has no order of edges; {right}")
+    found = given
+    if isinstance(given, str) and is_frame(graph):
+        found = graph[given]
+    elif isinstance(given, str):
+        if not (hasattr(graph, "adj") and hasattr(graph, "edges")):
+            raise GraphError(f"{LABELS}: found {shown(repr(given))}; {RIGHT_LABELS}")
+        found = [attributes.get(given) for _, _, attributes in graph.edges(data=True)]
+        if found and all(each is None for each in found):
+            raise GraphError(f"{LABELS}: no edge has an attribute {shown(repr(given))}; {RIGHT_LABELS}")
+    found = found.to_numpy() if hasattr(found, "to_numpy") else found
+    if isinstance(found, str) or not hasattr(found, "__len__") or hasattr(found, "keys"):
+        raise GraphError(f"{LABELS}: found {shown(repr(given))}; {RIGHT_LABELS}")
+    count = sum(len(u) for u, _, _ in stream.chunks())
+    if len(found) != count:
+        raise GraphError(f"{LABELS}: found {len(found)} rows; {count}, one for each edge, would be right")
+    return found
+
+
+def lists_edges(graph: Any) -> bool:
+    """Whether a graph in memory lists its edges one by one, which a matrix does not."""
+    return not _is_matrix(graph)
+
+
+def labels_of_edges(given: Any, values: bool) -> Labels | None:
+    """Labels of edges [k] that a caller gives, as a file would have them; of None none. Raises GraphError.
+
+    values   they are numbers to be predicted
+    """
+    if given is None:
+        return None
+    if values:
+        return table_of_arrays(labels=values_of_nodes(given, None, len(given)), values=True).labels
+    classes = ClassNames(given, None, len(given))
+    return table_of_arrays(labels=classes.numbers, names=classes.names).labels
 
 
 def _refuse(text: str) -> GraphError:

@@ -70,9 +70,13 @@ def random_labels(seed: int, n: int, classes: int, nodes: np.ndarray, planted: b
     """[k] int32, the classes of nodes [k]; planted: the communities of the graph of this seed."""
     if planted:
         return communities(seed, n, classes)[nodes]
-    return ((hashed(_key(seed, "nodes/labels"), nodes) >> np.uint64(32)) % np.uint64(classes)).astype(
-        np.int32
-    )
+    return random_classes(seed, nodes, classes)
+
+
+def random_classes(seed: int, numbers: np.ndarray, classes: int, purpose: str = "nodes/labels") -> np.ndarray:
+    """[k] int32, classes of what has numbers [k]."""
+    z = hashed(_key(seed, purpose), numbers)
+    return ((z >> np.uint64(32)) % np.uint64(classes)).astype(np.int32)
 
 
 def communities(seed: int, n: int, count: int) -> np.ndarray:
@@ -89,8 +93,11 @@ def fold_keys(seed: int, nodes: np.ndarray) -> np.ndarray:
     return hashed(_key(seed, "nodes/folds"), nodes)
 
 
-def random_splits(seed: int, nodes: np.ndarray) -> np.ndarray:
-    """[k] uint8, the set of each node [k]: train, val, test with chances 60, 20, 20 in a hundred."""
-    draw = (hashed(_key(seed, "nodes/splits"), nodes) >> np.uint64(32)) % np.uint64(10)
+def random_splits(seed: int, nodes: np.ndarray, purpose: str = "nodes/splits") -> np.ndarray:
+    """[k] uint8, the set of each node [k]: train, val, test with chances 60, 20, 20 in a hundred.
+
+    purpose   of the draws, where numbers [k] are of something else
+    """
+    draw = (hashed(_key(seed, purpose), nodes) >> np.uint64(32)) % np.uint64(10)
     bits = np.repeat(np.array([SPLITS[name] for name in TENTHS], dtype=np.uint8), list(TENTHS.values()))
     return bits[draw]

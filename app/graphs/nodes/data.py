@@ -25,17 +25,19 @@ Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
 
 
 def no_labels(what: str) -> str:
-    """Why nothing can be learned of nodes or graphs."""
-    return f'the {what}s have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
+    """Why nothing can be learned of nodes, edges or graphs."""
+    key = "graph.edge_labels" if what == "edge" else "graph.labels"
+    return f'the {what}s have no labels: set {key}, or apply trained weights by gnn.weights="FILE"'
 
 
 @dataclass(frozen=True, eq=False)
 class DenseFeatures:
     """Rows of numbers.
 
-    parts    starts an iteration over float32 [k, width]: all n rows in order, checked, some at a time
+    parts    starts an iteration over [k, width] of a kind: all n rows in order, checked, some at a time
     order    [n] int64, the node that each row is of; None: they are in the order of the nodes
     refuse   makes an error that names the file and the array
+    kind     of numbers     what   rows of edges are, for messages
     """
 
     n: int
@@ -43,6 +45,8 @@ class DenseFeatures:
     parts: Callable[[], Iterator[np.ndarray]]
     refuse: Refuse
     order: np.ndarray | None = None
+    kind: type = np.float32
+    what: str = "edge features"
 
 
 @dataclass(frozen=True, eq=False)

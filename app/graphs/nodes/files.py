@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from app.errors import GraphError
 from app.graphs.formats import graphsage, ogb, ppi, tu
 from app.graphs.formats.npy import MAGIC, NAME, Npy
@@ -19,8 +21,9 @@ from app.graphs.nodes.arrays import (
     label_name,
     table_of_archive,
 )
-from app.graphs.nodes.data import DenseFeatures, NodeTable
+from app.graphs.nodes.data import DenseFeatures, Labels, NodeTable, Splits
 from app.graphs.nodes.keyed import Nodes, keyed
+from app.graphs.nodes.keyed_ends import keyed_by_ends
 from app.graphs.nodes.text import (
     has_number,
     is_label,
@@ -30,6 +33,7 @@ from app.graphs.nodes.text import (
     text_splits,
     text_values,
 )
+from app.graphs.stream import EdgeStream
 from app.graphs.union import unite_tables
 
 # (path, limits, whether its splits are wanted, whether labels are numbers) -> what it says
@@ -118,6 +122,32 @@ def open_edge_features(path: str, limits: Limits) -> DenseFeatures:
     if not isinstance(found, DenseFeatures) or not found.width:
         raise found.refuse("found no dense rows of features; a row of numbers for each edge would be right")
     return found
+
+
+def open_edge_table(
+    stream: EdgeStream | None, labels: str, splits: str, limits: Limits, values: bool, nodes: Nodes | None,
+    count: Callable[[], int],
+) -> tuple[Labels | None, Splits | None, np.ndarray | None, np.ndarray | None]:  # fmt: skip
+    """Labels and splits of edges: files, in the place of what the graph's own say; "" names none.
+
+    stream   of the graph     values   labels are numbers to be predicted
+    nodes    lines begin with the ids of two of these; None: rows are in the order of the edges
+    count    tells how many edges there are, which lists of edges do not say
+    returns  labels, splits, and of which nodes their rows are, where lines say so
+    """
+    ends: list[np.ndarray | None] = [None, None]
+    told = stream.edge_labels(values) if stream is not None and stream.edge_labels and not labels else None
+    if labels and nodes is None:
+        told = read_labels(labels, limits, None, values)
+    elif labels:
+        read, known = (text_values, has_number) if values else (text_labels, is_label)
+        told, ends[0] = keyed_by_ends(read, known, _text(labels, limits), nodes)
+    found = None
+    if splits and nodes is None:
+        found = read_splits(splits, 0 if stream is None else count(), limits)
+    elif splits:
+        found, ends[1] = keyed_by_ends(text_splits, is_split, _text(splits, limits), nodes)
+    return told, found, *ends
 
 
 def read_labels(path: str, limits: Limits, nodes: Nodes | None = None, values: bool = False) -> Any:

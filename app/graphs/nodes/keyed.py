@@ -54,7 +54,7 @@ class _WithoutIds(Source):
     def pieces(self, skip: int = 0) -> Iterator[tuple[bytes, int]]:
         """As those of Source."""
         for text, line in super().pieces(max(skip, self.titles)):
-            yield _without_ids(text), line
+            yield without_ids(text), line
 
 
 def keyed(
@@ -99,7 +99,7 @@ def _titles(
 ) -> int:
     """How many lines of titles there are, 0 or 1: the first line names no node, and says nothing of one."""
     number, line = next(data_lines(source), (0, b""))
-    first, rest = _split(line)
+    first, rest = split_first(line)
     if number != 1 or not rest or (index is not None and is_id(index, first)):
         return 0
     if known(_WithoutIds(source.path, source.limits), rest):
@@ -123,7 +123,7 @@ def _say_lacking(source: Source, nodes: Nodes, lacking: np.ndarray, what: str) -
         nodes.warnings.append(f"{source.where}: {found}: taken as {what}")
 
 
-def _split(line: bytes) -> tuple[bytes, bytes]:
+def split_first(line: bytes) -> tuple[bytes, bytes]:
     """The first field of a line, and the rest."""
     between = next((mark for mark in (b"\t", b",") if mark in line), b" ")
     if between == b"," and (found := QUOTED.fullmatch(line)):
@@ -133,17 +133,17 @@ def _split(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _rest(line: bytes) -> bytes:
-    return line if line.startswith(b"#") or not line.strip(b" \t") else _split(line)[1]
+    return line if line.startswith(b"#") or not line.strip(b" \t") else split_first(line)[1]
 
 
-def _without_ids(text: bytes) -> bytes:
+def without_ids(text: bytes) -> bytes:
     """A piece of text without the first fields of its lines."""
-    plain = _plain(text)
+    plain = plain_fields(text)
     return b"\n".join(map(_rest, text.split(b"\n")) if plain is None else [*plain[1], b""])
 
 
-def _plain(text: bytes) -> tuple[list[bytes], list[bytes]] | None:
-    """The ids of a piece of text and the rest of each line, as `_split` has them, or None.
+def plain_fields(text: bytes) -> tuple[list[bytes], list[bytes]] | None:
+    """The ids of a piece of text and the rest of each line, as `split_first` has them, or None.
 
     Only of lines of one form, none empty, without quotes, blanks around what is parted, or comments.
     """
@@ -176,8 +176,8 @@ def _plain_rows(text: bytes, line: int, index: NodeIndex, line_of: np.ndarray) -
 
     line_of   [n] the line of each node that came before; those of the piece are added
     """
-    plain = _plain(text)
-    rows = None if plain is None else _find(plain[0], index)
+    plain = plain_fields(text)
+    rows = None if plain is None else find_rows(plain[0], index)
     if rows is None or (rows < 0).any() or line_of[rows].any():
         return None
     lines = np.arange(line, line + len(rows))
@@ -188,7 +188,7 @@ def _plain_rows(text: bytes, line: int, index: NodeIndex, line_of: np.ndarray) -
     return None
 
 
-def _find(ids: list[bytes], index: NodeIndex) -> np.ndarray | None:
+def find_rows(ids: list[bytes], index: NodeIndex) -> np.ndarray | None:
     """[k] int64 the rows of ids, -1 where there is none; or None where one is no number but should be."""
     if index.named:
         return index.find_names(ids)
@@ -206,10 +206,10 @@ def _rows_by_line(
     """As _plain_rows, of any lines; raises for the first one that is wrong."""
     rows = []
     for number, found in held_lines(text, line):
-        first, rest = _split(found)
+        first, rest = split_first(found)
         if not rest or rest.startswith(b"#"):
             raise source.error(f"found nothing after the id in '{shown(found)}'; {nodes.right}", number)
-        row = index.row(_id(source, first, found, number, index.named, nodes.right))
+        row = index.row(one_id_of(source, first, found, number, index.named, nodes.right))
         if row is None:
             right = f"a {nodes.what} of {shown(nodes.name, 200)} would be right"
             raise source.error(f"found {nodes.what} {shown(first)}; {right}", number)
@@ -223,7 +223,7 @@ def _rows_by_line(
     return np.array(rows, dtype=np.int64)
 
 
-def _id(source: Source, field: bytes, line: bytes, number: int, names: bool, right: str) -> int | bytes:
+def one_id_of(source: Source, field: bytes, line: bytes, number: int, names: bool, right: str) -> int | bytes:
     """The id that a field holds."""
     if names:
         check_text(source, field, number)
