@@ -1,8 +1,8 @@
 """Search for balanced partitions: lineages that are taken apart and put together again, and meet each other.
 
-A lineage begins with a partition from nothing, the first one with the better of that and the start. Its
-graph is made coarser within its blocks, in another way each time, and refined again; with a partition from
-elsewhere, within what both agree on. Neither is ever worse.
+A lineage begins with a partition from nothing. Its graph is made coarser within its blocks, in another way
+each time, and refined again; with a partition from elsewhere, within what both agree on. Neither is ever
+worse.
 
 Source   Sanders and Schulz, Distributed evolutionary graph partitioning, ALENEX 2012
 Differs  instead of a population, lineages of one age meet, like the digits of a counter
@@ -80,12 +80,8 @@ class PartitionSearch(Search):
         """Lineages: each is improved until that has long failed; two of one age make an older one."""
         waiting: list[tuple[int, np.ndarray]] = []  # ages and partitions
         age = 0
-        for guest in self._guests:  # they are met, too, once the lineage has begun
-            if self.balance.cut(guest) < self._cut:
-                self._take(guest)
-        first = [self._quick.either(self.balance)] if self._rough else []
-        for course in (*first, self._ways.fresh(self.balance)):
-            made = yield from self._charged(course)
+        if self._rough:
+            made = yield from self._charged(self._quick.either(self.balance))
             if not self.balance.over(made) and self.balance.cut(made) < self._cut:
                 self._take(made)
         while True:
