@@ -49,10 +49,13 @@ class Multilevel:
         self._draws, self._random, self._compiled, self._quick = draws, random, compiled, quick
         self._turn, self._spreads = 0, True
 
-    def fresh(self, balance: Balance) -> Course:
-        """Blocks from nothing, of the coarsest graph the best of TRIES (of two blocks TWO)."""
-        self._spreads = self._turn % 2 == 0
-        self._turn += 1
+    def fresh(self, balance: Balance, spreads: bool | None = None) -> Course:
+        """Blocks from nothing, of the coarsest graph the best of TRIES (of two blocks TWO).
+
+        spreads   whether groups are made by label propagation; None: by turns, first they are
+        """
+        self._spreads = self._turn % 2 == 0 if spreads is None else spreads
+        self._turn += spreads is None
         return (yield from self._made(balance))
 
     def either(self, balance: Balance) -> Course:
