@@ -86,7 +86,9 @@ def _blocks(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     ones = np.ones(len(indices), dtype=np.int64)
     rows = WeightedRows(indptr.astype(np.int64), indices.astype(np.int32), ones, np.ones(n, dtype=np.int64))
     most = int((1 + IMBALANCE) * -(-n // parts)) + 1
-    return np.argsort(by_levels(Balance(rows, np.full(parts, most, dtype=np.int64)), both=False), kind="stable")
+    return np.argsort(
+        by_levels(Balance(rows, np.full(parts, most, dtype=np.int64)), both=False), kind="stable"
+    )
 
 
 def _parts(n: int) -> int:
