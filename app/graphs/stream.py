@@ -41,6 +41,7 @@ class EdgeStream:
     members       which rows are nodes and which graphs (graphs/members.py), where these have rows; or None
     edge_features   opens a row of numbers for each edge in the order of the chunks (DenseFeatures), or None
     terminals     [k] int64 node numbers, ascending, that a Steiner tree is to hold; None: the file names none
+    deliveries    what vehicles deliver to the points of the metric (graphs/deliveries.py), or None
     """
 
     name: str
@@ -67,6 +68,7 @@ class EdgeStream:
     members: Any = None
     edge_features: Callable[[], Any] | None = None
     terminals: np.ndarray | None = None
+    deliveries: Any = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.
