@@ -97,6 +97,7 @@ class Generation:
                 self.exhausted = True
                 return
             self._look_at()
+            self.master.drop_routes()
             yield True
             if self._is_near() and self.master.missed <= MOST_MISSED:
                 return
@@ -107,7 +108,6 @@ class Generation:
                 return
             new = [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
             if self.master.add_routes(new):
-                self.master.drop_routes()
                 smooth = SMOOTH
             elif smooth and self._centre is not None:
                 smooth = 0.0
