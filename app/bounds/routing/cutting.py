@@ -11,7 +11,7 @@ import numpy as np
 
 from app.bounds.routing.cases import CaseTree
 from app.bounds.routing.edges import EdgeProgram, Limits, bound_over_all, pairs_below
-from app.bounds.routing.generation import Generation
+from app.bounds.routing.generation import SHORT, Generation
 from app.bounds.routing.paths import whole_loads
 from app.bounds.routing.pricing import neighbours
 from app.bounds.routing.proof import RoutingBound, Values
@@ -22,6 +22,7 @@ from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 
 EDGES, ROUTES, CASES = "rounded capacity cuts", "ng-routes and capacity cuts", "branch and cut and price"
+MOST_ROUNDS, MOST_SHORT = 300, 25  # the latter with few points for each vehicle: ng-routes soon do better
 NEAREST = 6  # edges of a point to its nearest ones, to begin with
 SLOW, PATIENCE = 0.01, 8  # rounds that gain less of what is missing, so many one after the other, are the last
 MOST_NEW = 2  # edges that join at once, for each point
@@ -135,6 +136,8 @@ class Cutting:
         """Rounds of the program over edges."""
         program = EdgeProgram(self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits)
         value, idle, rounds = -np.inf, 0, 0
+        short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1)
+        most = MOST_SHORT if short else MOST_ROUNDS
         while program.solve():
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.shared.upper - program.value) else idle + 1
@@ -145,14 +148,14 @@ class Cutting:
                 separate(self.shared.sets, point, self.shared.random, self.shared.compiled)
             )
             yield True
-            last = not added or idle > PATIENCE
+            last = not added or idle > PATIENCE or rounds >= most
             if not last and rounds % PRICE_EVERY:
                 continue
             if added and not program.solve():
                 return
             joined = self._price(program)
             yield True
-            if last and not joined:
+            if last and (not joined or rounds >= most):
                 return
             idle = 0 if joined else idle
 

@@ -25,6 +25,8 @@ from app.bounds.tour.separation import Point
 SMOOTH = 0.7  # what the duals of the best bound count for
 NEAR = 0.02  # of what is missing to the known length: a bound this near to the program's value is near enough
 SLOW = 0.02  # a round of sets that gains less of what is missing gains little
+SHORT = 15  # points for each vehicle: routes of more customers begin with few neighbours to remember
+FIRST_WIDTH, WIDER = 2, 2  # so many, and more of them each time that the program is at its end
 FINE = 10  # binary places of the value of a load
 
 
@@ -32,20 +34,28 @@ class Generation:
     """The program of some limits at a time, over the edges that are left.
 
     bound, values   the best bound with these limits in multiples of 2^-places, and what proves it
+    width           neighbours that a customer remembers
     exhausted       pricing took too much memory, or HiGHS failed: nothing more is found
     """
 
     def __init__(self, shared: Shared, near: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         self.shared, self.exhausted = shared, False
-        self.load, capacity = whole_loads(shared.deliveries)
-        depot = shared.deliveries.depot
-        self.width = near.shape[1]
-        self.pricing = Pricing(near, self.load, capacity, depot, shared.compiled)
+        self.load, self.capacity = whole_loads(shared.deliveries)
+        self._near, self._widest = near, near.shape[1]
+        short = shared.metric.n <= SHORT * max(shared.deliveries.fewest, 1)
+        self.remember(self._widest if short else min(FIRST_WIDTH, self._widest))
+        self._likely = _keys(shared.metric.n, np.repeat(np.arange(len(near)), near.shape[1]), near.ravel())
         self.limits = Limits(shared.sets)
         self.master = Master(shared.metric, shared.sets, self.limits)
         self.bound, self.values = -(1 << 62), None
         self._centre: tuple[np.ndarray, dict[int, float]] | None = None
         self.keep(u, v)
+
+    def remember(self, width: int) -> None:
+        """Customers remember so many neighbours from now on."""
+        shared, self.width = self.shared, width
+        given = self._near[:, :width], self.load, self.capacity, shared.deliveries.depot, shared.compiled
+        self.pricing, self._quick = Pricing(*given), Pricing(*given)
 
     def keep(self, u: np.ndarray, v: np.ndarray) -> None:
         """Only these edges are left."""
@@ -64,6 +74,14 @@ class Generation:
         kept = ~np.isin(self.u * self.shared.metric.n + self.v, unused)
         self._a, self._b = self.u[kept], self.v[kept]
         self.pricing.use(self._a, self._b)
+        self._use_likely()
+
+    def _use_likely(self) -> None:
+        """Edges that a first look is at: to near customers, those of the depot, and those of routes found."""
+        depot = self.shared.deliveries.depot
+        keys = _keys(self.shared.metric.n, self._a, self._b)
+        self._few = np.isin(keys, self._likely) | (self._a == depot) | (self._b == depot)
+        self._quick.use(self._a[self._few], self._b[self._few])
 
     @property
     def closed(self) -> bool:
@@ -77,6 +95,10 @@ class Generation:
             yield from self.generate()
             if self.closed or self.exhausted:
                 return
+            if self.width < self._widest:
+                self.remember(min(self.width + WIDER, self._widest))
+                self._use()
+                continue
             missing = self.shared.upper - self.master.value
             idle = 0 if self.master.value > value + SLOW * missing else idle + 1
             value = max(value, self.master.value)
@@ -91,7 +113,7 @@ class Generation:
 
     def generate(self) -> Iterator[bool]:
         """Routes until the bound is near the program's value; items: True after each step."""
-        smooth = SMOOTH
+        smooth, quick = SMOOTH, True
         while not (self.closed or self.exhausted):
             if not self.master.solve():
                 self.exhausted = True
@@ -101,14 +123,25 @@ class Generation:
             yield True
             if self._is_near() and self.master.missed <= MOST_MISSED:
                 return
+            if quick:
+                found = self._look_quickly()
+                yield True
+                quick = found is not None and self.master.add_routes(_useful(found)) > 0
+                if quick:
+                    continue
             found = self._price(smooth)
             yield True
+            if found is None and self.width > 1:
+                self._widest = max(self.width - WIDER, 1)
+                self.remember(self._widest)
+                self._use()
+                continue
             if found is None:
                 self.exhausted = True
                 return
-            new = [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
-            if self.master.add_routes(new):
-                smooth = SMOOTH
+            if self.master.add_routes(_useful(found)):
+                smooth, quick = SMOOTH, True
+                self._like(found)
             elif smooth and self._centre is not None:
                 smooth = 0.0
             elif self.master.missed > MOST_MISSED:
@@ -140,7 +173,22 @@ class Generation:
         missing = max(self.shared.upper - self.master.value, 1.0)
         return self.bound > -(1 << 61) and self.bound / one >= self.master.value - NEAR * missing
 
+    def _look_quickly(self) -> Found | None:
+        """Routes over likely edges, which prove nothing."""
+        values = self.master.values(self.master.pi, self.master.y, self.width)
+        return None if values is None else self._quick.find(self._reduced(values)[self._few])
+
+    def _like(self, found: Found) -> None:
+        """Edges of routes that would be used are likely from now on."""
+        n, depot = self.shared.metric.n, self.shared.deliveries.depot
+        walks = [np.array([depot, *route, depot]) for route in _useful(found)]
+        keys = np.concatenate([_keys(n, walk[:-1], walk[1:]) for walk in walks])
+        if len(new := np.setdiff1d(keys, self._likely)):
+            self._likely = np.append(self._likely, new)
+            self._use_likely()
+
     def _price(self, smooth: float) -> Found | None:
+        """The best routes for duals that are smoothed, and the bound that follows; None: too many labels."""
         master = self.master
         pi, y = master.pi, master.y
         if smooth and self._centre is not None:
@@ -186,3 +234,13 @@ class Generation:
         if max(less) > LARGEST_DUAL:
             return values
         return replace(values, pi=values.pi - np.array(less, dtype=np.int64))
+
+
+def _useful(found: Found) -> list[list[int]]:
+    """Routes that cost less than 0."""
+    return [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
+
+
+def _keys(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Numbers of edges, whichever end comes first."""
+    return np.minimum(u, v) * np.int64(n) + np.maximum(u, v)

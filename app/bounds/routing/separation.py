@@ -19,7 +19,7 @@ VIOLATED = 0.02  # sets that miss less are not worth a row
 LONGEST = 400  # customers of a set that grows
 MOST_SEEDS = 1000  # customers from which sets grow in a round
 RATES = (0.0, 1.0)  # what demand counts for the growth, see growth
-MOST_NEW = 200  # sets of a round, those that miss most
+MOST_NEW = 100  # sets of a round, those that miss most
 
 
 def separate(
