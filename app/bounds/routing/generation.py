@@ -1,0 +1,246 @@
+"""Column generation: the program over ng-routes (master.py) gets those that its duals want (pricing.py).
+
+Duals between those of the optimum and those of the best bound so far are priced: they oscillate less. Whatever
+duals are, they bound: with the least cost of an ng-route, taken as often as there are routes; or once every
+customer's value is lowered, in the proportion of its load, so far that no route costs less than 0.
+
+Sources  Wentges 1997; Pessoa, Sadykov, Uchoa and Vanderbeck 2018 (smoothing); fixing edges: Baldacci,
+         Christofides and Mingozzi 2008
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from app.bounds.routing.edges import LARGEST_DUAL, Limits, constant, reduced_costs
+from app.bounds.routing.master import MOST_MISSED, Master
+from app.bounds.routing.paths import whole_loads
+from app.bounds.routing.pricing import FAR, Found, Pricing
+from app.bounds.routing.proof import Values
+from app.bounds.routing.separation import separate
+from app.bounds.routing.shared import Shared
+from app.bounds.tour.separation import Point
+
+SMOOTH = 0.7  # what the duals of the best bound count for
+NEAR = 0.02  # of what is missing to the known length: a bound this near to the program's value is near enough
+SLOW = 0.02  # a round of sets that gains less of what is missing gains little
+SHORT = 15  # points for each vehicle: routes of more customers begin with few neighbours to remember
+FIRST_WIDTH, WIDER = 2, 2  # so many, and more of them each time that the program is at its end
+FINE = 10  # binary places of the value of a load
+
+
+class Generation:
+    """The program of some limits at a time, over the edges that are left.
+
+    bound, values   the best bound with these limits in multiples of 2^-places, and what proves it
+    width           neighbours that a customer remembers
+    exhausted       pricing took too much memory, or HiGHS failed: nothing more is found
+    """
+
+    def __init__(self, shared: Shared, near: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        self.shared, self.exhausted = shared, False
+        self.load, self.capacity = whole_loads(shared.deliveries)
+        self._near, self._widest = near, near.shape[1]
+        short = shared.metric.n <= SHORT * max(shared.deliveries.fewest, 1)
+        self.remember(self._widest if short else min(FIRST_WIDTH, self._widest))
+        self._likely = _keys(shared.metric.n, np.repeat(np.arange(len(near)), near.shape[1]), near.ravel())
+        self.limits = Limits(shared.sets)
+        self.master = Master(shared.metric, shared.sets, self.limits)
+        self.bound, self.values = -(1 << 62), None
+        self._centre: tuple[np.ndarray, dict[int, float]] | None = None
+        self.keep(u, v)
+
+    def remember(self, width: int) -> None:
+        """Customers remember so many neighbours from now on."""
+        shared, self.width = self.shared, width
+        given = self._near[:, :width], self.load, self.capacity, shared.deliveries.depot, shared.compiled
+        self.pricing, self._quick = Pricing(*given), Pricing(*given)
+
+    def keep(self, u: np.ndarray, v: np.ndarray) -> None:
+        """Only these edges are left."""
+        self.u, self.v = u, v
+        self.master.allow(np.sort(u * self.shared.metric.n + v))
+        self._use()
+
+    def take(self, limits: Limits, bound: int, values: Values) -> None:
+        """Those of another case, with a bound that is known of it."""
+        self.limits, self.bound, self.values, self._centre = limits, bound, values, None
+        self.master.take(limits)
+        self._use()
+
+    def _use(self) -> None:
+        unused = [a * self.shared.metric.n + b for a, b in self.limits.unused]
+        kept = ~np.isin(self.u * self.shared.metric.n + self.v, unused)
+        self._a, self._b = self.u[kept], self.v[kept]
+        self.pricing.use(self._a, self._b)
+        self._use_likely()
+
+    def _use_likely(self) -> None:
+        """Edges that a first look is at: to near customers, those of the depot, and those of routes found."""
+        depot = self.shared.deliveries.depot
+        keys = _keys(self.shared.metric.n, self._a, self._b)
+        self._few = np.isin(keys, self._likely) | (self._a == depot) | (self._b == depot)
+        self._quick.use(self._a[self._few], self._b[self._few])
+
+    @property
+    def closed(self) -> bool:
+        """Whether no routes within the limits are shorter than the known ones."""
+        return self.shared.is_closed(self.bound)
+
+    def run(self, rounds: int, patience: int) -> Iterator[bool]:
+        """Routes, then sets that their optimum violates, then routes again; items: True after each step."""
+        value, idle = -np.inf, 0
+        for _ in range(rounds):
+            yield from self.generate()
+            if self.closed or self.exhausted:
+                return
+            if self.width < self._widest:
+                self.remember(min(self.width + WIDER, self._widest))
+                self._use()
+                continue
+            missing = self.shared.upper - self.master.value
+            idle = 0 if self.master.value > value + SLOW * missing else idle + 1
+            value = max(value, self.master.value)
+            if idle > patience:
+                return
+            point = Point.of(self.shared.metric.n, *self.master.point())
+            found = separate(self.shared.sets, point, self.shared.random, self.shared.compiled)
+            yield True
+            self.master.drop_idle(30)
+            if not self.master.add_sets(found):
+                return
+
+    def generate(self) -> Iterator[bool]:
+        """Routes until the bound is near the program's value; items: True after each step."""
+        smooth, quick = SMOOTH, True
+        while not (self.closed or self.exhausted):
+            if not self.master.solve():
+                self.exhausted = True
+                return
+            self._look_at()
+            self.master.drop_routes()
+            yield True
+            if self._is_near() and self.master.missed <= MOST_MISSED:
+                return
+            if quick:
+                found = self._look_quickly()
+                yield True
+                quick = found is not None and self.master.add_routes(_useful(found)) > 0
+                if quick:
+                    continue
+            found = self._price(smooth)
+            yield True
+            if found is None and self.width > 1:
+                self._widest = max(self.width - WIDER, 1)
+                self.remember(self._widest)
+                self._use()
+                continue
+            if found is None:
+                self.exhausted = True
+                return
+            if self.master.add_routes(_useful(found)):
+                smooth, quick = SMOOTH, True
+                self._like(found)
+            elif smooth and self._centre is not None:
+                smooth = 0.0
+            elif self.master.missed > MOST_MISSED:
+                self.master.raise_price()
+            else:
+                return
+
+    def left(self) -> np.ndarray | None:
+        """[edges] bool: those that shorter routes than the known ones may have, by the best bound's values."""
+        values = self.values
+        reduced = self._reduced(values)
+        found = self.pricing.find(reduced, reach=True)
+        if found is None:
+            return None
+        few, many = self.limits.routes
+        least = found.least
+        others = least * ((many if least < 0 else few) - 1)
+        short = (self.shared.upper - 1) << self.shared.places
+        through = self.pricing.through(found, reduced)
+        return through <= short - others - constant(self.limits, values)
+
+    def _look_at(self) -> None:
+        routes = self.master.chosen()
+        if routes is not None:
+            self.shared.offer(routes)
+
+    def _is_near(self) -> bool:
+        one = 1 << self.shared.places
+        missing = max(self.shared.upper - self.master.value, 1.0)
+        return self.bound > -(1 << 61) and self.bound / one >= self.master.value - NEAR * missing
+
+    def _look_quickly(self) -> Found | None:
+        """Routes over likely edges, which prove nothing."""
+        values = self.master.values(self.master.pi, self.master.y, self.width)
+        return None if values is None else self._quick.find(self._reduced(values)[self._few])
+
+    def _like(self, found: Found) -> None:
+        """Edges of routes that would be used are likely from now on."""
+        n, depot = self.shared.metric.n, self.shared.deliveries.depot
+        walks = [np.array([depot, *route, depot]) for route in _useful(found)]
+        keys = np.concatenate([_keys(n, walk[:-1], walk[1:]) for walk in walks])
+        if len(new := np.setdiff1d(keys, self._likely)):
+            self._likely = np.append(self._likely, new)
+            self._use_likely()
+
+    def _price(self, smooth: float) -> Found | None:
+        """The best routes for duals that are smoothed, and the bound that follows; None: too many labels."""
+        master = self.master
+        pi, y = master.pi, master.y
+        if smooth and self._centre is not None:
+            pi = smooth * self._centre[0] + (1 - smooth) * pi
+            y = smooth * np.array([self._centre[1].get(row, 0.0) for row in master.rows]) + (1 - smooth) * y
+        values = master.values(pi, y, self.width)
+        if values is None:
+            return None
+        found = self.pricing.find(self._reduced(values), reach=True)
+        if found is None:
+            return None
+        bound, proof = self._proved(values, found)
+        if bound > self.bound:
+            self.bound, self.values = bound, proof
+        if self._centre is None or bound > self._centre_bound:
+            self._centre, self._centre_bound = (pi, dict(zip(master.rows, y.tolist()))), bound
+        return found
+
+    def _reduced(self, values: Values) -> np.ndarray:
+        shared = self.shared
+        return reduced_costs(shared.metric, shared.sets, values, shared.places, self._a, self._b)
+
+    def _proved(self, values: Values, found: Found) -> tuple[int, Values]:
+        """The better of two bounds, and its values."""
+        few, many = self.limits.routes
+        least, total = found.least, constant(self.limits, values)
+        if least >= FAR:
+            return 1 << 61, values  # there is no route
+        bound = total + least * (many if least < 0 else few)
+        if least >= 0:
+            return bound, values
+        lowered = self._lowered(values, found)
+        other = -FAR if lowered is values else constant(self.limits, lowered)
+        return (other, lowered) if other > bound else (bound, values)
+
+    def _lowered(self, values: Values, found: Found) -> Values:
+        """Values of customers that are so much less that no route costs less than 0."""
+        out = self.pricing.out
+        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(axis=1)
+        loads = np.flatnonzero(closed < 0)
+        each = max(-(int(closed[load]) << FINE) // load + 1 for load in loads.tolist())
+        less = [(each * load >> (FINE + 1)) + (load > 0) for load in self.load.tolist()]
+        if max(less) > LARGEST_DUAL:
+            return values
+        return replace(values, pi=values.pi - np.array(less, dtype=np.int64))
+
+
+def _useful(found: Found) -> list[list[int]]:
+    """Routes that cost less than 0."""
+    return [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
+
+
+def _keys(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Numbers of edges, whichever end comes first."""
+    return np.minimum(u, v) * np.int64(n) + np.maximum(u, v)
