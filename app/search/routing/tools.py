@@ -6,17 +6,42 @@ from typing import Any
 import numpy as np
 
 from app.bounds.feasible import fault_of_routes
+from app.bounds.routing.bounds import RoutingBounds
+from app.bounds.routing.proof import RoutingBound
 from app.errors import CaseError
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import DIRECTED, Metric
-from app.graphs.routes import canonical_routes, length_of
+from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
+from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
 from app.search.routing.search import RoutingSearch
 from app.search.routing.text import read_routes, routes_text
 from app.search.tour.tools import refuse_without_distances
-from app.toolbox import Baseline, Instance, Search, Toolbox
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
+
+
+class RouteBounds(CoreBounds):
+    """Lower bounds of the length of routes."""
+
+    inner: RoutingBounds
+
+    def __init__(self, inner: RoutingBounds) -> None:
+        super().__init__(inner, "lower")
+        self._told: tuple[np.ndarray | None, np.ndarray | None] = None, None
+
+    def optimum(self) -> np.ndarray | None:
+        """Shorter routes than those known, the same array until there are shorter ones."""
+        found = self.inner.optimum
+        if found is None:
+            return None
+        if self._told[0] is None or not np.array_equal(self._told[0], found):
+            depot = self.inner.deliveries.depot
+            parts = np.split(found, np.flatnonzero(found == depot))
+            after = after_of([each[1:].tolist() for each in parts if len(each) > 1], self.inner.metric.n, depot)
+            self._told = found, canonical_routes(after, depot)
+        return self._told[1]
 
 
 class RoutingTools(Toolbox):
@@ -71,8 +96,6 @@ class RoutingTools(Toolbox):
 
     def _mended(self, solution: np.ndarray) -> np.ndarray:
         """Routes cut where a vehicle is full, in the number that there may be."""
-        from app.graphs.routes import after_of, routes_of
-
         made: list[list[int]] = []
         for route in routes_of(solution, self.deliveries.depot):
             load = self.deliveries.capacity + 1
@@ -100,13 +123,19 @@ class RoutingTools(Toolbox):
             return None
         return RoutingSearch(self.metric, self.deliveries, start, seed, self.instance.compiled)
 
+    def bounds(self) -> Bounds | None:
+        """Capacity cuts, ng-routes, cases."""
+        return RouteBounds(RoutingBounds(self.metric, self.deliveries, self.instance.compiled))
+
+    def prove(self, proof: RoutingBound) -> int:
+        """Check the certificate against distances and demands."""
+        proof.check(self.metric, self.deliveries)
+        return proof.lower
+
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
         compiled = self.instance.compiled
-        return {
-            name: partial(self._canonical, rule, compiled)
-            for name, rule in self._rules.items()
-        }
+        return {name: partial(self._canonical, rule, compiled) for name, rule in self._rules.items()}
 
     def _canonical(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
         made, label = rule(self.metric, self.deliveries, compiled)
