@@ -165,16 +165,17 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
-    of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set of
-    elements. What is lost of weights is a Python warning: they are kept in 32 bits.
+    of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set
+    of elements. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
                [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
                always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
-               numbers; for a tour or routes [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
-               EUC_2D) only where they are integers, or distances: [n, n], or the edge attributes
-               `weight` of a complete NetworkX graph; also a DataFrame of either (app/graphs/tour_tables.py).
+               numbers; for a tour or routes [n, 2] coordinates, whose distances are rounded to whole
+               numbers (TSPLIB's EUC_2D) only where they are integers, or distances: [n, n], or the edge
+               attributes `weight` of a complete NetworkX graph; also a DataFrame of either
+               (app/graphs/tour_tables.py).
                Distances may differ by direction: [i, j] is from i to j. Those that are no whole numbers are
                kept to 10^-7 of the largest, to 10^-6 where they differ by direction (less where all tours
                are far longer than the least ways out of and into all cities).
@@ -200,9 +201,9 @@ def solve(
     terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
                (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
     demands, capacity, depot, vehicles   of cvrp: what each customer needs, [n] numbers in the order of the
-               nodes or a mapping by node (that of the depot may be left out); what a vehicle carries; the node
-               where routes begin and end (the first); how many there may be (any number); each None: that of
-               the file (CVRPLIB), or of graph.demands, problem.capacity, depot and vehicles of the settings
+               nodes or a mapping by node (the depot's may be left out); what a vehicle carries; the node
+               where routes begin and end (the first); how many there may be (any number); None: that of the
+               file (CVRPLIB), or of graph.demands, problem.capacity, depot and vehicles of the settings
     start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
                a NetworkX tree, of cvrp its `routes`, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
@@ -273,10 +274,10 @@ def check(
     graph, problem, node_weights, inside, outside, terminals, demands, capacity, depot, vehicles, settings,
     comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
-                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges, routes, or
-                 the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or
-                 1, of coloring and communities to whole numbers from 0 on); or the path of a file of
-                 solutions
+                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
+                 routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
+                 spins -1 or 1, of coloring and communities to whole numbers from 0 on); or the path of a file
+                 of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """

@@ -129,8 +129,8 @@ def _amounts(given: Any, named: list[Any], depot: int) -> list[Decimal]:
 
 
 def routes_given(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
-    """Customers in order, and the route of each [k] int64, of a Solution or a list of routes. Raises GraphError,
-    CaseError.
+    """Customers in order, and the route of each [k] int64, of a Solution or a list of routes. Raises
+    GraphError, CaseError.
     """
     right = "a list of routes, each a list of customers, would be right"
     if isinstance(given, Solution):
@@ -139,7 +139,9 @@ def routes_given(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
         given = given.routes
     plain = isinstance(given, str | Mapping | set | frozenset) or not hasattr(given, "__iter__")
     routes = [] if plain else list(given)
-    if plain or any(isinstance(each, str | Mapping | set | frozenset) or not hasattr(each, "__iter__") for each in routes):
+    if plain or any(
+        isinstance(each, str | Mapping | set | frozenset) or not hasattr(each, "__iter__") for each in routes
+    ):
         raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
     stops = [list(each) for each in routes]
     numbers = np.repeat(np.arange(len(stops)), [len(each) for each in stops]).astype(np.int64)

@@ -111,8 +111,8 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
 
 
 def fault_of_routes(graph: Graph, deliveries: Deliveries, after: np.ndarray) -> str | None:
-    """What makes stops [n] no routes from a depot through all other nodes of a whole graph, each of them with a
-    load that a vehicle can carry; None: nothing.
+    """What makes stops [n] no routes from a depot through all other nodes of a whole graph, each of them with
+    a load that a vehicle can carry; None: nothing.
 
     after   the next stop of each node; the depot's number at the end of a route, and as its own entry
     """

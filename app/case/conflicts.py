@@ -123,9 +123,8 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "random_classes", f"must be from 2 to the number of nodes {found}"
     elif graphs.generator == "bipartite" and graphs.elements >= lo:
         yield "elements", f"must be below the number of nodes ({lo}), got {graphs.elements}"
-    if graphs.demand[0] > graphs.demand[1]:
-        found = f"[{graphs.demand[0]}, {graphs.demand[1]}]"
-        yield "demand", f"must be [least, largest] with least at most largest, got {found}"
+    if graphs.least_demand > graphs.most_demand:
+        yield "least_demand", f"must be at most most_demand = {graphs.most_demand}, got {graphs.least_demand}"
     if graphs.edge_weights != "one" and graphs.generator in ("", *OF_POINTS):
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'

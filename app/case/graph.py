@@ -103,8 +103,8 @@ class GraphCase(Table, frozen=True):
     demands: Annotated[
         str,
         about(
-            "cvrp: file of what each customer needs, beside points or distances: a number on each line, in the "
-            'order of the ids, or an id and a number; "": those in graph.path (CVRPLIB)'
+            "cvrp: file of what each customer needs, beside points or distances: a number on each line, in "
+            'the order of the ids, or an id and a number; "": those in graph.path (CVRPLIB)'
         ),
     ] = ""
     order: Annotated[
@@ -181,19 +181,18 @@ class GraphCase(Table, frozen=True):
         Count,
         about("rmat, chung_lu, bter: edges drawn, repeats included; geometric: expected; 0: nodes x d"),
     ] = 0
-    depot_at: Annotated[
-        Literal["random", "center", "corner"], about("customers: where the depot is")
-    ] = "random"
+    depot_at: Annotated[Literal["random", "center", "corner"], about("customers: where the depot is")] = (
+        "random"
+    )
     customers_at: Annotated[
         Literal["random", "clusters", "both"],
         about("customers: spread evenly, in clusters, or half of each"),
     ] = "both"
-    demand: Annotated[
-        tuple[Positive, Positive], about("customers: the least and the largest demand of one")
-    ] = (1, 100)
-    stops: Annotated[
-        float, Meta(ge=1.0, le=1e6), about("customers: how many a vehicle can serve, about")
-    ] = 9.3
+    least_demand: Annotated[Positive, about("customers: of one, at least")] = 1
+    most_demand: Annotated[Positive, about("customers: of one, at most")] = 100
+    stops: Annotated[float, Meta(ge=1.0, le=1e6), about("customers: how many a vehicle can serve, about")] = (
+        9.3
+    )
     removed: Annotated[Share, about("torus: share of the edges left out")] = 0.0
     exponent: Annotated[
         float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")

@@ -122,7 +122,10 @@ def convert(arguments: list[str]) -> str:
         lines.append(
             "warning: loops are dropped with their weights; as linear terms of qubo or ising they count"
         )
-    lines += [f"warning: {each}" for each in (*stream.warnings, *losses(graph, stream.metric, format, stream.deliveries))]
+    lines += [
+        f"warning: {each}"
+        for each in (*stream.warnings, *losses(graph, stream.metric, format, stream.deliveries))
+    ]
     if "--ids" in options.values:
         with whole_file(options.values["--ids"]) as file:
             for at in range(0, graph.n, 1 << 16):

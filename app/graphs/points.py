@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.graphs.formats.source import Limits
 from app.graphs.deliveries import Deliveries
+from app.graphs.formats.source import Limits
 from app.graphs.formats.tsplib import read_deliveries
 from app.graphs.generators.checks import check_count, check_seed
 from app.graphs.metric import NEAREST, Metric, rounds_badly, uniform_points

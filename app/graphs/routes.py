@@ -1,5 +1,5 @@
-"""Routes of vehicles, told by `after` [n] int64: the next stop after each customer, the depot's number at the end
-of a route. The depot's own entry is its number.
+"""Routes of vehicles, told by `after` [n] int64: the next stop after each customer, the depot's number at the
+end of a route. The depot's own entry is its number.
 
 Of the two directions of a route the canonical one begins with the smaller of its ends.
 """

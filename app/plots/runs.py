@@ -118,7 +118,8 @@ MOST_POINTS = 5000  # of a tour that is drawn
 def plot_solves(
     folder: RunFolder, log: Log, solved: list[Any], words: str = "", name: str = "solution.png"
 ) -> None:
-    """Objective and bound over time, instance by instance; beside them the tour, the routes, or a small graph's solution.
+    """Objective and bound over time, instance by instance; beside them the tour, the routes, or a small
+    graph's solution.
 
     solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
     words    what a solution is called

@@ -29,7 +29,14 @@ PROBLEMS = Table(
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
 )
-UNTRAINED = (*COVERING, "coloring", "communities", "partition", "steiner", "cvrp")  # no policy is trained for them
+UNTRAINED = (
+    *COVERING,
+    "coloring",
+    "communities",
+    "partition",
+    "steiner",
+    "cvrp",
+)  # no policy is trained for them
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops

@@ -20,7 +20,10 @@ from app.search.solution_text import lines_of
 MOST = 2**53  # of all demands together, and of a capacity, in whole numbers
 MOST_DIGITS = 6  # after the point
 KEYS = ("capacity", "depot", "vehicles")  # of [problem]
-RIGHT = "a CVRPLIB file (.vrp), graph.demands=FILE or graph.generator=\"customers\" would be right"
+RIGHT = (
+    'a CVRPLIB file (.vrp), graph.demands=FILE, graph.generator="customers" or, from Python, demands= would be '
+    "right"
+)
 
 
 def has_routes(case: Case) -> bool:
@@ -80,7 +83,9 @@ def made_of(
             raise GraphError(f"{called}: {what} is {amount}; a number from 0 on would be right")
     digits = max(max(-int(amount.normalize().as_tuple().exponent), 0) for amount in exact)
     if digits > MOST_DIGITS:
-        raise GraphError(f"{called}: found amounts of {digits} decimals; at most {MOST_DIGITS} would be right")
+        raise GraphError(
+            f"{called}: found amounts of {digits} decimals; at most {MOST_DIGITS} would be right"
+        )
     whole_numbers = [int(amount.scaleb(digits)) for amount in exact]
     if max(sum(whole_numbers[:-1]), whole_numbers[-1]) > MOST:
         right = f"at most {MOST} units of the last decimal would be right"
@@ -117,19 +122,25 @@ def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal
         index, texts = NodeIndex(written), named(written)
         for line, words in lines:
             if len(words) < 2 or (len(words) > 2 and not texts):
-                raise GraphError(f"{path}:{line}: found {shown(' '.join(words))!r}; 'id demand' would be right")
+                raise GraphError(
+                    f"{path}:{line}: found {shown(' '.join(words))!r}; 'id demand' would be right"
+                )
             name = " ".join(words[:-1])
             number = name.isascii() and name.isdigit() and len(name) <= 18
             row = index.row(name.encode() if texts else int(name)) if texts or number else None
             if row is None:
                 raise GraphError(f"{path}:{line}: node {shown(name)} is not in the graph")
             if amounts[row] is not None:
-                raise GraphError(f"{path}:{line}: node {shown(name)} has a demand already; one would be right")
+                raise GraphError(
+                    f"{path}:{line}: node {shown(name)} has a demand already; one would be right"
+                )
             amounts[row] = _amount(path, line, words[-1])
     amounts[depot] = amounts[depot] if amounts[depot] is not None else Decimal(0)
     for row, amount in enumerate(amounts):
         if amount is None:
-            raise GraphError(f"{path}: node {one_id(written, row)} has no demand; one for each would be right")
+            raise GraphError(
+                f"{path}: node {one_id(written, row)} has no demand; one for each would be right"
+            )
     return amounts
 
 
@@ -139,5 +150,7 @@ def _amount(path: str, line: int, word: str) -> Decimal:
     except InvalidOperation:
         found = Decimal("nan")
     if not (found.is_finite() and 0 <= found <= MOST):
-        raise GraphError(f"{path}:{line}: found {shown(word)!r} as a demand; a number from 0 on would be right")
+        raise GraphError(
+            f"{path}:{line}: found {shown(word)!r} as a demand; a number from 0 on would be right"
+        )
     return found

@@ -258,9 +258,7 @@ def _coordinate(source: Source, token: Token, largest: float) -> float:
     return value
 
 
-def _read_explicit(
-    file: _File, n: int, by_direction: bool = False, more: tuple[str, ...] = ()
-) -> Metric:
+def _read_explicit(file: _File, n: int, by_direction: bool = False, more: tuple[str, ...] = ()) -> Metric:
     layout = file.value("EDGE_WEIGHT_FORMAT", FORMATS)
     file.only("EDGE_WEIGHT_SECTION", "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", *more)
     most = MOST_DIRECTED if by_direction else MOST_TABLE_POINTS

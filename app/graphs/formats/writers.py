@@ -12,6 +12,7 @@ from typing import IO
 import numpy as np
 
 from app.errors import CaseError, GraphError
+from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import graph_suffix, shown
 from app.graphs.formats.written import (
     write_csv,
@@ -24,7 +25,6 @@ from app.graphs.formats.written import (
 from app.graphs.graph import Graph
 from app.graphs.ids import named
 from app.graphs.lengths import COORDINATE_KINDS
-from app.graphs.deliveries import Deliveries
 from app.graphs.metric import DIRECTED, Metric
 
 WRITERS: dict[str, Callable[[Graph], Iterator[bytes]]] = {

@@ -1,7 +1,7 @@
 """Customers with demands around a depot, on whole coordinates of a square.
 
-Source   Uchoa, Pecin, Pessoa, Poggi, Vidal and Subramanian, New benchmark instances for the capacitated vehicle
-         routing problem, European Journal of Operational Research 2017
+Source   Uchoa, Pecin, Pessoa, Poggi, Vidal and Subramanian, New benchmark instances for the capacitated
+         vehicle routing problem, European Journal of Operational Research 2017
 """
 
 import numpy as np
@@ -37,11 +37,14 @@ def generate_customers(
     check_count("n", n, 1, MOST)
     check_seed(seed)
     if not 1 <= demand[0] <= demand[1] <= MOST_DEMAND:
-        raise GraphError(f"graph.demand: found {list(demand)}; 1 <= least <= largest would be right")
+        raise GraphError(
+            f"graph.least_demand, most_demand: found {list(demand)}; 1 <= least <= largest would be right"
+        )
     draws = stream(seed, "customers")
     places = _Places(draws)
     middle, corner = (SIDE // 2, SIDE // 2), (0, 0)
-    places.take({"center": middle, "corner": corner, "random": tuple(draws.integers(0, SIDE + 1, 2))}[depot_at])
+    drawn = tuple(draws.integers(0, SIDE + 1, 2).tolist())
+    places.take({"center": middle, "corner": corner, "random": drawn}[depot_at])
     places.spread({"random": n, "clusters": 1, "both": 1 + (n - 1) // 2}[customers_at])
     places.cluster(n)
     amounts = draws.integers(demand[0], demand[1] + 1, n)

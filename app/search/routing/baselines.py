@@ -101,7 +101,9 @@ def _filled(metric: Metric, deliveries: Deliveries, order: Iterable[int], compil
     return within_limit(metric, deliveries, after_of(routes, metric.n, deliveries.depot), compiled)
 
 
-def nearest_neighbour(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tuple[np.ndarray, str]:
+def nearest_neighbour(
+    metric: Metric, deliveries: Deliveries, compiled: bool = True
+) -> tuple[np.ndarray, str]:
     """Always to the nearest customer for whose demand there is room; back where there is none."""
     n, depot = metric.n, deliveries.depot
     left = np.delete(np.arange(n), depot)
@@ -156,14 +158,15 @@ def within_limit(
         routing.run(min(left, 1000))
         left -= 1000
     if routing.best_length == NO_LENGTH:
-        right = f"more vehicles, or a larger capacity, would be right (at least {deliveries.fewest} are needed)"
+        needed = f"at least {deliveries.fewest} are needed"
+        right = f"more vehicles, or a larger capacity, would be right ({needed})"
         raise GraphError(f"{metric.name}: found no routes of {limit} vehicles; {right}")
     return routing.best_after()
 
 
 def _packed(deliveries: Deliveries, limit: int) -> np.ndarray:
-    """Routes of `limit` vehicles: the largest demands first, each where it leaves the least room, or else where
-    there is most.
+    """Routes of `limit` vehicles: the largest demands first, each where it leaves the least room, or else
+    where there is most.
     """
     n, depot = len(deliveries.demand), deliveries.depot
     room = [deliveries.capacity] * limit

@@ -2,9 +2,11 @@
 
 Source   Christiaens and Vanden Berghe, Slack induction by string removals for vehicle routing problems,
          Transportation Science 2020
-Differs  places of insertion are those beside the customers that are nearest, and at the ends of the routes that
-         strings have left; a new route is opened also where it is shorter; places are not seen (blinks) once
-         in 128 times; all in whole numbers
+Differs  places of insertion are those beside the customers that are nearest, and at the ends of the routes
+         that strings have left; a new route is opened also where it is shorter; places are not seen (blinks)
+         once in 128 times; vehicles may carry more than they can at a price, which goes up and down so that
+         half of all routes are possible ones; all in whole numbers
+         (penalties: Vidal, Hybrid genetic search for the CVRP, Computers and Operations Research 2022)
 """
 
 import ctypes
@@ -58,14 +60,15 @@ RUN = function("lk_routing_run", ctypes.POINTER(_Routing), Long)
 class Routing:
     """Routes of one question, changed step by step.
 
-    after        [n] int64, the routes to begin with (app/graphs/routes.py); absent [k] customers on none of them
-    length       of all routes; absents: how many customers are on none
-    best_length  of the shortest routes that hold all customers, found at step found_at; NO_LENGTH: none yet
+    after        [n] int64, the routes to begin with (app/graphs/routes.py)
+    length       of all routes
+    best_length  of the shortest routes that keep to the capacity, of step found_at; NO_LENGTH: none yet
     steps        so far
     temperature  in DEGREE-ths of a unit of length: with a drawn u, routes may get longer by -ln u times that
+    over, price  what all carry beyond the capacity; of a unit of that, in DEGREE-ths of a unit of length
 
-    near, far  [n, k] int32, the customers nearest to each, and their distances; the arrays of ROUTES are described
-    in app/native/routing.c
+    near, far  [n, k] int32, the customers nearest to each, and their distances; app/native/routing.c says
+    what the arrays of ROUTES are
     """
 
     def __init__(

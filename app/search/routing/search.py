@@ -1,8 +1,8 @@
 """Search for short routes: annealing by ruin and recreate.
 
-A course cools from a temperature of some legs of a route to one of a hundredth of that. Under a time limit the
-first course takes as long as there is time; else, and afterwards, each takes twice as many steps as the one
-before, and begins with the best routes.
+A course cools from a temperature of a part of a leg to a hundredth of that. Under a time limit the first
+course takes as long as there is time; else, and afterwards, each takes twice as many steps as the one before,
+and begins with the best routes.
 
 Source   see app/search/routing/kernel.py
 """
@@ -15,11 +15,14 @@ from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 from app.graphs.routes import canonical_routes, length_of
 from app.numerics.elementary import exp
-from app.search.routing.kernel import DEGREE, NO_LENGTH, Routing
+from app.search.routing.kernel import DEGREE, Routing
 from app.toolbox import Search
 
 SWEEP = 1000  # steps: the unit of plans
-LEVELS, MARKS = 1024, 16  # temperatures of a course; parts of one, at the ends of which the rest is planned again
+LEVELS, MARKS = (
+    1024,
+    16,
+)  # temperatures of a course; parts of one, at the ends of which the rest is planned again
 HOT, COLD = 0.1, 100.0  # the first temperature, in mean legs of the start; times the last one
 FIRST, FIRST_EACH = 50, 0.05  # sweeps of a course that nothing is known of, and for each customer
 MOST_EACH = 300  # sweeps of a course for each customer, at most

@@ -10,7 +10,7 @@ from app.bounds.routing.bounds import RoutingBounds
 from app.bounds.routing.proof import RoutingBound
 from app.errors import CaseError
 from app.graphs.deliveries import Deliveries
-from app.graphs.metric import DIRECTED, Metric
+from app.graphs.metric import DIRECTED
 from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
@@ -19,6 +19,7 @@ from app.search.routing.text import read_routes, routes_text
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
+NEAR = 0.03  # gap of bounds that cases may close
 STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
 
 
@@ -29,7 +30,13 @@ class RouteBounds(CoreBounds):
 
     def __init__(self, inner: RoutingBounds) -> None:
         super().__init__(inner, "lower")
+        self.near = NEAR
         self._told: tuple[np.ndarray | None, np.ndarray | None] = None, None
+
+    @property
+    def gaining(self) -> bool:
+        """Whether the work under way may make the bound much better: as long as there is some."""
+        return self.inner.closing
 
     def optimum(self) -> np.ndarray | None:
         """Shorter routes than those known, the same array until there are shorter ones."""
@@ -39,13 +46,15 @@ class RouteBounds(CoreBounds):
         if self._told[0] is None or not np.array_equal(self._told[0], found):
             depot = self.inner.deliveries.depot
             parts = np.split(found, np.flatnonzero(found == depot))
-            after = after_of([each[1:].tolist() for each in parts if len(each) > 1], self.inner.metric.n, depot)
+            after = after_of(
+                [each[1:].tolist() for each in parts if len(each) > 1], self.inner.metric.n, depot
+            )
             self._told = found, canonical_routes(after, depot)
         return self._told[1]
 
 
 class RoutingTools(Toolbox):
-    """Routes of one instance; a solution is [n] int64, the stop after each customer (app/graphs/routes.py)."""
+    """Routes of one instance; a solution is [n] int64, the stop after each (app/graphs/routes.py)."""
 
     words, sense = "set of routes", "minimise"
     bounds_follow = True
@@ -57,7 +66,9 @@ class RoutingTools(Toolbox):
             right = "distances that are the same both ways would be right"
             raise CaseError(f"{name}: has distances that differ by direction; {right}")
         if len(instance.inside) or len(instance.outside):
-            raise CaseError(f"search.inside, search.outside: {problem.name} visits every node; leave them out")
+            raise CaseError(
+                f"search.inside, search.outside: {problem.name} visits every node; leave them out"
+            )
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
         self.deliveries: Deliveries = instance.deliveries
