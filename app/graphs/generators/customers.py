@@ -12,13 +12,12 @@ from app.graphs.generators.checks import check_count, check_seed
 from app.graphs.metric import from_points
 from app.graphs.points import stream_of_metric
 from app.graphs.stream import EdgeStream
-from app.numerics.elementary import exp
 from app.rng import stream
 
 SIDE = 1000  # of the square, in which no two points are equal
 MOST = 250_000  # points
 CLUSTERS = 3, 8  # at least and at most
-NEAR = 40.0  # distance from the heart of a cluster at which customers are e times as rare
+RARER = 0.9753099120283326  # exp(-1/40): how much rarer customers are a unit farther from a cluster's heart
 BATCH = 4096  # candidates drawn at a time
 MOST_DEMAND = 10**9
 
@@ -87,15 +86,23 @@ class _Places:
         wanted = int(self.draws.integers(CLUSTERS[0], CLUSTERS[1] + 1))
         first = len(self.taken)
         self.spread(min(first + wanted, n))
-        hearts = np.array(self.taken[first:], dtype=np.float64)
+        hearts, rarity = np.array(self.taken[first:], dtype=np.float64), _rarity()
         while len(self.taken) < n:
             points = self.draws.integers(0, SIDE + 1, (BATCH, 2))
             apart = points[:, None, :] - hearts[None, :, :]
             square = apart[..., 0] * apart[..., 0] + apart[..., 1] * apart[..., 1]
-            near = exp(np, -np.sqrt(square) / NEAR)
+            near = rarity[np.sqrt(square).astype(np.int64)]
             likely = np.zeros(BATCH)
             for heart in range(len(hearts)):  # in this order, which decides the last bit
                 likely += near[:, heart]
             for point in points[self.draws.random(BATCH) < likely].tolist():
                 if len(self.taken) < n:
                     self.take(point)
+
+
+def _rarity() -> np.ndarray:
+    """[reach] float64, RARER to the power of each distance: products, which round alike everywhere."""
+    found = [1.0]
+    while len(found) <= 2 * SIDE:
+        found.append(found[-1] * RARER)
+    return np.array(found)

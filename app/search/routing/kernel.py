@@ -15,7 +15,7 @@ import numpy as np
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
-from app.graphs.routes import routes_of
+from app.graphs.routes import length_of, routes_of
 from app.native.library import aligned, function, give_arrays, numbers_in
 from app.native.tour import KINDS, NativeMetric
 from app.numerics.elementary import log
@@ -28,7 +28,8 @@ LEAST_NEAR = 20
 NO_LENGTH = (1 << 63) - 1  # of the best routes, while there are none
 DEAREST = 1 << 60  # of all demands beyond capacities
 STOP = 8  # numbers of a stop: see app/native/routing.c
-DEGREE = 1 << 10  # the unit of temperatures
+PRICE_BITS = 10
+DEGREE = 1 << PRICE_BITS  # the unit of temperatures
 
 
 class _Change(ctypes.Structure):
@@ -110,6 +111,17 @@ class Routing:
     def take(self, after: np.ndarray) -> None:
         """Go on from other routes [n], which hold all customers."""
         self._load(after)
+
+    @property
+    def value(self) -> int:
+        """The length of the routes at hand, and the price of what they carry beyond the capacity."""
+        return self.length + (self.price * self.over >> PRICE_BITS)
+
+    def value_of(self, after: np.ndarray) -> int:
+        """The same of other routes [n], at the same price."""
+        loads = np.array([self.demand[each].sum() for each in routes_of(after, self.depot)], dtype=np.int64)
+        over = int(np.maximum(loads - self.capacity, 0).sum())
+        return length_of(self.metric, self.depot, after) + (self.price * over >> PRICE_BITS)
 
     def after(self) -> np.ndarray:
         """[n] int64, the routes at hand."""

@@ -23,13 +23,15 @@ LEVELS, MARKS = (
     1024,
     16,
 )  # temperatures of a course; parts of one, at the ends of which the rest is planned again
-HOT, COLD = 0.1, 100.0  # the first temperature, in mean legs of the start; times the last one
+HOT, COLD = 0.5, 100.0  # the first temperature, in mean legs of the start; times the last one
 FIRST, FIRST_EACH = 50, 0.05  # sweeps of a course that nothing is known of, and for each customer
+LONG_EACH = 0.5  # sweeps of a course for each customer: a shorter one begins at less heat,
+MILDEST = 0.1  # but not at less than this share
 MOST_EACH = 300  # sweeps of a course for each customer, at most
 PLAN_SHARE = 0.95  # of the steps expected
 PROBE = 1000  # steps before the first plan
-LEAST_MEETING = 20_000  # steps between two meetings of several searches, or MEETING_EACH for each customer
-MEETING_EACH = 20
+LEAST_MEETING = 5000  # steps between two meetings of several searches, or MEETING_EACH for each customer
+MEETING_EACH = 10
 
 
 class RoutingSearch(Search):
@@ -51,7 +53,7 @@ class RoutingSearch(Search):
         self.done = self._routing.count < 2 or self.best == 0
         routing = self._routing
         legs = routing.count + routing.n - routing.empties
-        self._hot = max(int(HOT * DEGREE * routing.length) // legs, 1)
+        self._hot = self._hottest = max(int(HOT * DEGREE * routing.length) // legs, 1)
         self.planned: list[int] = []
         self._given: Sequence[int] = ()
         self._expected = 0
@@ -134,6 +136,9 @@ class RoutingSearch(Search):
         if planned:
             self._left = min(planned, self._most_sweeps)
             self.planned.append(self._left)
+        if mark == 0:
+            share = self._left / (LONG_EACH * self._routing.count)
+            self._hot = max(int(self._hottest * min(max(share, MILDEST), 1.0)), 1)
 
     @property
     def _most_sweeps(self) -> int:
@@ -166,7 +171,14 @@ class RoutingSearch(Search):
         return self._routing.after()[None, :].astype(np.int32)
 
     def meet(self, others: list[np.ndarray]) -> None:
-        """The routes of the other searches."""
+        """The routes of the other searches: to go on from the best of them, where they are better than those
+        at hand.
+        """
+        routing = self._routing
+        values = [routing.value_of(each[0].astype(np.int64)) for each in others]
+        best = min(values, default=routing.value)
+        if best < routing.value:
+            routing.take(others[values.index(best)][0].astype(np.int64))
 
 
 def _cooling(level: int) -> float:
