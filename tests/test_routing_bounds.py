@@ -140,12 +140,18 @@ def test_bounds_are_below_the_best_routes(first):
     assert met > 3 * 40 * 0.9
 
 
-def length_of(walk, metric, deliveries):
-    """The length of routes one behind the other, which are looked at."""
-    depot = deliveries.depot
-    assert walk[0] == depot
-    assert sorted(walk[walk != depot].tolist()) == [point for point in range(metric.n) if point != depot]
-    routes = np.split(walk, np.flatnonzero(walk == depot)[1:])
-    assert all(len(route) > 1 and deliveries.demand[route].sum() <= deliveries.capacity for route in routes)
-    assert not deliveries.vehicles or len(routes) <= deliveries.vehicles
-    return sum(int(metric.between(route, np.roll(route, -1)).sum()) for route in routes)
+def length_of(after, metric, deliveries):
+    """The length of routes [n], which are looked at."""
+    depot, seen, total, routes = deliveries.depot, [], 0, 0
+    for first in set(range(metric.n)) - {depot, *after.tolist()}:
+        route = [first]
+        while after[route[-1]] != depot:
+            route.append(int(after[route[-1]]))
+        assert deliveries.demand[route].sum() <= deliveries.capacity
+        walk = np.array([depot, *route, depot])
+        total += int(metric.between(walk[:-1], walk[1:]).sum())
+        seen += route
+        routes += 1
+    assert sorted(seen) == [point for point in range(metric.n) if point != depot]
+    assert not deliveries.vehicles or routes <= deliveries.vehicles
+    return total

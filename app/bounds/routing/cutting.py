@@ -74,9 +74,9 @@ class Cutting:
         """What a pricing of ng-routes looks at, 0 before the first."""
         return 0 if self._generation is None else len(self._generation.u) * self._generation.pricing.capacity
 
-    def know(self, upper: int) -> None:
-        """Routes of this length are known."""
-        self.shared.know(upper)
+    def know(self, upper: int, routes: list[list[int]] | None) -> None:
+        """Routes of this length are known, and maybe routes."""
+        self.shared.know(upper, routes)
 
     def step(self) -> None:
         """A round of a program, or a part of a case."""
@@ -123,7 +123,9 @@ class Cutting:
             return
         self._near = neighbours(self.metric, self.deliveries.depot, WIDTH)
         generation = self._generation = Generation(self.shared, self._near, u, v)
-        generation.master.add_sets(self._edges[1].sets.tolist())
+        generation.begin(self._edges[1], self._edges[0])
+        if self.shared.known is not None:
+            generation.master.add_routes(self.shared.known)
         yield True
         yield from generation.run(ROUNDS, WAIT)
         yield from self._leave_out()

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.bounds.routing.edges import LARGEST_DUAL, Limits, constant, reduced_costs
+from app.bounds.routing.edges import LARGEST_DUAL, Limits, bound_over_all, constant, reduced_costs
 from app.bounds.routing.master import MOST_MISSED, Master
 from app.bounds.routing.paths import whole_loads
 from app.bounds.routing.pricing import FAR, Found, Pricing
@@ -22,7 +22,9 @@ from app.bounds.routing.separation import separate
 from app.bounds.routing.shared import Shared
 from app.bounds.tour.separation import Point
 
-SMOOTH = 0.7  # what the duals of the best bound count for
+LEAST_SMOOTH, MOST_SMOOTH = 0.4, 0.99  # what the duals of the best bound count for: the latter at first
+SMOOTHER = 0.7  # the rest is so much less where that leads to no better bound, and more where it does
+QUICK, MANY = 5, 1_000_000  # labels of a pricing over all edges: with more, likely ones are looked at before, so often
 NEAR = 0.02  # of what is missing to the known length: a bound this near to the program's value is near enough
 SLOW = 0.02  # a round of sets that gains less of what is missing gains little
 SHORT = 15  # points for each vehicle: routes of more customers begin with few neighbours to remember
@@ -48,8 +50,29 @@ class Generation:
         self.limits = Limits(shared.sets)
         self.master = Master(shared.metric, shared.sets, self.limits)
         self.bound, self.values = -(1 << 62), None
-        self._centre: tuple[np.ndarray, dict[int, float]] | None = None
+        self._smooth = 1.0
+        self._centre: tuple[np.ndarray, dict[int, float]] = np.zeros(shared.metric.n), {}
+        self._centre_bound = self.bound
         self.keep(u, v)
+
+    def begin(self, values: Values, bound: int) -> None:
+        """Values by edges, and their sets, which are good ones for routes, too.
+
+        An edge between two customers that has a negative reduced cost counts once by edges, but a route may go to
+        and fro on it. Let twice t be what it lacks: with t less for both customers, and t more for the set of
+        both, it costs 0, all others what they did, and the bound is the same.
+        """
+        shared, pi = self.shared, values.pi.copy()
+        worst = bound_over_all(shared.metric, self.limits, values, shared.places)[1]
+        worst = worst[(worst[:, 1:] != shared.deliveries.depot).all(axis=1)]
+        y = dict(zip(values.sets.tolist(), values.y.tolist()))
+        for reduced, i, j in worst.tolist():
+            number, t = shared.sets.number(np.array([i, j])), (1 - reduced) // 2
+            y[number] = y.get(number, 0) + t
+            pi[[i, j]] -= t
+        self.master.add_sets(sorted(y))
+        sets = np.array(sorted(y), dtype=np.int64)
+        self._aim(Values(pi, sets, np.array([y[number] for number in sets.tolist()]), self.width), bound)
 
     def remember(self, width: int) -> None:
         """Customers remember so many neighbours from now on."""
@@ -65,7 +88,8 @@ class Generation:
 
     def take(self, limits: Limits, bound: int, values: Values) -> None:
         """Those of another case, with a bound that is known of it."""
-        self.limits, self.bound, self.values, self._centre = limits, bound, values, None
+        self.limits, self.bound, self.values = limits, bound, values
+        self._aim(values, bound)
         self.master.take(limits)
         self._use()
 
@@ -113,7 +137,7 @@ class Generation:
 
     def generate(self) -> Iterator[bool]:
         """Routes until the bound is near the program's value; items: True after each step."""
-        smooth, quick = SMOOTH, True
+        smooth, quick = self._smooth, 0
         while not (self.closed or self.exhausted):
             if not self.master.solve():
                 self.exhausted = True
@@ -126,8 +150,8 @@ class Generation:
             if quick:
                 found = self._look_quickly()
                 yield True
-                quick = found is not None and self.master.add_routes(_useful(found)) > 0
-                if quick:
+                if found is not None and self.master.add_routes(_useful(found)):
+                    quick -= 1
                     continue
             found = self._price(smooth)
             yield True
@@ -140,9 +164,9 @@ class Generation:
                 self.exhausted = True
                 return
             if self.master.add_routes(_useful(found)):
-                smooth, quick = SMOOTH, True
+                smooth, quick = self._smooth, QUICK if self.pricing.made > MANY else 0
                 self._like(found)
-            elif smooth and self._centre is not None:
+            elif smooth:
                 smooth = 0.0
             elif self.master.missed > MOST_MISSED:
                 self.master.raise_price()
@@ -173,9 +197,24 @@ class Generation:
         missing = max(self.shared.upper - self.master.value, 1.0)
         return self.bound > -(1 << 61) and self.bound / one >= self.master.value - NEAR * missing
 
+    def _aim(self, values: Values, bound: int) -> None:
+        """Duals are smoothed towards these values."""
+        one = float(1 << self.shared.places)
+        y = dict(zip(values.sets.tolist(), (values.y / one).tolist()))
+        self._centre, self._centre_bound = (values.pi / one, y), bound
+
+    def _smoothed(self, smooth: float) -> Values | None:
+        """Values between those of the program's optimum and the centre's."""
+        master = self.master
+        pi, y = master.pi, master.y
+        if smooth:
+            pi = smooth * self._centre[0] + (1 - smooth) * pi
+            y = smooth * np.array([self._centre[1].get(row, 0.0) for row in master.rows]) + (1 - smooth) * y
+        return master.values(pi, y, self.width)
+
     def _look_quickly(self) -> Found | None:
         """Routes over likely edges, which prove nothing."""
-        values = self.master.values(self.master.pi, self.master.y, self.width)
+        values = self._smoothed(self._smooth)
         return None if values is None else self._quick.find(self._reduced(values)[self._few])
 
     def _like(self, found: Found) -> None:
@@ -189,12 +228,7 @@ class Generation:
 
     def _price(self, smooth: float) -> Found | None:
         """The best routes for duals that are smoothed, and the bound that follows; None: too many labels."""
-        master = self.master
-        pi, y = master.pi, master.y
-        if smooth and self._centre is not None:
-            pi = smooth * self._centre[0] + (1 - smooth) * pi
-            y = smooth * np.array([self._centre[1].get(row, 0.0) for row in master.rows]) + (1 - smooth) * y
-        values = master.values(pi, y, self.width)
+        values = self._smoothed(smooth)
         if values is None:
             return None
         found = self.pricing.find(self._reduced(values), reach=True)
@@ -203,8 +237,13 @@ class Generation:
         bound, proof = self._proved(values, found)
         if bound > self.bound:
             self.bound, self.values = bound, proof
-        if self._centre is None or bound > self._centre_bound:
-            self._centre, self._centre_bound = (pi, dict(zip(master.rows, y.tolist()))), bound
+        if smooth == 1.0:
+            self._smooth = MOST_SMOOTH
+        if bound > self._centre_bound:
+            self._aim(values, bound)
+            self._smooth = max(1 - (1 - self._smooth) / SMOOTHER, LEAST_SMOOTH)
+        elif smooth:
+            self._smooth = min(1 - (1 - self._smooth) * SMOOTHER, MOST_SMOOTH)
         return found
 
     def _reduced(self, values: Values) -> np.ndarray:

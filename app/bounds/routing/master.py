@@ -20,7 +20,7 @@ from app.graphs.metric import Metric
 COST = 100.0  # mean cost of a route to one customer in the program
 MISSED, DEARER = 4.0, 10.0  # price of a missed row, in longest such routes; what raises it
 MOST_MISSED = 1e-6
-MOST_COLUMNS = 12  # routes kept for each row, once routes are dropped
+MOST_COLUMNS = 5  # routes kept for each row, once routes are dropped
 DUAL, PRIMAL = 1, 4  # of HiGHS's simplex_strategy
 
 
@@ -179,7 +179,7 @@ class Master:
 
     def drop_routes(self) -> None:
         """Leave out those of largest reduced cost, where there are too many."""
-        most = MOST_COLUMNS * (len(self._customers) + len(self.rows)) // 2
+        most = MOST_COLUMNS * (len(self._customers) + len(self.rows)) // 2  # are left
         if len(self.routes) < 2 * most:
             return
         order = np.argsort(self._reduced, kind="stable")

@@ -14,7 +14,7 @@ from app.native import routing_bounds as native
 
 FAR = np.iinfo(np.int64).max // 4  # above every cost
 FIRST_ROOM, MOST_ROOM = 1 << 16, 1 << 23  # labels
-TOP = 4  # routes of a pricing for each customer they end at
+TOP = 2  # routes of a pricing for each customer they end at
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,7 @@ class Pricing:
         self.ends = np.empty((self.n, TOP), dtype=np.int32)
         self.length = np.empty((self.n, TOP), dtype=np.int64)
         self._give_room(FIRST_ROOM)
+        self.made = 0  # labels of the last pricing
 
     def use(self, u: np.ndarray, v: np.ndarray) -> None:
         """The edges u-v that routes may have."""
@@ -80,10 +81,11 @@ class Pricing:
         self.out = np.full(self.n, FAR)
         self.out[self._first_customer] = reduced[self._first]
         self.least = np.empty((self.capacity + 1, self.n), dtype=np.int64) if reach else None
-        while (native.ng_routes(self) if self.compiled else self._plain()) < 0:
+        while (made := native.ng_routes(self) if self.compiled else self._plain()) < 0:
             if self.room >= MOST_ROOM:
                 return None
             self._give_room(4 * self.room)
+        self.made = made
         ends, cost = self.ends.ravel(), self.length.ravel()
         chosen = np.flatnonzero(ends >= 0)
         chosen = chosen[np.argsort(cost[chosen], kind="stable")]
@@ -121,7 +123,7 @@ class Pricing:
     def _plain(self) -> int:
         """What lk_ng_routes does; returns the number of labels, -1 where there is no room."""
         self.dominant[:], self.head[:], self.ends[:], self.length[:] = FAR, -1, -1, FAR
-        self._made = 0
+        self.made = 0
         for customer in np.flatnonzero(self.out < FAR).tolist():
             if not self._put(int(self.load[customer]), customer, 1, int(self.out[customer]), -1):
                 return -1
@@ -135,16 +137,16 @@ class Pricing:
                 if not self._look_at(load, label):
                     return -1
                 label = int(self.next[label])
-        return self._made
+        return self.made
 
     def _put(self, load: int, customer: int, memory: int, cost: int, before: int) -> bool:
-        made = self._made
+        made = self.made
         if made == self.room:
             return False
         self.value[made], self.before[made] = cost, before
         self.customer[made], self.memory[made] = customer, memory
         self.next[made], self.head[load] = self.head[load], made
-        self._made += 1
+        self.made += 1
         return True
 
     def _look_at(self, load: int, label: int) -> bool:
