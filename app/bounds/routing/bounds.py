@@ -186,5 +186,3 @@ def nearest_points(metric: Metric, deliveries: Deliveries) -> RoutingBound:
     values = Values(pi, nothing, nothing, 0)
     table = np.zeros((n, 0), dtype=np.int64)
     return RoutingBound.of(lower, METHOD, places, [], table, None, [values])
-
-

@@ -123,7 +123,13 @@ class CaseTree:
         pairs = [sets.number(np.array([u[edge], v[edge]])) for edge in inner.tolist()]
         half = sets.boundary(u, v, x) / 2
         apart = np.abs(half - np.floor(half) - 0.5)
-        larger = [number for number in np.argsort(apart, kind="stable")[: SETS + PAIRS].tolist() if number not in pairs]
+        larger = [
+            number
+            for number in np.argsort(apart, kind="stable")[: SETS + PAIRS].tolist()
+            if number not in pairs
+        ]
         chosen = [*pairs, *larger[:SETS]]
-        found = [(number, int(np.floor(half[number]))) for number in chosen if apart[number] < 0.5 - FRACTIONAL]
+        found = [
+            (number, int(np.floor(half[number]))) for number in chosen if apart[number] < 0.5 - FRACTIONAL
+        ]
         return [(number, k) for number, k in found if limits.least(number) <= k < limits.most(number)]

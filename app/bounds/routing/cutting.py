@@ -24,7 +24,10 @@ from app.graphs.metric import Metric
 EDGES, ROUTES, CASES = "rounded capacity cuts", "ng-routes and capacity cuts", "branch and cut and price"
 MOST_ROUNDS, MOST_SHORT = 300, 25  # the latter with few points for each vehicle: ng-routes soon do better
 NEAREST = 6  # edges of a point to its nearest ones, to begin with
-SLOW, PATIENCE = 0.01, 8  # rounds that gain less of what is missing, so many one after the other, are the last
+SLOW, PATIENCE = (
+    0.01,
+    8,
+)  # rounds that gain less of what is missing, so many one after the other, are the last
 MOST_NEW = 2  # edges that join at once, for each point
 PRICE_EVERY = 8  # rounds between two looks at all edges
 FEWEST_IDLE = 20  # rows without use that are worth dropping
@@ -136,7 +139,9 @@ class Cutting:
 
     def _cut(self) -> Iterator[bool]:
         """Rounds of the program over edges."""
-        program = EdgeProgram(self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits)
+        program = EdgeProgram(
+            self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits
+        )
         value, idle, rounds = -np.inf, 0, 0
         short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1)
         most = MOST_SHORT if short else MOST_ROUNDS
@@ -211,7 +216,5 @@ def _first_edges(metric: Metric, deliveries: Deliveries) -> np.ndarray:
     demand = deliveries.demand
     fits = demand[u] + demand[v] <= deliveries.capacity
     customers = np.delete(np.arange(n), depot)
-    edges = np.column_stack(
-        [np.append(u[fits], np.full(n - 1, depot)), np.append(v[fits], customers)]
-    )
+    edges = np.column_stack([np.append(u[fits], np.full(n - 1, depot)), np.append(v[fits], customers)])
     return np.unique(np.sort(edges, axis=1), axis=0)

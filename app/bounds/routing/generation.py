@@ -24,7 +24,10 @@ from app.bounds.tour.separation import Point
 
 LEAST_SMOOTH, MOST_SMOOTH = 0.4, 0.99  # what the duals of the best bound count for: the latter at first
 SMOOTHER = 0.7  # the rest is so much less where that leads to no better bound, and more where it does
-QUICK, MANY = 5, 1_000_000  # labels of a pricing over all edges: with more, likely ones are looked at before, so often
+QUICK, MANY = (
+    5,
+    1_000_000,
+)  # labels of a pricing over all edges: with more, likely ones are looked at before, so often
 NEAR = 0.02  # of what is missing to the known length: a bound this near to the program's value is near enough
 SLOW = 0.02  # a round of sets that gains less of what is missing gains little
 SHORT = 15  # points for each vehicle: routes of more customers begin with few neighbours to remember
@@ -150,7 +153,7 @@ class Generation:
             if quick:
                 found = self._look_quickly()
                 yield True
-                if found is not None and self.master.add_routes(_useful(found)):
+                if found is not None and found.routes and self.master.add_routes(self._useful(found)):
                     quick -= 1
                     continue
             found = self._price(smooth)
@@ -163,7 +166,7 @@ class Generation:
             if found is None:
                 self.exhausted = True
                 return
-            if self.master.add_routes(_useful(found)):
+            if len(found.routes) and self.master.add_routes(self._useful(found)):
                 smooth, quick = self._smooth, QUICK if self.pricing.made > MANY else 0
                 self._like(found)
             elif smooth:
@@ -217,10 +220,25 @@ class Generation:
         values = self._smoothed(self._smooth)
         return None if values is None else self._quick.find(self._reduced(values)[self._few])
 
+    def _useful(self, found: Found) -> list[list[int]]:
+        """Those routes that the duals of the program's optimum want, whatever was priced."""
+        values = self._smoothed(0.0)
+        if values is None:
+            return []
+        n, depot = self.shared.metric.n, self.shared.deliveries.depot
+        cost = np.zeros((n, n), dtype=np.int64)
+        cost[self._a, self._b] = cost[self._b, self._a] = self._reduced(values)
+        sizes = np.array([len(route) for route in found.routes])
+        stops = np.concatenate([[*route, depot] for route in found.routes]).astype(np.int64)
+        before = np.append(depot, stops[:-1])
+        ptr = np.append(0, np.cumsum(sizes + 1)[:-1])
+        total = np.add.reduceat(cost[before, stops], ptr) if len(ptr) else ptr
+        return [route for route, each in zip(found.routes, total.tolist()) if each < 0]
+
     def _like(self, found: Found) -> None:
         """Edges of routes that would be used are likely from now on."""
         n, depot = self.shared.metric.n, self.shared.deliveries.depot
-        walks = [np.array([depot, *route, depot]) for route in _useful(found)]
+        walks = [np.array([depot, *route, depot]) for route in found.routes[: self.shared.metric.n]]
         keys = np.concatenate([_keys(n, walk[:-1], walk[1:]) for walk in walks])
         if len(new := np.setdiff1d(keys, self._likely)):
             self._likely = np.append(self._likely, new)
@@ -266,18 +284,15 @@ class Generation:
     def _lowered(self, values: Values, found: Found) -> Values:
         """Values of customers that are so much less that no route costs less than 0."""
         out = self.pricing.out
-        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(axis=1)
+        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(
+            axis=1
+        )
         loads = np.flatnonzero(closed < 0)
         each = max(-(int(closed[load]) << FINE) // load + 1 for load in loads.tolist())
         less = [(each * load >> (FINE + 1)) + (load > 0) for load in self.load.tolist()]
         if max(less) > LARGEST_DUAL:
             return values
         return replace(values, pi=values.pi - np.array(less, dtype=np.int64))
-
-
-def _useful(found: Found) -> list[list[int]]:
-    """Routes that cost less than 0."""
-    return [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
 
 
 def _keys(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -85,9 +85,7 @@ class Master:
         matrix = sp.csr_array(sp.hstack(blocks)).astype(np.float64)
         m, infinite = len(new), self._highs.kHighsInf
         columns = ints(matrix.indptr[:-1]), ints(matrix.indices), matrix.data
-        self.solver.addCols(
-            m, cost / self._unit, np.zeros(m), np.full(m, infinite), matrix.nnz, *columns
-        )
+        self.solver.addCols(m, cost / self._unit, np.zeros(m), np.full(m, infinite), matrix.nnz, *columns)
         self.routes += new
         self._column += range(self._width, self._width + m)
         self._width += m
@@ -207,7 +205,9 @@ class Master:
     def drop_idle(self, fewest: int) -> None:
         """Leave out the sets that have no value in the last optimum, where they are not few."""
         needed = {self.sets.everyone, *self.limits.named()}
-        idle = [place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < 1e-9]
+        idle = [
+            place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < 1e-9
+        ]
         if len(idle) < fewest:
             return
         gone = np.zeros(self._width, dtype=bool)
@@ -232,7 +232,9 @@ class Master:
     def _add_artificial(self, rows: np.ndarray, sign: np.ndarray) -> None:
         m, infinite = len(rows), self._highs.kHighsInf
         price, high = np.full(m, self._price), np.full(m, infinite)
-        self.solver.addCols(m, price, np.zeros(m), high, m, ints(np.arange(m)), ints(rows), sign.astype(float))
+        self.solver.addCols(
+            m, price, np.zeros(m), high, m, ints(np.arange(m)), ints(rows), sign.astype(float)
+        )
         self._artificial += range(self._width, self._width + m)
         self._artificial_rows = np.append(self._artificial_rows, rows)
         self._width += m

@@ -14,7 +14,7 @@ from app.native import routing_bounds as native
 
 FAR = np.iinfo(np.int64).max // 4  # above every cost
 FIRST_ROOM, MOST_ROOM = 1 << 16, 1 << 23  # labels
-TOP = 2  # routes of a pricing for each customer they end at
+TOP = 3  # routes of a pricing for each customer they end at
 
 
 @dataclass(frozen=True, eq=False)

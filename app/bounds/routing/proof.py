@@ -142,7 +142,9 @@ class _Proof:
         self.member = self._sets()
         self.needed = self._needed()
         self.loads, self.capacity = whole_loads(deliveries)
-        self.longest = self.capacity // max(1, int(np.delete(self.loads, self.depot).min(initial=self.capacity)))
+        self.longest = self.capacity // max(
+            1, int(np.delete(self.loads, self.depot).min(initial=self.capacity))
+        )
         self.near = self._neighbours()
         self.few = max(1, deliveries.fewest)  # routes
         self.many = min(deliveries.vehicles or self.n - 1, self.n - 1)
@@ -314,6 +316,7 @@ class _Proof:
 
     def _with(self, values: Values, case: _Case) -> tuple[int, np.ndarray]:
         """The bound with the edges that are left, and with each of them [edges] in use."""
+        self._set_values(values)
         if values.width:
             absent = self._decided(case)[1]
             total, through = self._routes(values, case, np.delete(self.i, absent), np.delete(self.j, absent))
@@ -343,9 +346,7 @@ class _Proof:
 
     # ---- ng-routes -----------------------------------------------------------------------------------------
 
-    def _routes(
-        self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray
-    ) -> tuple[int, np.ndarray]:
+    def _routes(self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray) -> tuple[int, np.ndarray]:
         """The bound by ng-routes over edges i-j, and with each of them in use."""
         self._fits_routes(values.width)
         total, reduced = self._constant(values, case), self._reduced(values, i, j)
