@@ -1,4 +1,4 @@
-"""Bounds of vehicle routes: below the best routes of small instances, proved by certificates, the same plainly."""
+"""Bounds of vehicle routes: below the best routes, proved by certificates, the same without kernels."""
 
 import copy
 from dataclasses import replace
@@ -182,6 +182,23 @@ def test_all_methods_are_used_and_proved():
 
 
 @needs_kernels
+def test_bounds_are_proved_at_every_step_of_cases():
+    metric, deliveries = larger(22, 4, 5)
+    bounds = RoutingBounds(metric, deliveries)
+    upper = length_of(np.zeros(22, dtype=np.int64), metric, deliveries)
+    for _ in range(3):  # the last time with the best length
+        bounds.run(500, upper)
+        upper = upper if bounds.optimum is None else length_of(bounds.optimum, metric, deliveries)
+    bounds, cases = RoutingBounds(metric, deliveries), 0
+    while not bounds.done and bounds.lower < upper:
+        bounds.run(1, upper)
+        if bounds.cases > cases or bounds.method == ROUTES:
+            cases = bounds.cases
+            bounds.certificate().check(metric, deliveries)
+    assert cases > 1
+
+
+@needs_kernels
 def test_known_routes_and_their_length():
     metric, deliveries = larger(24, 2)
     one, other = RoutingBounds(metric, deliveries), RoutingBounds(metric, deliveries)
@@ -305,7 +322,7 @@ def test_loads_keep_what_fits_together():
 def test_separated_sets_are_violated():
     for seed in range(30):
         random = np.random.default_rng(seed)
-        metric, deliveries = larger(20, seed)
+        _, deliveries = larger(20, seed)
         u, v = np.triu_indices(20, 1)
         kept = random.random(len(u)) < 0.2
         point = Point.of(20, u[kept], v[kept], random.random(kept.sum()))
@@ -316,7 +333,7 @@ def test_separated_sets_are_violated():
             assert point.x[crossed].sum() < 2 * -(-deliveries.demand[members].sum() // deliveries.capacity)
 
 
-# ---- certificates --------------------------------------------------------------------------------------------
+# ---- certificates ------------------------------------------------------------------------------------------
 
 
 def random_values(random, sets, n, depot, places, width):
@@ -378,6 +395,9 @@ def certificates():
         if bounds.method == CASES:
             found.append((metric, deliveries, best, bounds.certificate()))
     return found[-60:]
+
+
+FIELDS = ["set_ptr", "set_nodes", "near", "places", "left_out_by", "whole", "values", "splits"]
 
 
 def damaged(proof, random):
@@ -454,7 +474,7 @@ def test_more_than_is_proved_is_refused():
             replace(proof, lower=proof.lower + 10**6).check(metric, deliveries)
 
 
-# ---- what calls it -------------------------------------------------------------------------------------------
+# ---- what calls it -----------------------------------------------------------------------------------------
 
 
 def test_large_instances_have_a_bound_at_once():

@@ -31,7 +31,7 @@ METHOD = "nearest points"
 MOST_POINTS = 6000  # up to here the linear program is worth its time
 RECENT = 0.5  # of the longest step, that it counts for less after each later one
 CHECK_PAIRS = 3e-7  # for each pair of points, of the check of values over all edges
-CHECK_LABELS = 6e-7  # for each edge and load, of that of ng-routes
+CHECK_LABELS = 2e-7  # for each edge and load, of that of ng-routes
 
 
 class RoutingBounds(SlicedBounds):
@@ -41,8 +41,8 @@ class RoutingBounds(SlicedBounds):
     steps    made so far: the first bound, rounds of the programs, parts of cases
     done     nothing is left to try
 
-    The programs begin where routes are known (`upper`). The bound is a function of (metric, deliveries, steps,
-    the uppers given); only `improve` looks at the clock.
+    The programs begin where routes are known (`upper`). The bound is a function of (metric, deliveries,
+    steps, the uppers and routes given); only `improve` looks at the clock.
     """
 
     def __init__(self, metric: Metric, deliveries: Deliveries, compiled: bool = True) -> None:
@@ -106,7 +106,7 @@ class RoutingBounds(SlicedBounds):
         return after
 
     def know(self, after: np.ndarray) -> None:
-        """Short routes [n]: the next customer after each, the depot's number at the end of a route. They help."""
+        """Short routes [n]: the next customer after each, at the end of a route the depot. They help."""
         depot, step = self.deliveries.depot, np.asarray(after).tolist()
         begun = np.ones(self.metric.n, dtype=bool)
         begun[step] = False

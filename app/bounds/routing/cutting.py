@@ -1,8 +1,8 @@
 """Cutting planes, then column generation, then cases: bounds of vehicle routes.
 
-The linear program over edges (edges.py) gets sets that its optimum violates, and edges of negative reduced cost.
-Once that gains little, edges are left out that no routes shorter than the known ones have, and the program over
-ng-routes (generation.py) takes up the sets. What gap it leaves is closed by cases (cases.py).
+The linear program over edges (edges.py) gets sets that its optimum violates, and edges of negative reduced
+cost. Once that gains little, edges are left out that no routes shorter than the known ones have, and the
+program over ng-routes (generation.py) takes up the sets. What gap it leaves is closed by cases (cases.py).
 """
 
 from collections.abc import Iterator
@@ -51,6 +51,7 @@ class Cutting:
         self._limits = Limits(self.shared.sets)
         self._edges: tuple[int, Values] | None = None  # the best bound by edges
         self._generation: Generation | None = None
+        self._routes: tuple[int, Values] | None = None  # the best bound of the whole by ng-routes
         self._near = np.zeros((metric.n, 0), dtype=np.int64)
         self._left_by: list[Values] = []  # ng-routes' values that left out edges
         self._cases: CaseTree | None = None
@@ -98,7 +99,7 @@ class Cutting:
         whole = [self._edges[1], *self._left_by]
         if self._cases is not None and self.method == CASES:
             return RoutingBound.of(*given, self._near, shared.upper, whole, *self._cases.tree())
-        whole.append(self._generation.values)
+        whole.append(self._routes[1])
         return RoutingBound.of(*given, self._near, shared.upper, whole)
 
     def _tell(self) -> None:
@@ -109,7 +110,8 @@ class Cutting:
         if self._cases is not None:
             found.append((min(self._cases.lower, shared.upper), CASES))
         elif self._generation is not None and self._generation.values is not None:
-            found.append((min(shared.rounded_up(self._generation.bound), shared.upper), ROUTES))
+            self._routes = self._generation.bound, self._generation.values
+            found.append((min(shared.rounded_up(self._routes[0]), shared.upper), ROUTES))
         for lower, method in found:
             if lower > self._best or not self._method:
                 self._best, self._method = lower, method
@@ -196,7 +198,7 @@ class Cutting:
         return self.metric.n * (capacity + 1) <= MOST_TABLE and edges * capacity <= MOST_LABELS
 
     def _leave_out(self) -> Iterator[bool]:
-        """Edges that no shorter routes have, by the best bound of ng-routes; again while that leaves out many."""
+        """Edges that no shorter routes have, by the bound of ng-routes; again while that leaves out many."""
         generation = self._generation
         while not (generation.closed or generation.exhausted or generation.values is None):
             left = generation.left()

@@ -180,7 +180,7 @@ class EdgeProgram:
 def rounded(
     limits: Limits, pi: np.ndarray, rows: list[int], y: np.ndarray, places: int, width: int = 0
 ) -> Values | None:
-    """Values in multiples of 2^-places, those of sets with a sign that there is a side for; None: too large."""
+    """In multiples of 2^-places, those of sets with a sign that there is a side for; None: too large."""
     pi, y = np.ldexp(pi, places), np.ldexp(y, places)
     if not (np.abs(pi).max(initial=0) < LARGEST_DUAL and np.abs(y).sum() < LARGEST_DUAL):
         return None
@@ -237,7 +237,7 @@ def pairs_below(
 
 
 def bound_over_all(metric: Metric, limits: Limits, values: Values, places: int) -> tuple[int, np.ndarray]:
-    """The bound over all edges in multiples of 2^-places, and [k, 3] (reduced cost, i, j) of negative ones."""
+    """The bound over all edges in multiples of 2^-places; [k, 3] (reduced cost, i, j) of negative ones."""
     sets, depot = limits.sets, limits.sets.deliveries.depot
     bound, worst = constant(limits, values), [np.zeros((0, 3), dtype=np.int64)]
     for i, j, reduced in pairs_below(metric, sets, values, places, 0):

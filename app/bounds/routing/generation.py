@@ -1,8 +1,8 @@
 """Column generation: the program over ng-routes (master.py) gets those that its duals want (pricing.py).
 
-Duals between those of the optimum and those of the best bound so far are priced: they oscillate less. Whatever
-duals are, they bound: with the least cost of an ng-route, taken as often as there are routes; or once every
-customer's value is lowered, in the proportion of its load, so far that no route costs less than 0.
+Duals between those of the optimum and those of the best bound so far are priced: they oscillate less.
+Whatever duals are, they bound: with the least cost of an ng-route, taken as often as there are routes; or
+once every customer's value is lowered, in the proportion of its load, so far that no route costs less than 0.
 
 Sources  Wentges 1997; Pessoa, Sadykov, Uchoa and Vanderbeck 2018 (smoothing); fixing edges: Baldacci,
          Christofides and Mingozzi 2008
@@ -61,9 +61,9 @@ class Generation:
     def begin(self, values: Values, bound: int) -> None:
         """Values by edges, and their sets, which are good ones for routes, too.
 
-        An edge between two customers that has a negative reduced cost counts once by edges, but a route may go to
-        and fro on it. Let twice t be what it lacks: with t less for both customers, and t more for the set of
-        both, it costs 0, all others what they did, and the bound is the same.
+        An edge between two customers that has a negative reduced cost counts once by edges, but a route may
+        go to and fro on it. Let twice t be what it lacks: with t less for both customers, and t more for the
+        set of both, it costs 0, all others what they did, and the bound is the same.
         """
         shared, pi = self.shared, values.pi.copy()
         worst = bound_over_all(shared.metric, self.limits, values, shared.places)[1]
@@ -177,7 +177,7 @@ class Generation:
                 return
 
     def left(self) -> np.ndarray | None:
-        """[edges] bool: those that shorter routes than the known ones may have, by the best bound's values."""
+        """[edges] bool: those that shorter routes than the known ones may have, by the values."""
         values = self.values
         reduced = self._reduced(values)
         found = self.pricing.find(reduced, reach=True)

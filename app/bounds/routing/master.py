@@ -3,11 +3,13 @@
     minimise sum of c_R z_R, every customer on one route, z >= 0, and
     2 least <= sum over R of z_R times how often R leaves S <= 2 most of sets of customers (sets.py)
 
-A customer's row, and a set's, may be missed at a price that is raised where the optimum pays it: with these the
-program has a point always.
+A customer's row, and a set's, may be missed at a price that is raised where the optimum pays it: the program
+has a point always.
 
 Source   Fukasawa et al. 2006
 """
+
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +21,7 @@ from app.graphs.metric import Metric
 
 COST = 100.0  # mean cost of a route to one customer in the program
 MISSED, DEARER = 4.0, 10.0  # price of a missed row, in longest such routes; what raises it
-MOST_MISSED = 1e-6
+MOST_MISSED, UNUSED = 1e-6, 1e-9  # what rows miss, and values of sets, that are none
 MOST_COLUMNS = 5  # routes kept for each row, once routes are dropped
 DUAL, PRIMAL = 1, 4  # of HiGHS's simplex_strategy
 
@@ -206,7 +208,7 @@ class Master:
         """Leave out the sets that have no value in the last optimum, where they are not few."""
         needed = {self.sets.everyone, *self.limits.named()}
         idle = [
-            place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < 1e-9
+            place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < UNUSED
         ]
         if len(idle) < fewest:
             return
@@ -260,7 +262,7 @@ class _Edges:
         n, places, ptr = self._metric.n, [], [0]
         for route in routes:
             walk = [self._depot, *route, self._depot]
-            for a, b in zip(walk[:-1], walk[1:]):
+            for a, b in pairwise(walk):
                 places.append(self._place.setdefault(min(a, b) * n + max(a, b), len(self._place)))
             ptr.append(len(places))
         keys = np.array(list(self._place)[len(self.u) :], dtype=np.int64)

@@ -1,6 +1,6 @@
 """Least ng-routes: routes that come back to a customer only after one who has not it among its neighbours.
 
-Whole-number costs of any sign; the labels are those of lk_ng_routes in routing_bounds.c, here in the same order.
+Whole-number costs of any sign; the labels are those of lk_ng_routes in routing_bounds.c, in the same order.
 
 Source   Baldacci, Mingozzi and Roberti 2011
 """
@@ -21,7 +21,8 @@ TOP = 3  # routes of a pricing for each customer they end at
 class Found:
     """What a pricing found.
 
-    routes    customers of each, in order, the best ones that end at each customer       cost   of each, ascending
+    routes    customers of each, in order, the best ones that end at each customer
+    cost      of each, ascending
     closed    [n] the least cost of a route that ends at each customer, FAR: none
     reach     [capacity + 1, n] of a path to each customer with a load of at most so much; None: not asked for
     """
@@ -93,7 +94,7 @@ class Pricing:
         return Found(routes, cost[chosen], self.length[:, 0].copy(), self.least)
 
     def through(self, found: Found, reduced: np.ndarray) -> np.ndarray:
-        """[edges] at most the cost of every route with the edge, FAR: there is none; `reach` was asked for."""
+        """[edges] at most the cost of every route with the edge, FAR: none; `reach` was asked for."""
         most = np.full(len(reduced), FAR)
         most[self._first] = found.closed[self._first_customer]
         inner = np.flatnonzero((self._u != self.depot) & (self._v != self.depot))

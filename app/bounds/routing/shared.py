@@ -14,7 +14,7 @@ class Shared:
 
     upper    the length of known routes
     known    short routes, or None
-    routes   customers of each, in order, shorter than those told, where an optimum of a program was such; else None
+    routes   customers of each, shorter than those told, where an optimum of a program was such; else None
     """
 
     def __init__(self, metric: Metric, deliveries: Deliveries, upper: int, compiled: bool) -> None:
