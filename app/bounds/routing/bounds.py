@@ -3,6 +3,7 @@
 How it is used, as bounds of tours are (app/search/tour/tools.py):
 
     bounds = RoutingBounds(metric, deliveries, compiled)       a toolbox wraps it: CoreBounds(bounds, "lower")
+    bounds.know(after)                                         short routes, where at hand
     bounds.improve(seconds, upper)                             in slices; upper: the length of the best routes
     bounds.optimum                                             shorter routes that it came upon, or None
     proof = bounds.certificate()                               a RoutingBound (proof.py)
@@ -30,7 +31,7 @@ METHOD = "nearest points"
 MOST_POINTS = 6000  # up to here the linear program is worth its time
 RECENT = 0.5  # of the longest step, that it counts for less after each later one
 CHECK_PAIRS = 3e-7  # for each pair of points, of the check of values over all edges
-CHECK_LABELS = 6e-7  # for each edge and load, of that of ng-routes
+CHECK_LABELS = 2e-7  # for each edge and load, of that of ng-routes
 
 
 class RoutingBounds(SlicedBounds):
@@ -40,8 +41,8 @@ class RoutingBounds(SlicedBounds):
     steps    made so far: the first bound, rounds of the programs, parts of cases
     done     nothing is left to try
 
-    The programs begin where routes are known (`upper`). The bound is a function of (metric, deliveries, steps,
-    the uppers given); only `improve` looks at the clock.
+    The programs begin where routes are known (`upper`). The bound is a function of (metric, deliveries,
+    steps, the uppers and routes given); only `improve` looks at the clock.
     """
 
     def __init__(self, metric: Metric, deliveries: Deliveries, compiled: bool = True) -> None:
@@ -49,6 +50,7 @@ class RoutingBounds(SlicedBounds):
         self.steps, self.done, self._longest = 0, False, 0.0
         self._first: RoutingBound | None = None
         self._cutting: Cutting | None = None
+        self._known: list[list[int]] | None = None
 
     @property
     def lower(self) -> int:
@@ -94,15 +96,28 @@ class RoutingBounds(SlicedBounds):
 
     @property
     def optimum(self) -> np.ndarray | None:
-        """[customers + routes] int64 shorter routes than those told, where a program came upon such; or None.
-
-        The routes one behind the other, each begun by the depot.
-        """
+        """[n] int64 routes shorter than those told, where a program came upon such, else None: see `know`."""
         routes = None if self._cutting is None else self._cutting.shared.routes
         if routes is None:
             return None
-        depot = self.deliveries.depot
-        return np.concatenate([np.append(depot, route) for route in routes]).astype(np.int64)
+        after = np.full(self.metric.n, self.deliveries.depot, dtype=np.int64)
+        for route in routes:
+            after[route[:-1]] = route[1:]
+        return after
+
+    def know(self, after: np.ndarray) -> None:
+        """Short routes [n]: the next customer after each, at the end of a route the depot. They help."""
+        depot, step = self.deliveries.depot, np.asarray(after).tolist()
+        begun = np.ones(self.metric.n, dtype=bool)
+        begun[step] = False
+        begun[depot] = False
+        self._known = []
+        for customer in np.flatnonzero(begun).tolist():
+            route = []
+            while customer != depot:
+                route.append(customer)
+                customer = step[customer]
+            self._known.append(route)
 
     def run(self, steps: int, upper: int | None = None) -> bool:
         """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
@@ -150,7 +165,7 @@ class RoutingBounds(SlicedBounds):
         self.steps += 1
         if self._cutting is None:
             self._cutting = Cutting(self.metric, self.deliveries, upper, self.compiled)
-        self._cutting.know(upper)
+        self._cutting.know(upper, self._known)
         self._cutting.step()
         self.done = self._cutting.done
 
@@ -171,5 +186,3 @@ def nearest_points(metric: Metric, deliveries: Deliveries) -> RoutingBound:
     values = Values(pi, nothing, nothing, 0)
     table = np.zeros((n, 0), dtype=np.int64)
     return RoutingBound.of(lower, METHOD, places, [], table, None, [values])
-
-

@@ -1,7 +1,7 @@
 """Cases of vehicle routes, told apart by how often they enter a set: at most 2k times, or 2k + 2 and more.
 
-Of two customers that says whether the edge between them is used. Each case is bounded by ng-routes (generation.py);
-the least bound of all holds for all routes.
+Of two customers that says whether the edge between them is used. Each case is bounded by ng-routes
+(generation.py); the least bound of all holds for all routes.
 
 Sources  Augerat et al. 1998 (cases by sets); Fukasawa et al. 2006 (branch and cut and price)
 """
@@ -101,7 +101,7 @@ class CaseTree:
         self._bytes += values.pi.nbytes + values.y.nbytes
 
     def _choose(self, case: _Case) -> Iterator[bool]:
-        """The set and k whose two cases both raise the program's value most, by tries; None: there is none."""
+        """The set and k whose two cases both raise the program's value most, by tries; None: none."""
         master, upper = self._generation.master, self._shared.upper
         value, best, most = master.value, None, -1.0
         for number, k in self._candidates(case.limits):
@@ -123,7 +123,13 @@ class CaseTree:
         pairs = [sets.number(np.array([u[edge], v[edge]])) for edge in inner.tolist()]
         half = sets.boundary(u, v, x) / 2
         apart = np.abs(half - np.floor(half) - 0.5)
-        larger = [number for number in np.argsort(apart, kind="stable")[: SETS + PAIRS].tolist() if number not in pairs]
+        larger = [
+            number
+            for number in np.argsort(apart, kind="stable")[: SETS + PAIRS].tolist()
+            if number not in pairs
+        ]
         chosen = [*pairs, *larger[:SETS]]
-        found = [(number, int(np.floor(half[number]))) for number in chosen if apart[number] < 0.5 - FRACTIONAL]
+        found = [
+            (number, int(np.floor(half[number]))) for number in chosen if apart[number] < 0.5 - FRACTIONAL
+        ]
         return [(number, k) for number, k in found if limits.least(number) <= k < limits.most(number)]

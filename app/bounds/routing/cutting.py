@@ -1,8 +1,8 @@
 """Cutting planes, then column generation, then cases: bounds of vehicle routes.
 
-The linear program over edges (edges.py) gets sets that its optimum violates, and edges of negative reduced cost.
-Once that gains little, edges are left out that no routes shorter than the known ones have, and the program over
-ng-routes (generation.py) takes up the sets. What gap it leaves is closed by cases (cases.py).
+The linear program over edges (edges.py) gets sets that its optimum violates, and edges of negative reduced
+cost. Once that gains little, edges are left out that no routes shorter than the known ones have, and the
+program over ng-routes (generation.py) takes up the sets. What gap it leaves is closed by cases (cases.py).
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,10 @@ from app.graphs.metric import Metric
 EDGES, ROUTES, CASES = "rounded capacity cuts", "ng-routes and capacity cuts", "branch and cut and price"
 MOST_ROUNDS, MOST_SHORT = 300, 25  # the latter with few points for each vehicle: ng-routes soon do better
 NEAREST = 6  # edges of a point to its nearest ones, to begin with
-SLOW, PATIENCE = 0.01, 8  # rounds that gain less of what is missing, so many one after the other, are the last
+SLOW, PATIENCE = (
+    0.01,
+    8,
+)  # rounds that gain less of what is missing, so many one after the other, are the last
 MOST_NEW = 2  # edges that join at once, for each point
 PRICE_EVERY = 8  # rounds between two looks at all edges
 FEWEST_IDLE = 20  # rows without use that are worth dropping
@@ -48,6 +51,7 @@ class Cutting:
         self._limits = Limits(self.shared.sets)
         self._edges: tuple[int, Values] | None = None  # the best bound by edges
         self._generation: Generation | None = None
+        self._routes: tuple[int, Values] | None = None  # the best bound of the whole by ng-routes
         self._near = np.zeros((metric.n, 0), dtype=np.int64)
         self._left_by: list[Values] = []  # ng-routes' values that left out edges
         self._cases: CaseTree | None = None
@@ -74,9 +78,9 @@ class Cutting:
         """What a pricing of ng-routes looks at, 0 before the first."""
         return 0 if self._generation is None else len(self._generation.u) * self._generation.pricing.capacity
 
-    def know(self, upper: int) -> None:
-        """Routes of this length are known."""
-        self.shared.know(upper)
+    def know(self, upper: int, routes: list[list[int]] | None) -> None:
+        """Routes of this length are known, and maybe routes."""
+        self.shared.know(upper, routes)
 
     def step(self) -> None:
         """A round of a program, or a part of a case."""
@@ -95,7 +99,7 @@ class Cutting:
         whole = [self._edges[1], *self._left_by]
         if self._cases is not None and self.method == CASES:
             return RoutingBound.of(*given, self._near, shared.upper, whole, *self._cases.tree())
-        whole.append(self._generation.values)
+        whole.append(self._routes[1])
         return RoutingBound.of(*given, self._near, shared.upper, whole)
 
     def _tell(self) -> None:
@@ -106,7 +110,8 @@ class Cutting:
         if self._cases is not None:
             found.append((min(self._cases.lower, shared.upper), CASES))
         elif self._generation is not None and self._generation.values is not None:
-            found.append((min(shared.rounded_up(self._generation.bound), shared.upper), ROUTES))
+            self._routes = self._generation.bound, self._generation.values
+            found.append((min(shared.rounded_up(self._routes[0]), shared.upper), ROUTES))
         for lower, method in found:
             if lower > self._best or not self._method:
                 self._best, self._method = lower, method
@@ -123,7 +128,9 @@ class Cutting:
             return
         self._near = neighbours(self.metric, self.deliveries.depot, WIDTH)
         generation = self._generation = Generation(self.shared, self._near, u, v)
-        generation.master.add_sets(self._edges[1].sets.tolist())
+        generation.begin(self._edges[1], self._edges[0])
+        if self.shared.known is not None:
+            generation.master.add_routes(self.shared.known)
         yield True
         yield from generation.run(ROUNDS, WAIT)
         yield from self._leave_out()
@@ -134,7 +141,9 @@ class Cutting:
 
     def _cut(self) -> Iterator[bool]:
         """Rounds of the program over edges."""
-        program = EdgeProgram(self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits)
+        program = EdgeProgram(
+            self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits
+        )
         value, idle, rounds = -np.inf, 0, 0
         short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1)
         most = MOST_SHORT if short else MOST_ROUNDS
@@ -189,7 +198,7 @@ class Cutting:
         return self.metric.n * (capacity + 1) <= MOST_TABLE and edges * capacity <= MOST_LABELS
 
     def _leave_out(self) -> Iterator[bool]:
-        """Edges that no shorter routes have, by the best bound of ng-routes; again while that leaves out many."""
+        """Edges that no shorter routes have, by the bound of ng-routes; again while that leaves out many."""
         generation = self._generation
         while not (generation.closed or generation.exhausted or generation.values is None):
             left = generation.left()
@@ -209,7 +218,5 @@ def _first_edges(metric: Metric, deliveries: Deliveries) -> np.ndarray:
     demand = deliveries.demand
     fits = demand[u] + demand[v] <= deliveries.capacity
     customers = np.delete(np.arange(n), depot)
-    edges = np.column_stack(
-        [np.append(u[fits], np.full(n - 1, depot)), np.append(v[fits], customers)]
-    )
+    edges = np.column_stack([np.append(u[fits], np.full(n - 1, depot)), np.append(v[fits], customers)])
     return np.unique(np.sort(edges, axis=1), axis=0)

@@ -180,7 +180,7 @@ class EdgeProgram:
 def rounded(
     limits: Limits, pi: np.ndarray, rows: list[int], y: np.ndarray, places: int, width: int = 0
 ) -> Values | None:
-    """Values in multiples of 2^-places, those of sets with a sign that there is a side for; None: too large."""
+    """In multiples of 2^-places, those of sets with a sign that there is a side for; None: too large."""
     pi, y = np.ldexp(pi, places), np.ldexp(y, places)
     if not (np.abs(pi).max(initial=0) < LARGEST_DUAL and np.abs(y).sum() < LARGEST_DUAL):
         return None
@@ -225,9 +225,7 @@ def pairs_below(
     for first in range(0, n, rows):
         at = np.arange(first, min(first + rows, n))
         cost = (metric.between(at[:, None], np.arange(n)) << places) - potential[at, None] - potential
-        possible = (np.arange(n) > at[:, None]) & (
-            demand[at, None] + demand <= sets.deliveries.capacity
-        )
+        possible = (np.arange(n) > at[:, None]) & (demand[at, None] + demand <= sets.deliveries.capacity)
         i, j = np.nonzero((cost + lower <= most) & possible)
         reduced, i = cost[i, j], at[i]
         for part in range(0, len(i), PIECE):
@@ -238,10 +236,8 @@ def pairs_below(
             yield a[kept], b[kept], r[kept]
 
 
-def bound_over_all(
-    metric: Metric, limits: Limits, values: Values, places: int
-) -> tuple[int, np.ndarray]:
-    """The bound over all edges in multiples of 2^-places, and [k, 3] (reduced cost, i, j) of negative ones."""
+def bound_over_all(metric: Metric, limits: Limits, values: Values, places: int) -> tuple[int, np.ndarray]:
+    """The bound over all edges in multiples of 2^-places; [k, 3] (reduced cost, i, j) of negative ones."""
     sets, depot = limits.sets, limits.sets.deliveries.depot
     bound, worst = constant(limits, values), [np.zeros((0, 3), dtype=np.int64)]
     for i, j, reduced in pairs_below(metric, sets, values, places, 0):

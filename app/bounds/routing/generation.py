@@ -1,8 +1,8 @@
 """Column generation: the program over ng-routes (master.py) gets those that its duals want (pricing.py).
 
-Duals between those of the optimum and those of the best bound so far are priced: they oscillate less. Whatever
-duals are, they bound: with the least cost of an ng-route, taken as often as there are routes; or once every
-customer's value is lowered, in the proportion of its load, so far that no route costs less than 0.
+Duals between those of the optimum and those of the best bound so far are priced: they oscillate less.
+Whatever duals are, they bound: with the least cost of an ng-route, taken as often as there are routes; or
+once every customer's value is lowered, in the proportion of its load, so far that no route costs less than 0.
 
 Sources  Wentges 1997; Pessoa, Sadykov, Uchoa and Vanderbeck 2018 (smoothing); fixing edges: Baldacci,
          Christofides and Mingozzi 2008
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.bounds.routing.edges import LARGEST_DUAL, Limits, constant, reduced_costs
+from app.bounds.routing.edges import LARGEST_DUAL, Limits, bound_over_all, constant, reduced_costs
 from app.bounds.routing.master import MOST_MISSED, Master
 from app.bounds.routing.paths import whole_loads
 from app.bounds.routing.pricing import FAR, Found, Pricing
@@ -22,7 +22,12 @@ from app.bounds.routing.separation import separate
 from app.bounds.routing.shared import Shared
 from app.bounds.tour.separation import Point
 
-SMOOTH = 0.7  # what the duals of the best bound count for
+LEAST_SMOOTH, MOST_SMOOTH = 0.4, 0.99  # what the duals of the best bound count for: the latter at first
+SMOOTHER = 0.7  # the rest is so much less where that leads to no better bound, and more where it does
+QUICK, MANY = (
+    5,
+    1_000_000,
+)  # labels of a pricing over all edges: with more, likely ones are looked at before, so often
 NEAR = 0.02  # of what is missing to the known length: a bound this near to the program's value is near enough
 SLOW = 0.02  # a round of sets that gains less of what is missing gains little
 SHORT = 15  # points for each vehicle: routes of more customers begin with few neighbours to remember
@@ -48,8 +53,29 @@ class Generation:
         self.limits = Limits(shared.sets)
         self.master = Master(shared.metric, shared.sets, self.limits)
         self.bound, self.values = -(1 << 62), None
-        self._centre: tuple[np.ndarray, dict[int, float]] | None = None
+        self._smooth = 1.0
+        self._centre: tuple[np.ndarray, dict[int, float]] = np.zeros(shared.metric.n), {}
+        self._centre_bound = self.bound
         self.keep(u, v)
+
+    def begin(self, values: Values, bound: int) -> None:
+        """Values by edges, and their sets, which are good ones for routes, too.
+
+        An edge between two customers that has a negative reduced cost counts once by edges, but a route may
+        go to and fro on it. Let twice t be what it lacks: with t less for both customers, and t more for the
+        set of both, it costs 0, all others what they did, and the bound is the same.
+        """
+        shared, pi = self.shared, values.pi.copy()
+        worst = bound_over_all(shared.metric, self.limits, values, shared.places)[1]
+        worst = worst[(worst[:, 1:] != shared.deliveries.depot).all(axis=1)]
+        y = dict(zip(values.sets.tolist(), values.y.tolist()))
+        for reduced, i, j in worst.tolist():
+            number, t = shared.sets.number(np.array([i, j])), (1 - reduced) // 2
+            y[number] = y.get(number, 0) + t
+            pi[[i, j]] -= t
+        self.master.add_sets(sorted(y))
+        sets = np.array(sorted(y), dtype=np.int64)
+        self._aim(Values(pi, sets, np.array([y[number] for number in sets.tolist()]), self.width), bound)
 
     def remember(self, width: int) -> None:
         """Customers remember so many neighbours from now on."""
@@ -65,7 +91,8 @@ class Generation:
 
     def take(self, limits: Limits, bound: int, values: Values) -> None:
         """Those of another case, with a bound that is known of it."""
-        self.limits, self.bound, self.values, self._centre = limits, bound, values, None
+        self.limits, self.bound, self.values = limits, bound, values
+        self._aim(values, bound)
         self.master.take(limits)
         self._use()
 
@@ -113,7 +140,7 @@ class Generation:
 
     def generate(self) -> Iterator[bool]:
         """Routes until the bound is near the program's value; items: True after each step."""
-        smooth, quick = SMOOTH, True
+        smooth, quick = self._smooth, 0
         while not (self.closed or self.exhausted):
             if not self.master.solve():
                 self.exhausted = True
@@ -126,8 +153,8 @@ class Generation:
             if quick:
                 found = self._look_quickly()
                 yield True
-                quick = found is not None and self.master.add_routes(_useful(found)) > 0
-                if quick:
+                if found is not None and found.routes and self.master.add_routes(self._useful(found)):
+                    quick -= 1
                     continue
             found = self._price(smooth)
             yield True
@@ -139,10 +166,10 @@ class Generation:
             if found is None:
                 self.exhausted = True
                 return
-            if self.master.add_routes(_useful(found)):
-                smooth, quick = SMOOTH, True
+            if len(found.routes) and self.master.add_routes(self._useful(found)):
+                smooth, quick = self._smooth, QUICK if self.pricing.made > MANY else 0
                 self._like(found)
-            elif smooth and self._centre is not None:
+            elif smooth:
                 smooth = 0.0
             elif self.master.missed > MOST_MISSED:
                 self.master.raise_price()
@@ -150,7 +177,7 @@ class Generation:
                 return
 
     def left(self) -> np.ndarray | None:
-        """[edges] bool: those that shorter routes than the known ones may have, by the best bound's values."""
+        """[edges] bool: those that shorter routes than the known ones may have, by the values."""
         values = self.values
         reduced = self._reduced(values)
         found = self.pricing.find(reduced, reach=True)
@@ -173,15 +200,45 @@ class Generation:
         missing = max(self.shared.upper - self.master.value, 1.0)
         return self.bound > -(1 << 61) and self.bound / one >= self.master.value - NEAR * missing
 
+    def _aim(self, values: Values, bound: int) -> None:
+        """Duals are smoothed towards these values."""
+        one = float(1 << self.shared.places)
+        y = dict(zip(values.sets.tolist(), (values.y / one).tolist()))
+        self._centre, self._centre_bound = (values.pi / one, y), bound
+
+    def _smoothed(self, smooth: float) -> Values | None:
+        """Values between those of the program's optimum and the centre's."""
+        master = self.master
+        pi, y = master.pi, master.y
+        if smooth:
+            pi = smooth * self._centre[0] + (1 - smooth) * pi
+            y = smooth * np.array([self._centre[1].get(row, 0.0) for row in master.rows]) + (1 - smooth) * y
+        return master.values(pi, y, self.width)
+
     def _look_quickly(self) -> Found | None:
         """Routes over likely edges, which prove nothing."""
-        values = self.master.values(self.master.pi, self.master.y, self.width)
+        values = self._smoothed(self._smooth)
         return None if values is None else self._quick.find(self._reduced(values)[self._few])
+
+    def _useful(self, found: Found) -> list[list[int]]:
+        """Those routes that the duals of the program's optimum want, whatever was priced."""
+        values = self._smoothed(0.0)
+        if values is None:
+            return []
+        n, depot = self.shared.metric.n, self.shared.deliveries.depot
+        cost = np.zeros((n, n), dtype=np.int64)
+        cost[self._a, self._b] = cost[self._b, self._a] = self._reduced(values)
+        sizes = np.array([len(route) for route in found.routes])
+        stops = np.concatenate([[*route, depot] for route in found.routes]).astype(np.int64)
+        before = np.append(depot, stops[:-1])
+        ptr = np.append(0, np.cumsum(sizes + 1)[:-1])
+        total = np.add.reduceat(cost[before, stops], ptr) if len(ptr) else ptr
+        return [route for route, each in zip(found.routes, total.tolist()) if each < 0]
 
     def _like(self, found: Found) -> None:
         """Edges of routes that would be used are likely from now on."""
         n, depot = self.shared.metric.n, self.shared.deliveries.depot
-        walks = [np.array([depot, *route, depot]) for route in _useful(found)]
+        walks = [np.array([depot, *route, depot]) for route in found.routes[: self.shared.metric.n]]
         keys = np.concatenate([_keys(n, walk[:-1], walk[1:]) for walk in walks])
         if len(new := np.setdiff1d(keys, self._likely)):
             self._likely = np.append(self._likely, new)
@@ -189,12 +246,7 @@ class Generation:
 
     def _price(self, smooth: float) -> Found | None:
         """The best routes for duals that are smoothed, and the bound that follows; None: too many labels."""
-        master = self.master
-        pi, y = master.pi, master.y
-        if smooth and self._centre is not None:
-            pi = smooth * self._centre[0] + (1 - smooth) * pi
-            y = smooth * np.array([self._centre[1].get(row, 0.0) for row in master.rows]) + (1 - smooth) * y
-        values = master.values(pi, y, self.width)
+        values = self._smoothed(smooth)
         if values is None:
             return None
         found = self.pricing.find(self._reduced(values), reach=True)
@@ -203,8 +255,13 @@ class Generation:
         bound, proof = self._proved(values, found)
         if bound > self.bound:
             self.bound, self.values = bound, proof
-        if self._centre is None or bound > self._centre_bound:
-            self._centre, self._centre_bound = (pi, dict(zip(master.rows, y.tolist()))), bound
+        if smooth == 1.0:
+            self._smooth = MOST_SMOOTH
+        if bound > self._centre_bound:
+            self._aim(values, bound)
+            self._smooth = max(1 - (1 - self._smooth) / SMOOTHER, LEAST_SMOOTH)
+        elif smooth:
+            self._smooth = min(1 - (1 - self._smooth) * SMOOTHER, MOST_SMOOTH)
         return found
 
     def _reduced(self, values: Values) -> np.ndarray:
@@ -227,18 +284,15 @@ class Generation:
     def _lowered(self, values: Values, found: Found) -> Values:
         """Values of customers that are so much less that no route costs less than 0."""
         out = self.pricing.out
-        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(axis=1)
+        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(
+            axis=1
+        )
         loads = np.flatnonzero(closed < 0)
         each = max(-(int(closed[load]) << FINE) // load + 1 for load in loads.tolist())
         less = [(each * load >> (FINE + 1)) + (load > 0) for load in self.load.tolist()]
         if max(less) > LARGEST_DUAL:
             return values
         return replace(values, pi=values.pi - np.array(less, dtype=np.int64))
-
-
-def _useful(found: Found) -> list[list[int]]:
-    """Routes that cost less than 0."""
-    return [route for route, cost in zip(found.routes, found.cost.tolist()) if cost < 0]
 
 
 def _keys(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -3,11 +3,13 @@
     minimise sum of c_R z_R, every customer on one route, z >= 0, and
     2 least <= sum over R of z_R times how often R leaves S <= 2 most of sets of customers (sets.py)
 
-A customer's row, and a set's, may be missed at a price that is raised where the optimum pays it: with these the
-program has a point always.
+A customer's row, and a set's, may be missed at a price that is raised where the optimum pays it: the program
+has a point always.
 
 Source   Fukasawa et al. 2006
 """
+
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +21,8 @@ from app.graphs.metric import Metric
 
 COST = 100.0  # mean cost of a route to one customer in the program
 MISSED, DEARER = 4.0, 10.0  # price of a missed row, in longest such routes; what raises it
-MOST_MISSED = 1e-6
-MOST_COLUMNS = 12  # routes kept for each row, once routes are dropped
+MOST_MISSED, UNUSED = 1e-6, 1e-9  # what rows miss, and values of sets, that are none
+MOST_COLUMNS = 5  # routes kept for each row, once routes are dropped
 DUAL, PRIMAL = 1, 4  # of HiGHS's simplex_strategy
 
 
@@ -85,9 +87,7 @@ class Master:
         matrix = sp.csr_array(sp.hstack(blocks)).astype(np.float64)
         m, infinite = len(new), self._highs.kHighsInf
         columns = ints(matrix.indptr[:-1]), ints(matrix.indices), matrix.data
-        self.solver.addCols(
-            m, cost / self._unit, np.zeros(m), np.full(m, infinite), matrix.nnz, *columns
-        )
+        self.solver.addCols(m, cost / self._unit, np.zeros(m), np.full(m, infinite), matrix.nnz, *columns)
         self.routes += new
         self._column += range(self._width, self._width + m)
         self._width += m
@@ -179,7 +179,7 @@ class Master:
 
     def drop_routes(self) -> None:
         """Leave out those of largest reduced cost, where there are too many."""
-        most = MOST_COLUMNS * (len(self._customers) + len(self.rows)) // 2
+        most = MOST_COLUMNS * (len(self._customers) + len(self.rows)) // 2  # are left
         if len(self.routes) < 2 * most:
             return
         order = np.argsort(self._reduced, kind="stable")
@@ -207,7 +207,9 @@ class Master:
     def drop_idle(self, fewest: int) -> None:
         """Leave out the sets that have no value in the last optimum, where they are not few."""
         needed = {self.sets.everyone, *self.limits.named()}
-        idle = [place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < 1e-9]
+        idle = [
+            place for place, row in enumerate(self.rows) if row not in needed and abs(self.y[place]) < UNUSED
+        ]
         if len(idle) < fewest:
             return
         gone = np.zeros(self._width, dtype=bool)
@@ -232,7 +234,9 @@ class Master:
     def _add_artificial(self, rows: np.ndarray, sign: np.ndarray) -> None:
         m, infinite = len(rows), self._highs.kHighsInf
         price, high = np.full(m, self._price), np.full(m, infinite)
-        self.solver.addCols(m, price, np.zeros(m), high, m, ints(np.arange(m)), ints(rows), sign.astype(float))
+        self.solver.addCols(
+            m, price, np.zeros(m), high, m, ints(np.arange(m)), ints(rows), sign.astype(float)
+        )
         self._artificial += range(self._width, self._width + m)
         self._artificial_rows = np.append(self._artificial_rows, rows)
         self._width += m
@@ -258,7 +262,7 @@ class _Edges:
         n, places, ptr = self._metric.n, [], [0]
         for route in routes:
             walk = [self._depot, *route, self._depot]
-            for a, b in zip(walk[:-1], walk[1:]):
+            for a, b in pairwise(walk):
                 places.append(self._place.setdefault(min(a, b) * n + max(a, b), len(self._place)))
             ptr.append(len(places))
         keys = np.array(list(self._place)[len(self.u) :], dtype=np.int64)

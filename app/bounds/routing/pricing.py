@@ -1,6 +1,6 @@
 """Least ng-routes: routes that come back to a customer only after one who has not it among its neighbours.
 
-Whole-number costs of any sign; the labels are those of lk_ng_routes in routing_bounds.c, here in the same order.
+Whole-number costs of any sign; the labels are those of lk_ng_routes in routing_bounds.c, in the same order.
 
 Source   Baldacci, Mingozzi and Roberti 2011
 """
@@ -14,14 +14,15 @@ from app.native import routing_bounds as native
 
 FAR = np.iinfo(np.int64).max // 4  # above every cost
 FIRST_ROOM, MOST_ROOM = 1 << 16, 1 << 23  # labels
-TOP = 4  # routes of a pricing for each customer they end at
+TOP = 3  # routes of a pricing for each customer they end at
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """What a pricing found.
 
-    routes    customers of each, in order, the best ones that end at each customer       cost   of each, ascending
+    routes    customers of each, in order, the best ones that end at each customer
+    cost      of each, ascending
     closed    [n] the least cost of a route that ends at each customer, FAR: none
     reach     [capacity + 1, n] of a path to each customer with a load of at most so much; None: not asked for
     """
@@ -58,6 +59,7 @@ class Pricing:
         self.ends = np.empty((self.n, TOP), dtype=np.int32)
         self.length = np.empty((self.n, TOP), dtype=np.int64)
         self._give_room(FIRST_ROOM)
+        self.made = 0  # labels of the last pricing
 
     def use(self, u: np.ndarray, v: np.ndarray) -> None:
         """The edges u-v that routes may have."""
@@ -80,10 +82,11 @@ class Pricing:
         self.out = np.full(self.n, FAR)
         self.out[self._first_customer] = reduced[self._first]
         self.least = np.empty((self.capacity + 1, self.n), dtype=np.int64) if reach else None
-        while (native.ng_routes(self) if self.compiled else self._plain()) < 0:
+        while (made := native.ng_routes(self) if self.compiled else self._plain()) < 0:
             if self.room >= MOST_ROOM:
                 return None
             self._give_room(4 * self.room)
+        self.made = made
         ends, cost = self.ends.ravel(), self.length.ravel()
         chosen = np.flatnonzero(ends >= 0)
         chosen = chosen[np.argsort(cost[chosen], kind="stable")]
@@ -91,7 +94,7 @@ class Pricing:
         return Found(routes, cost[chosen], self.length[:, 0].copy(), self.least)
 
     def through(self, found: Found, reduced: np.ndarray) -> np.ndarray:
-        """[edges] at most the cost of every route with the edge, FAR: there is none; `reach` was asked for."""
+        """[edges] at most the cost of every route with the edge, FAR: none; `reach` was asked for."""
         most = np.full(len(reduced), FAR)
         most[self._first] = found.closed[self._first_customer]
         inner = np.flatnonzero((self._u != self.depot) & (self._v != self.depot))
@@ -121,7 +124,7 @@ class Pricing:
     def _plain(self) -> int:
         """What lk_ng_routes does; returns the number of labels, -1 where there is no room."""
         self.dominant[:], self.head[:], self.ends[:], self.length[:] = FAR, -1, -1, FAR
-        self._made = 0
+        self.made = 0
         for customer in np.flatnonzero(self.out < FAR).tolist():
             if not self._put(int(self.load[customer]), customer, 1, int(self.out[customer]), -1):
                 return -1
@@ -135,16 +138,16 @@ class Pricing:
                 if not self._look_at(load, label):
                     return -1
                 label = int(self.next[label])
-        return self._made
+        return self.made
 
     def _put(self, load: int, customer: int, memory: int, cost: int, before: int) -> bool:
-        made = self._made
+        made = self.made
         if made == self.room:
             return False
         self.value[made], self.before[made] = cost, before
         self.customer[made], self.memory[made] = customer, memory
         self.next[made], self.head[load] = self.head[load], made
-        self._made += 1
+        self.made += 1
         return True
 
     def _look_at(self, load: int, label: int) -> bool:

@@ -1,21 +1,22 @@
-"""What proves that routes are no shorter than so much: values of customers and of sets, and the tree of cases.
+"""What proves that routes are no shorter than so much: values of customers and sets, and the tree of cases.
 
-With x_e how often the routes use the edge e = u-v (of the depot up to 2 times, of others once), pi of points and
-y of sets of customers, any whole numbers, the reduced cost
+With x_e how often the routes use the edge e = u-v (of the depot up to 2 times, of others once), pi of points
+and y of sets of customers, any whole numbers, the reduced cost
     r_e = c_e - pi_u - pi_v - sum of y over the sets S that e leaves
 multiplied by x_e and added up over the edges of the routes, where every customer has degree 2, says
     length = 2 sum pi + sum y_S x(delta(S)) + sum r_e x_e
-pi of the depot is 0. Of x(delta(S)) it is known that it is even, at least 2 ceil(demand(S) / capacity) and 2, and of
-all customers at most twice the number of vehicles; a case knows more. So y_S takes the least that is known where it
-is positive, and the most where it is negative. What is left, sum r_e x_e, is bounded in one of two ways:
+pi of the depot is 0. Of x(delta(S)) it is known that it is even, at least 2 and 2 ceil(demand(S) / capacity),
+and of all customers at most twice the number of vehicles; a case knows more. So y_S takes the least that is
+known where it is positive, and the most where it is negative. What is left, sum r_e x_e, is bounded in one of
+two ways:
     edges     sum over edges of the least of r_e x_e
     routes    k times the least sum of r_e over an ng-route, k being as many routes as there can be where that
               is negative, and as few otherwise
-An ng-route goes from the depot to the depot, its customers' demands adding up to the capacity at most, and comes
-back to a customer c only if one in between has not c among its neighbours. All routes are such.
-An edge whose use costs so much that no routes shorter than a known length have it is left out; then two cases are
-told apart by x(delta(S)): at most 2k, or at least 2k + 2. Of two customers S the latter, with k = 1, says that no
-route has the edge between them, and the former that one has it.
+An ng-route goes from the depot to the depot, its customers' demands adding up to the capacity at most, and
+comes back to a customer c only if one in between has not c among its neighbours. All routes are such.
+An edge whose use costs so much that no routes shorter than a known length have it is left out; then two cases
+are told apart by x(delta(S)): at most 2k, or at least 2k + 2. Of two customers S the latter, with k = 1, says
+that no route has the edge between them, and the former that one has it.
 
 Nothing here is shared with what finds the bound.
 
@@ -24,6 +25,7 @@ Sources  Laporte and Nobert 1983; Baldacci, Mingozzi and Roberti 2011 (ng-routes
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,9 +64,9 @@ class RoutingBound(Bound):
     """No routes are shorter than `lower`.
 
     set_ptr, set_nodes   sets of customers     [s+1], [set_ptr[s]] int64
-    near                 [n, width] int64, the neighbours of each point, itself first; the depot's are not read
+    near                 [n, width] int64, the neighbours of each point, itself first; not read of the depot
     left_out_by          a length: edges that no shorter routes have are left out; None: none is
-    whole                values of the whole, one after the other: each bounds, and leaves out edges for the next
+    whole                values of the whole: each bounds, and leaves out edges for the next
     splits               of each case what tells its children apart, and the number of the child where
                          x(delta) is at most 2k, the next one being the other; None where it is not divided
     values               of each case that is not divided
@@ -142,7 +144,9 @@ class _Proof:
         self.member = self._sets()
         self.needed = self._needed()
         self.loads, self.capacity = whole_loads(deliveries)
-        self.longest = self.capacity // max(1, int(np.delete(self.loads, self.depot).min(initial=self.capacity)))
+        self.longest = self.capacity // max(
+            1, int(np.delete(self.loads, self.depot).min(initial=self.capacity))
+        )
         self.near = self._neighbours()
         self.few = max(1, deliveries.fewest)  # routes
         self.many = min(deliveries.vehicles or self.n - 1, self.n - 1)
@@ -201,7 +205,7 @@ class _Proof:
     def _needed(self) -> list[int]:
         """Vehicles that each set needs."""
         ptr, nodes, demand = self.bound.set_ptr, self.bound.set_nodes, self.deliveries.demand
-        needs = [int(demand[nodes[a:b]].sum()) for a, b in zip(ptr[:-1], ptr[1:])]
+        needs = [int(demand[nodes[a:b]].sum()) for a, b in pairwise(ptr)]
         return [max(1, -(-each // self.deliveries.capacity)) for each in needs]
 
     def _neighbours(self) -> np.ndarray:
@@ -314,6 +318,7 @@ class _Proof:
 
     def _with(self, values: Values, case: _Case) -> tuple[int, np.ndarray]:
         """The bound with the edges that are left, and with each of them [edges] in use."""
+        self._set_values(values)
         if values.width:
             absent = self._decided(case)[1]
             total, through = self._routes(values, case, np.delete(self.i, absent), np.delete(self.j, absent))
@@ -327,7 +332,7 @@ class _Proof:
         return total, total + np.maximum(reduced, 0)
 
     def _decided(self, case: _Case) -> tuple[np.ndarray, np.ndarray]:
-        """Places of edges between two customers that a case's routes have, and of those that they have not."""
+        """Places of edges between customers that a case's routes have, and of those they have not."""
         used = [number for number, k in case.most.items() if k == 1]
         unused = [number for number, k in case.least.items() if k > 1]
         return self._pairs(used), self._pairs(unused)
@@ -343,9 +348,7 @@ class _Proof:
 
     # ---- ng-routes -----------------------------------------------------------------------------------------
 
-    def _routes(
-        self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray
-    ) -> tuple[int, np.ndarray]:
+    def _routes(self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray) -> tuple[int, np.ndarray]:
         """The bound by ng-routes over edges i-j, and with each of them in use."""
         self._fits_routes(values.width)
         total, reduced = self._constant(values, case), self._reduced(values, i, j)

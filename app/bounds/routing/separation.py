@@ -22,9 +22,7 @@ RATES = (0.0, 1.0)  # what demand counts for the growth, see growth
 MOST_NEW = 100  # sets of a round, those that miss most
 
 
-def separate(
-    sets: Sets, point: Point, random: np.random.Generator, compiled: bool = True
-) -> list[int]:
+def separate(sets: Sets, point: Point, random: np.random.Generator, compiled: bool = True) -> list[int]:
     """Numbers of violated sets, those that miss most first."""
     customers = _without_depot(point, sets.deliveries.depot)
     label = np.arange(point.n)

@@ -1,7 +1,7 @@
 """Sets of customers that routes enter and leave, and how often they have to.
 
-With x_e how often the routes use the edge e, x(delta(S)) the sum over edges with one end in the set S: whatever
-the routes are, x(delta(S)) is even, for every customer has degree 2, and
+With x_e how often the routes use the edge e, x(delta(S)) the sum over edges with one end in the set S:
+whatever the routes are, x(delta(S)) is even, for every customer has degree 2, and
     rounded capacity inequality   x(delta(S)) >= 2 ceil(demand of S / capacity)
 says how many vehicles S needs. The set of all customers tells the number of routes: x(delta) is twice that.
 

@@ -13,18 +13,21 @@ class Shared:
     """Sets of customers, and the length of known routes.
 
     upper    the length of known routes
-    routes   customers of each, in order, shorter than those told, where an optimum of a program was such; else None
+    known    short routes, or None
+    routes   customers of each, shorter than those told, where an optimum of a program was such; else None
     """
 
     def __init__(self, metric: Metric, deliveries: Deliveries, upper: int, compiled: bool) -> None:
         self.metric, self.deliveries, self.upper, self.compiled = metric, deliveries, upper, compiled
         self.sets, self.places = Sets(metric.n, deliveries), places_for(metric)
         self.routes: list[list[int]] | None = None
+        self.known: list[list[int]] | None = None
         self.random = stream(metric.n, "contractions")
 
-    def know(self, upper: int) -> None:
-        """Routes of this length are known."""
+    def know(self, upper: int, routes: list[list[int]] | None) -> None:
+        """Routes of this length are known, and maybe routes: customers of each."""
         self.upper = min(self.upper, upper)
+        self.known = self.known if routes is None else routes
 
     def offer(self, routes: list[list[int]]) -> None:
         """Routes that a program came upon."""
