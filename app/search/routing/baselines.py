@@ -13,6 +13,7 @@ from app.graphs.metric import Metric
 from app.graphs.routes import after_of, routes_of
 from app.search.routing.kernel import DEGREE, NO_LENGTH, Routing, nearest_customers
 
+PAIRS = 40  # near customers that one may be joined with
 MOST_SCANNED = 20_000  # points of a nearest neighbour, which looks at all pairs
 LIMITED_STEPS = 200_000  # of the search for routes of so many vehicles, and LIMITED_EACH for each customer
 LIMITED_EACH = 200
@@ -57,7 +58,7 @@ def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tu
 def _best_pairs(metric: Metric, depot: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of near customers whose ways to and from the depot are worth saving, the most first."""
     n = metric.n
-    near, far = nearest_customers(metric, depot)
+    near, far = (each[:, :PAIRS] for each in nearest_customers(metric, depot))
     home = metric.between(np.full(n, depot), np.arange(n))
     u = np.repeat(np.arange(n), near.shape[1])
     v, d = near.ravel().astype(np.int64), far.ravel().astype(np.int64)

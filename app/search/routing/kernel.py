@@ -10,6 +10,7 @@ Differs  places of insertion are those beside the customers that are nearest, an
 """
 
 import ctypes
+from functools import lru_cache
 
 import numpy as np
 
@@ -169,6 +170,7 @@ class Routing:
         return struct
 
 
+@lru_cache(maxsize=1)  # start and search ask for the same
 def nearest_customers(metric: Metric, depot: int) -> tuple[np.ndarray, np.ndarray]:
     """[n, k] int32 the customers nearest to each point, nearest first, and their distances."""
     n = metric.n
