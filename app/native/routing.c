@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
     const Metric *metric;
-    int64_t n, depot, near_count, capacity, limit; /* limit: routes at most */
+    int64_t n, depot, near_count, looked_at, capacity, limit; /* looked_at: of near; limit: routes at most */
     const int32_t *near, *far; /* [n][near_count] customers nearest to each, and their distances */
     const int64_t *demand;     /* [n] */
     const int32_t *home;       /* [n] distances to the depot */
@@ -45,7 +45,7 @@ typedef struct {
 } Routing;
 
 /* as in app/search/routing/plain.py */
-enum { TOLLS = 4096, LONGEST = 10, MEAN_REMOVED = 10, ONE = 256, SPLIT_ON = 100, NO_BLINK = 127, PERIOD = 100, FITTING = 50, LOOKED_AT = 30 };
+enum { TOLLS = 4096, LONGEST = 10, MEAN_REMOVED = 10, ONE = 256, SPLIT_ON = 100, NO_BLINK = 127, PERIOD = 100, FITTING = 50 };
 enum { AT_RANDOM = 4, BY_DEMAND = 8, FAR_FIRST = 10, ORDERS = 11 };
 
 INLINE int64_t apart(const Routing *s, int32_t a, int32_t b) {
@@ -244,8 +244,7 @@ static int32_t best_place(Routing *s, int32_t c, Blinks *b) {
             found = last;
         }
     }
-    const int64_t width = s->near_count < LOOKED_AT ? s->near_count : LOOKED_AT;
-    for (int64_t i = 0; i < width; i++) {
+    for (int64_t i = 0; i < s->looked_at; i++) {
         const int32_t j = near[i];
         const Stop at = s->stop[j];
         if (at.route < 0) continue;

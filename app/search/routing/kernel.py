@@ -26,6 +26,9 @@ from app.search.routing.plain import TOLLS, Steps
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 NEAR, MOST_NEAR = 100, 1 << 23  # nearest customers of each; of all together, but for LEAST_NEAR of each
 LEAST_NEAR = 20
+# Customers beside which one is inserted, of all together, but for so many of each: routes of 200 clustered
+# customers are 1 % shorter by 100 than by 30 in as many steps, which take 2.4 times the time.
+LOOKED_AT, LEAST_LOOKED_AT = 24_000, 30
 NO_LENGTH = (1 << 63) - 1  # of the best routes, while there are none
 DEAREST = 1 << 60  # of all demands beyond capacities
 STOP = 8  # numbers of a stop: see app/native/routing.c
@@ -45,7 +48,7 @@ NUMBERS = ("empties", "length", "over", "best_length", "found_at", "steps", "tem
 class _Routing(ctypes.Structure):
     _fields_ = (
         ("metric", Pointer),
-        *((name, Long) for name in ("n", "depot", "near_count", "capacity", "limit")),
+        *((name, Long) for name in ("n", "depot", "near_count", "looked_at", "capacity", "limit")),
         *((name, Pointer) for name in GIVEN),
         ("count", Long),
         *((name, Pointer) for name in (*ROUTES, "rank", "change", "best")),
@@ -82,6 +85,7 @@ class Routing:
         self.capacity, self.limit = deliveries.capacity, deliveries.vehicles or n
         self.demand = np.ascontiguousarray(deliveries.demand, dtype=np.int64)
         self.near, self.far = nearest_customers(metric, self.depot)
+        self.looked_at = min(max(LOOKED_AT // n, LEAST_LOOKED_AT), self.near.shape[1])
         self.home = metric.between(np.full(n, self.depot), np.arange(n)).astype(np.int32)
         self.toll = tolls()
         self.customers = np.delete(np.arange(n, dtype=np.int32), self.depot)
@@ -164,7 +168,7 @@ class Routing:
         give_arrays(self, struct, (*GIVEN, *ROUTES, "rank", "best"))
         struct.metric = ctypes.addressof(self._metric.struct)
         struct.change = ctypes.addressof(self.change)
-        for name in ("n", "depot", "capacity", "limit", "count", "dearest"):
+        for name in ("n", "depot", "looked_at", "capacity", "limit", "count", "dearest"):
             setattr(struct, name, getattr(self, name))
         struct.near_count = self.near.shape[1]
         return struct

@@ -6,7 +6,6 @@ from app.rng import SplitMix
 
 TOLLS = 4096  # draws that a temperature is multiplied for
 PERIOD, FITTING = 100, 50  # steps between two looks at the price; fewer that fit make it go up
-LOOKED_AT = 30  # customers beside which one is inserted
 LONGEST, MEAN_REMOVED = 10, 10  # customers of a string at most, and of all strings together, about
 ONE = 256  # the denominator of mean lengths
 SPLIT_ON = 100  # one in so many split strings spares one customer more
@@ -208,7 +207,7 @@ class Steps:
                 cost = fine + home + self._apart(c, end) - int(leg)
                 if cost < least and not self._blinks():
                     least, found = cost, stop
-        for j, d in zip(s.near[c, :LOOKED_AT].tolist(), s.far[c, :LOOKED_AT].tolist()):
+        for j, d in zip(s.near[c, : s.looked_at].tolist(), s.far[c, : s.looked_at].tolist()):
             r = int(s.route[j])
             if r < 0:
                 continue
