@@ -21,6 +21,8 @@ from app import threads
 threads.limit_threads()
 
 import numpy as np  # noqa: E402
+from app.search.routing.baselines import savings  # noqa: E402
+from app.search.routing.search import RoutingSearch  # noqa: E402
 
 from app.bounds.routing.bounds import RoutingBounds  # noqa: E402
 from app.bounds.routing.cutting import Cutting  # noqa: E402
@@ -91,9 +93,8 @@ def clustered(random: np.random.Generator, count: int) -> np.ndarray:
 
 def best_routes(metric: Metric, deliveries: Deliveries, seconds: float) -> tuple[int, np.ndarray]:
     """The length and the routes that a search finds in so many seconds of CPU time."""
-    from app.search.routing.search import RoutingSearch
-
-    search, begun = RoutingSearch(metric, deliveries, 1), time.process_time()
+    start = savings(metric, deliveries)[0]
+    search, begun = RoutingSearch(metric, deliveries, start, 1), time.process_time()
     while time.process_time() - begun < seconds and not search.done:
         search.run(1000)
     return search.best, search.solution()

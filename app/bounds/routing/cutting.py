@@ -145,7 +145,7 @@ class Cutting:
             self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits
         )
         value, idle, rounds = -np.inf, 0, 0
-        short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1)
+        short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1) and self._fits(0)
         most = MOST_SHORT if short else MOST_ROUNDS
         while program.solve():
             program.drop_idle(FEWEST_IDLE)

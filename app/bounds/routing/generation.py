@@ -92,6 +92,7 @@ class Generation:
     def take(self, limits: Limits, bound: int, values: Values) -> None:
         """Those of another case, with a bound that is known of it."""
         self.limits, self.bound, self.values = limits, bound, values
+        self._smooth = LEAST_SMOOTH  # duals of the other cases' programs are good ones
         self._aim(values, bound)
         self.master.take(limits)
         self._use()
