@@ -13,6 +13,7 @@ from mpi4py import MPI
 from app.api_given import check_given, refuse_data_keys, setting
 from app.api_graph import loaded_graph, refuse_node_weights, with_fixed, with_start, with_terminals
 from app.api_loop import GraphAgent
+from app.api_routes import with_deliveries
 from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
@@ -20,13 +21,13 @@ from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import has_node_weights
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
-from app.problems.table import TREE, UNTRAINED, WEIGHED, make_problem, without_policy
+from app.problems.table import ROUTES, TREE, UNTRAINED, WEIGHED, make_problem, without_policy
 from app.results import Checked, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
-from app.tasks.answer import edges_named
+from app.tasks.answer import edges_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -152,6 +153,10 @@ def solve(
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
+    demands: Any = None,
+    capacity: float | None = None,
+    depot: Any = None,
+    vehicles: int | None = None,
     start: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
@@ -160,16 +165,17 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
-    of nodes, maxcut and tsp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set of
-    elements. What is lost of weights is a Python warning: they are kept in 32 bits.
+    of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of sets, hitting_set
+    of elements. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
                [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
                always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
-               numbers; for a tour [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
-               EUC_2D) only where they are integers, or distances: [n, n], or the edge attributes
-               `weight` of a complete NetworkX graph; also a DataFrame of either (app/graphs/tour_tables.py).
+               numbers; for a tour or routes [n, 2] coordinates, whose distances are rounded to whole
+               numbers (TSPLIB's EUC_2D) only where they are integers, or distances: [n, n], or the edge
+               attributes `weight` of a complete NetworkX graph; also a DataFrame of either
+               (app/graphs/tour_tables.py).
                Distances may differ by direction: [i, j] is from i to j. Those that are no whole numbers are
                kept to 10^-7 of the largest, to 10^-6 where they differ by direction (less where all tours
                are far longer than the least ways out of and into all cities).
@@ -182,7 +188,7 @@ def solve(
                a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
                with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
     problem    mvc (the default), mis, mds, clique, maxcut, qubo, ising, set_cover, hitting_set, coloring,
-               communities, partition, steiner or tsp; the same as problem.name of the settings
+               communities, partition, steiner, tsp or cvrp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
@@ -191,11 +197,15 @@ def solve(
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
-               that are 1, and -1; not of coloring, communities and tsp
+               that are 1, and -1; not of coloring, communities, tsp and cvrp
     terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
                (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
+    demands, capacity, depot, vehicles   of cvrp: what each customer needs, [n] numbers in the order of the
+               nodes or a mapping by node (the depot's may be left out); what a vehicle carries; the node
+               where routes begin and end (the first); how many there may be (any number); None: that of the
+               file (CVRPLIB), or of graph.demands, problem.capacity, depot and vehicles of the settings
     start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
-               a NetworkX tree, or a mapping of all nodes to 0 or 1
+               a NetworkX tree, of cvrp its `routes`, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
                begin, as with the file search.start. What is infeasible is repaired; of a feasible one the
                answer is never worse
@@ -217,6 +227,7 @@ def solve(
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
+    loaded = with_deliveries(context, loaded, labels, demands, capacity, depot, vehicles)
     loaded = with_start(context, loaded, labels, start)
     problem = make_problem(context.case.problem.name)
     refuse_unfit(context, problem, loaded)
@@ -225,12 +236,15 @@ def solve(
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     nodes = solved.named(ids, labels, problem.solution)
     edges = edges_named(solved.solution, ids, labels) if problem.solution == TREE else []
-    names = set(Solution.__dataclass_fields__) - {"nodes", "edges", "trace", "text", "certificate", "problem"}
+    routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
+    names = set(Solution.__dataclass_fields__) - {
+        "nodes", "edges", "routes", "trace", "text", "certificate", "problem",
+    }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
     return Solution(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
-        problem=context.case.problem.name, edges=edges,
+        problem=context.case.problem.name, edges=edges, routes=routes,
     )  # fmt: skip
 
 
@@ -245,6 +259,10 @@ def check(
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
+    demands: Any = None,
+    capacity: float | None = None,
+    depot: Any = None,
+    vehicles: int | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -253,12 +271,13 @@ def check(
 
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
-    graph, problem, node_weights, inside, outside, terminals, settings, comm, verbose   as of `solve`
+    graph, problem, node_weights, inside, outside, terminals, demands, capacity, depot, vehicles, settings,
+    comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
-                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges, or
-                 the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or
-                 1, of coloring and communities to whole numbers from 0 on); or the path of a file of
-                 solutions
+                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
+                 routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
+                 spins -1 or 1, of coloring and communities to whole numbers from 0 on); or the path of a file
+                 of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """
@@ -284,6 +303,7 @@ def check(
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
+    loaded = with_deliveries(context, loaded, labels, demands, capacity, depot, vehicles)
     refuse_unfit(context, make_problem(context.case.problem.name), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")

@@ -19,6 +19,7 @@ from app.api_given import (
     refuse_beside_file,
     refuse_file_of_edges,
 )
+from app.api_routes import routes_given
 from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
@@ -44,6 +45,7 @@ from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
 from app.problems.table import (
     CLASSES,
     NODE_WEIGHTS_RIGHT,
+    ROUTES,
     TREE,
     WEIGHED,
     counted_by,
@@ -52,6 +54,7 @@ from app.problems.table import (
 )
 from app.results import Solution
 from app.tasks.context import Context
+from app.tasks.deliveries import has_routes
 from app.tasks.terminals import STEINER
 from app.text import is_whole
 
@@ -78,7 +81,7 @@ def loaded_graph(
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
             refuse_beside_file(edge_features)
             refuse_beside_file(edge_labels, "labels")
-        elif case.problem.name == "tsp":
+        elif case.problem.name == "tsp" or has_routes(case):
             source, labels = stream_of_tour(graph)
         elif is_covering(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
@@ -102,6 +105,8 @@ def loaded_graph(
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
         if case.graph.terminals and not isinstance(graph, str):
             raise CaseError("graph.terminals: of a graph in memory terminals= would be right")
+        if case.graph.demands and not isinstance(graph, str):
+            raise CaseError("graph.demands: of points in memory demands= would be right")
         if not isinstance(graph, str):
             refuse_file_of_edges(case)
         if group.size > 1 and not isinstance(graph, str):
@@ -188,13 +193,16 @@ def with_start(
     context: Context, loaded: Loaded, labels: list[Any] | None, start: Any, called: str = "start"
 ) -> Loaded:
     """The graph with a solution that a caller begins with, or wants checked. Ranks: all call."""
-    found, colors, solution = None, None, make_problem(context.case.problem.name).solution
+    found, colors, routes, solution = None, None, None, make_problem(context.case.problem.name).solution
     count = _count_named(context, loaded)
     with raise_together(context.group, "reading the solution to start from"):
         if start is not None and context.case.search.start not in STARTS:
             raise CaseError(f"{called}: given here and in search.start; one of them would be right")
         if start is not None and solution == TREE:
             found = _ids_of_tree(start, labels, called, named(loaded.graph.ids))
+        elif start is not None and solution == ROUTES:
+            stops, routes = routes_given(start, called)
+            found = _ids_of(stops, labels, called, named(loaded.graph.ids))
         elif start is not None:
             nodes = _nodes_of(context.case, count, start, called)
             if solution in CLASSES:
@@ -205,10 +213,10 @@ def with_start(
         order = np.argsort(found, kind="stable")
         same = found = found[order]
         colors = colors[order]
-    elif found is not None and solution not in ("tour", TREE):
+    elif found is not None and solution not in ("tour", TREE, ROUTES):
         same = np.unique(found)
-    check_given(context.group, {called: digest_of_arrays(same, colors)})
-    return replace(loaded, start=found, start_colors=colors)
+    check_given(context.group, {called: digest_of_arrays(same, routes if colors is None else colors)})
+    return replace(loaded, start=found, start_colors=colors, routes=routes)
 
 
 def _ids_of_tree(given: Any, labels: list[Any] | None, called: str, texts: bool) -> np.ndarray:

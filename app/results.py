@@ -40,9 +40,9 @@ class Solution:
     bound_verified   the certificate of the bound was checked by code that did not make it
     digest  SHA-256 of the answer, the same on any number of ranks
     nodes   the chosen nodes, the nodes on side 1 of a cut, the variables of a quadratic function (spins) that
-            are 1, all nodes in the order of a tour, those of a tree, or of a colouring a list of nodes for
-            each colour: the labels of a NetworkX graph, the nodes of a DataFrame, the ids or names of a file,
-            or row numbers
+            are 1, all nodes in the order of a tour, those of a tree or of routes, or of a colouring a list
+            of nodes for each colour: the labels of a NetworkX graph, the nodes of a DataFrame, the ids or
+            names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
     text    what `save` writes: nodes by the ids or names of a file, or by the labels of a graph in memory
             where all are whole numbers or names that files may have, else by row numbers
@@ -50,6 +50,7 @@ class Solution:
             without output.certificates in the settings, and where nothing but a finished search proves it
     problem   that it answers, as problem.name
     edges   of a Steiner tree, pairs of nodes, whose lengths are the objective; else none
+    routes  of vehicles, lists of customers in order, the depot left out; else none
     """
 
     nodes: list[Any]
@@ -71,6 +72,7 @@ class Solution:
     certificate: bytes = b""
     problem: str = ""
     edges: list[tuple[Any, Any]] = field(default_factory=list)
+    routes: list[list[Any]] = field(default_factory=list)
 
     def save(self, path: str) -> None:
         """Write the file that a run has as solution/NAME.txt: for `search.start=PATH` on the same graph, or

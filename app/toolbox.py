@@ -44,6 +44,7 @@ class Instance:
     null, resolution   of communities (app/graphs/quality.py)
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
+    deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     """
 
     graph: Graph
@@ -58,6 +59,7 @@ class Instance:
     parts: int = 2
     imbalance: float = 0.03
     terminals: np.ndarray = field(default_factory=_none)
+    deliveries: Any = None
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
@@ -280,6 +282,8 @@ class Toolbox(ABC):
     core_weights     [k] int64 of the core's nodes, where a peeler chooses by weight; None: all one
     bounds_find      what the source of solutions that bounds find is called
     bounds_follow    whether bounds on a rank without a search want to see the best solutions
+    text             the file of a solution, and its objective, where that takes the instance; None: the
+                     problem writes it; read: a solution from a file, likewise
     left_out         baselines that the instance is too large for, for the log
     """
 
@@ -299,6 +303,8 @@ class Toolbox(ABC):
     core_weights: np.ndarray | None = None
     bounds_find: str = EXACT
     bounds_follow: bool = False
+    text: Callable[[np.ndarray, float | int], str] | None = None
+    read: Callable[[str], np.ndarray] | None = None
     left_out: str = ""
 
     def improves(self, value: int, than: int) -> bool:

@@ -57,6 +57,7 @@ from app.partition.nodes import deal_node_table, load_node_data
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import load_weights, save_weights
+from app.search.routing.text import read_routes
 from app.search.solution_text import nodes_text, read_nodes, read_order, read_sides
 from app.search.steiner.text import read_tree
 from app.tasks.studies.answers import read_catalogue
@@ -140,6 +141,9 @@ SMALL = {
     b"1 0 0\n2 3 4.5\n3 1e1 -2\nEOF\n",
     "x.tsp": b"NAME: x\nTYPE: TSP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
     b"EDGE_WEIGHT_SECTION\n1 2\n3\nEOF\n",
+    "v.vrp": b"NAME : v\nTYPE : CVRP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : CEIL_2D\nCAPACITY : 9\n"
+    b"NODE_COORD_SECTION\n1 0 0\n2 3 4.5\n3 1e1 -2\nDEMAND_SECTION\n1 0\n2 4\n3 5\n"
+    b"DEPOT_SECTION\n1\n-1\nEOF\n",
 }  # fmt: skip
 FORMATS = {
     "t": "edges", "w": "edges", "a": "matrix_market", "d": "dimacs", "m": "metis", "G": "gset", "e": "npz",
@@ -523,6 +527,7 @@ def text_samples() -> list[Sample]:
         one("a.tour", tour), one("a.nodes", ids), one("a.order", ids), one("a.cost", cost),
         one("a.sides", "".join(f"{i} {i % 2}\n" for i in range(N)).encode()), one("a.toml", catalogue),
         one("a.tree", "".join(f"{i} {i + 1}\n" for i in range(N - 1)).encode()),
+        one("a.routes", b"Route #1: 1 2 3 4\nRoute #2: 5 6\nRoute #3: 7 8 9 10 11\nCost 12\n"),
         one("a.rates", msgspec.json.encode(DEFAULTS)),
         *real("tsp/*.tour"),
     ]  # fmt: skip
@@ -540,6 +545,8 @@ def read_other(path: str, _: random.Random) -> None:
             read_order(path, ids)
         case ".tree":
             read_tree(path, ids)
+        case ".routes":
+            read_routes(path, ids, 3)
         case ".cost":
             parse_cost_model(read_text(path), path)
         case ".rates":

@@ -30,7 +30,7 @@ def couplings(n, p, seed):
 
 def instance(problem, seed):
     """What `solve` takes, small, but hard for a search of a few steps."""
-    if problem == "tsp":
+    if problem in ("tsp", "cvrp"):
         return np.random.default_rng(seed).integers(0, 1000, (30, 2)).astype(float)
     if problem in ("qubo", "ising"):
         return couplings(50, 0.4, seed)
@@ -54,8 +54,9 @@ def test_an_answer_is_never_worse_than_a_plain_heuristic(problem, weighted, step
     weights = {"node_weights": draws.integers(1, 30, 50).tolist()} if weighted else {}
     for seed in range(3):
         settings = SHORT | {"search.steps": steps}
-        terminals = {"terminals": range(0, 50, 3)} if problem == "steiner" else {}
-        answer = solve(instance(problem, seed), problem, settings=settings, **weights, **terminals)
+        more = {"terminals": range(0, 50, 3)} if problem == "steiner" else {}
+        more = {"demands": [0, *[3] * 29], "capacity": 20} if problem == "cvrp" else more
+        answer = solve(instance(problem, seed), problem, settings=settings, **weights, **more)
         assert answer.baselines
         assert not any(worse(problem, answer.objective, each) for each in answer.baselines.values())
 

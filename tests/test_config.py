@@ -672,6 +672,8 @@ def cases(draw):
             "labels": "",
             "node_weights": "",
             "terminals": "",
+            "demands": "",
+            "least_demand": min(graphs["least_demand"], graphs["most_demand"]),
             "neighbours": "both",
             "splits": draw(st.sampled_from(["", "random"])),
         }
@@ -700,11 +702,14 @@ def cases(draw):
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
     count = data["problem"].pop("terminals")
-    which = draw(st.sampled_from(["", "partition", "communities", "steiner"]))
+    routing = {key: data["problem"].pop(key) for key in ("capacity", "depot", "vehicles")}
+    which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
             data["problem"] |= {"name": which, **blocks}
+        elif which == "cvrp":
+            data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:
             data["problem"] |= {"name": which, "terminals": count if data["run"]["task"] == "solve" else 0}
     else:

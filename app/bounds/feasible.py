@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph
 
 
@@ -107,6 +108,41 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
         return f"has no path between the nodes {graph.called(first)} and {graph.called(lost)}"
     edges = sum(node != int(parent[node]) for node in joined)
     return None if edges == len(joined) - 1 else f"has {edges} edges on {len(joined)} nodes: a circle"
+
+
+def fault_of_routes(graph: Graph, deliveries: Deliveries, after: np.ndarray) -> str | None:
+    """What makes stops [n] no routes from a depot through all other nodes of a whole graph, each of them with
+    a load that a vehicle can carry; None: nothing.
+
+    after   the next stop of each node; the depot's number at the end of a route, and as its own entry
+    """
+    n, depot = graph.n, deliveries.depot
+    if after.shape != (n,) or after.dtype.kind not in "iu":
+        return f"is {after.dtype} {after.shape}, not one stop for each node"
+    if after.min() < 0 or after.max() >= n:
+        return f"has a node number outside 0..{n - 1}"
+    stops = after.tolist()
+    if stops[depot] != depot:
+        return f"has the stop {graph.called(stops[depot])} after the depot itself"
+    reached = [0] * n
+    for node, stop in enumerate(stops):
+        reached[stop] += node != depot
+    starts = [node for node in range(n) if node != depot and not reached[node]]
+    passed = 0
+    for node in starts:
+        load, first = 0, node
+        while node != depot:
+            if reached[node] > 1:
+                return f"comes to node {graph.called(node)} from {reached[node]} others"
+            load, node, passed = load + int(deliveries.demand[node]), stops[node], passed + 1
+        if load > deliveries.capacity:
+            told = f"carries {load} on the route that begins or ends with {graph.called(first)}"
+            return f"{told}, where {deliveries.capacity} can be carried"
+    if passed < n - 1:
+        return f"has a circle without the depot: {n - 1 - passed} nodes are on no route"
+    if deliveries.vehicles and len(starts) > deliveries.vehicles:
+        return f"has {len(starts)} routes, for {deliveries.vehicles} vehicles"
+    return None
 
 
 def _require(graph_rows: Graph, chosen_all: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from msgspec import structs
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
 from app.case.gnn import GnnCase, LinksCase
-from app.case.graph import BY_EDGE, PLANTED, WORDS, GraphCase
+from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
@@ -36,7 +36,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _edges, _smooth)
-    of_problems = (_policy_alone, _communities, _partition, _steiner)
+    of_problems = (_policy_alone, _communities, _partition, _steiner, _routing)
     for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
 
@@ -123,13 +123,15 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "random_classes", f"must be from 2 to the number of nodes {found}"
     elif graphs.generator == "bipartite" and graphs.elements >= lo:
         yield "elements", f"must be below the number of nodes ({lo}), got {graphs.elements}"
-    if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
+    if graphs.least_demand > graphs.most_demand:
+        yield "least_demand", f"must be at most most_demand = {graphs.most_demand}, got {graphs.least_demand}"
+    if graphs.edge_weights != "one" and graphs.generator in ("", *OF_POINTS):
         found = f'got "{graphs.edge_weights}"'
         yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
     for key in ("features", *BY_EDGE, "labels", "splits"):
         if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", WORDS.get(key)):
             yield key, "is for graphs from files; generated ones have random_features, random_classes"
-    if graphs.order != "natural" and graphs.generator == "uniform_points":
+    if graphs.order != "natural" and graphs.generator in OF_POINTS:
         yield "order", f'must be "natural" for graphs with distances between all nodes, got "{graphs.order}"'
 
 
@@ -157,7 +159,7 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", *READING, "neighbours", "node_weights", "terminals"):
+    for key in ("complement", *READING, "neighbours", "node_weights", "terminals", "demands"):
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 
@@ -250,6 +252,20 @@ def _steiner(case: Case) -> Iterator[Mistake]:
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None and graphs.terminals:
             yield (*keys, "terminals"), right
+
+
+def _routing(case: Case) -> Iterator[Mistake]:
+    """Demands, capacities, depots and vehicles, of other problems."""
+    if case.problem.name == "cvrp" and case.run.task == "solve":
+        return
+    usual = ProblemCase()
+    right = 'only problem.name = "cvrp" has routes, and run.task = "solve" finds them: leave it out'
+    for key in ("capacity", "depot", "vehicles"):
+        if getattr(case.problem, key) != getattr(usual, key):
+            yield ("problem", key), right
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        if graphs is not None and graphs.demands:
+            yield (*keys, "demands"), right
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------

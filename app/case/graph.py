@@ -121,6 +121,13 @@ class GraphCase(Table, frozen=True):
             '"": those in graph.path (SteinLib), or problem.terminals'
         ),
     ] = ""
+    demands: Annotated[
+        str,
+        about(
+            "cvrp: file of what each customer needs, beside points or distances: a number on each line, in "
+            'the order of the ids, or an id and a number; "": those in graph.path (CVRPLIB)'
+        ),
+    ] = ""
     order: Annotated[
         Literal["natural", "random", "rcm", "blocks", "metis"],
         about(
@@ -148,6 +155,7 @@ class GraphCase(Table, frozen=True):
             "bipartite",
             "sets",
             "uniform_points",
+            "customers",
         ],
         about(
             "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
@@ -156,7 +164,8 @@ class GraphCase(Table, frozen=True):
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
             "bipartite: likewise, of two sides, the last `elements` nodes the second; "
             "sets: a random family of sets, for set_cover and hitting_set; "
-            "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
+            "uniform_points: in the unit square, for tours; customers: with demands around a depot, for "
+            "cvrp; by turns: mixed: ba, er; varied: ba, er, torus; "
             "diverse: nine families with keys of their own, sparse and dense"
         ),
     ] = ""
@@ -193,6 +202,18 @@ class GraphCase(Table, frozen=True):
         Count,
         about("rmat, chung_lu, bter: edges drawn, repeats included; geometric: expected; 0: nodes x d"),
     ] = 0
+    depot_at: Annotated[Literal["random", "center", "corner"], about("customers: where the depot is")] = (
+        "random"
+    )
+    customers_at: Annotated[
+        Literal["random", "clusters", "both"],
+        about("customers: spread evenly, in clusters, or half of each"),
+    ] = "both"
+    least_demand: Annotated[Positive, about("customers: of one, at least")] = 1
+    most_demand: Annotated[Positive, about("customers: of one, at most")] = 100
+    stops: Annotated[float, Meta(ge=1.0, le=1e6), about("customers: how many a vehicle can serve, about")] = (
+        9.3
+    )
     removed: Annotated[Share, about("torus: share of the edges left out")] = 0.0
     exponent: Annotated[
         float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
@@ -235,6 +256,7 @@ class GraphCase(Table, frozen=True):
     duplicates: Annotated[Literal["merge", "error"], about("an edge given twice; merge: keep one")] = "merge"
 
 
+OF_POINTS = ("uniform_points", "customers")  # generators of points, which know all distances
 PLANTED = ("sbm", "bipartite")  # generators whose communities are the classes
 GRAPH_FILES = (
     "features",
@@ -246,6 +268,7 @@ GRAPH_FILES = (
     "degrees_of",
     "node_weights",
     "terminals",
+    "demands",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
 WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random"}

@@ -23,7 +23,8 @@ class ProblemCase(Table, frozen=True):
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
-            "(graph.terminals); tsp: travelling salesman"
+            "(graph.terminals); tsp: travelling salesman; cvrp: routes of vehicles, as short together as may "
+            "be, that bring all customers what they need"
         ),
     ] = "mvc"
     null: Annotated[
@@ -49,6 +50,15 @@ class ProblemCase(Table, frozen=True):
             "their file nor graph.terminals names any; 0: these are refused"
         ),
     ] = 0
+    capacity: Annotated[
+        Amount, about("cvrp: what a vehicle carries; 0: what graph.path, or the generator, says")
+    ] = 0.0
+    depot: Annotated[
+        int,
+        Meta(ge=-1),
+        about("cvrp: the id of the node where routes begin and end; -1: that of the file, else the first"),
+    ] = -1
+    vehicles: Annotated[Count, about("cvrp: routes, at most; 0: any number")] = 0
 
 
 class PolicyCase(Table, frozen=True):

@@ -115,14 +115,17 @@ def convert(arguments: list[str]) -> str:
         raise CaseError(f"convert: {printable(source)} holds a family of sets; {right}")
     graph, merged = whole_graph(stream)
     with whole_file(out) as file:
-        write_graph(file, graph, format, packing_of(out), stream.metric)
+        write_graph(file, graph, format, packing_of(out), stream.metric, deliveries=stream.deliveries)
     lines = [f"{printable(source)}: {stream.format}, {merged.lines} edge lines: {merged.loops} self loops, "
              f"{merged.repeats} of an edge that was there"]  # fmt: skip
     if merged.loops and graph.weights is not None:
         lines.append(
             "warning: loops are dropped with their weights; as linear terms of qubo or ising they count"
         )
-    lines += [f"warning: {each}" for each in (*stream.warnings, *losses(graph, stream.metric, format))]
+    lines += [
+        f"warning: {each}"
+        for each in (*stream.warnings, *losses(graph, stream.metric, format, stream.deliveries))
+    ]
     if "--ids" in options.values:
         with whole_file(options.values["--ids"]) as file:
             for at in range(0, graph.n, 1 << 16):

@@ -27,6 +27,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
             sbm (random_classes, degree_in, degree_out)          planted communities
             bipartite (random_classes, elements, degree_in, degree_out)   such of two sides
             uniform_points                  points in a square; OUT as .tsp keeps all distances
+            customers (depot_at, customers_at, stops ...)   points with demands; OUT as .vrp
   OUT       the file to write; its suffix says the format (python -m app convert --help)
   KEY=VALUE keys of [graph], as run.py --help lists them. random_classes=C and random_features=F
             give nodes classes, features and splits, which an .npz holds.
@@ -38,7 +39,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
 
 FAMILIES = (
     "er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "bipartite", "torus", "small_world",
-    "geometric", "uniform_points",
+    "geometric", "uniform_points", "customers",
 )  # fmt: skip
 
 # Keys of [graph] that a generated file knows nothing of.
@@ -47,6 +48,7 @@ UNHEARD = (
     "order",
     "node_weights",
     "terminals",
+    "demands",
     "neighbours",
     "features",
     "labels",
@@ -79,9 +81,9 @@ def generate(arguments: list[str]) -> str:
         raise CaseError(f"generate: {format} holds no classes and features; OUT as .npz would be right")
     with whole_file(out) as file:
         more = _node_data(case, nodes) if format == "npz" else {}
-        write_graph(file, graph, format, packing_of(out), stream.metric, more)
+        write_graph(file, graph, format, packing_of(out), stream.metric, more, stream.deliveries)
     said = [f"{stream.path}: {merged.loops} self loops and {merged.repeats} repeats dropped"]
-    said += [f"warning: {each}" for each in losses(graph, stream.metric, format)]
+    said += [f"warning: {each}" for each in losses(graph, stream.metric, format, stream.deliveries)]
     return "\n".join([*said, f"{printable(out)}: {format}, {graph.n} nodes, {graph.edges} edges"])
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import Limits
-from app.graphs.formats.tsplib import read_tsplib
+from app.graphs.formats.tsplib import read_deliveries
 from app.graphs.generators.checks import check_count, check_seed
 from app.graphs.metric import NEAREST, Metric, rounds_badly, uniform_points
 from app.graphs.stream import Chunk, EdgeStream
@@ -13,7 +14,9 @@ from app.graphs.stream import Chunk, EdgeStream
 MOST_POINTS = 1_000_000
 
 
-def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> EdgeStream:
+def stream_of_metric(
+    metric: Metric, path: str, format: str, first_id: int, deliveries: Deliveries | None = None
+) -> EdgeStream:
     """The symmetric graph of the nearest neighbours; the stream carries the metric itself too."""
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
@@ -23,13 +26,15 @@ def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> E
         yield rows[upper], graph.indices[upper].astype(np.int64), graph.weights[upper]
 
     return EdgeStream(
-        metric.name, path, format, metric.n, first_id, True, chunks, metric=metric, undirected=True
-    )
+        metric.name, path, format, metric.n, first_id, True, chunks, metric=metric, undirected=True,
+        deliveries=deliveries,
+    )  # fmt: skip
 
 
 def read_points(path: str, limits: Limits) -> EdgeStream:
     """A TSPLIB file: see graphs/formats/tsplib.py."""
-    stream = stream_of_metric(read_tsplib(path, limits), path, "tsplib", 1)
+    metric, deliveries = read_deliveries(path, limits)
+    stream = stream_of_metric(metric, path, "tsplib", 1, deliveries)
     if rounds_badly(stream.metric):
         stream.warn(
             f"{path}: most distances round to 0 or 1, as TSPLIB's {stream.metric.kind} wants whole numbers; "

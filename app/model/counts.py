@@ -38,7 +38,7 @@ def _entries_of(table: GraphCase, n: int) -> float:
         return n * (table.degree_in + table.degree_out)
     if table.generator == "bipartite":
         return 2 * (n - (table.elements or n // 2)) * (table.degree_in + table.degree_out)
-    if table.generator in ("ba", "small_world", "uniform_points"):
+    if table.generator in ("ba", "small_world", "uniform_points", "customers"):
         return 2 * table.d * n
     drawn = 2 * (table.edges or table.d * n)
     return min(drawn, n * (n - 1)) if table.generator == "geometric" else drawn

@@ -56,6 +56,12 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "motifs": (case.random_classes,),
         "sets": (case.elements or n, case.p),
         "uniform_points": (),
+        "customers": (
+            case.depot_at,
+            case.customers_at,
+            (case.least_demand, case.most_demand),
+            case.stops,
+        ),
     }[family]
 
 

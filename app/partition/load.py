@@ -12,6 +12,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import count_candidates
+from app.graphs.deliveries import Deliveries
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
@@ -24,7 +25,7 @@ from app.partition.cache import Cache
 from app.partition.cost import CostModel
 from app.partition.generators import base_seed, drawn_of, generated
 from app.partition.members import share_members
-from app.partition.metric import share_metric
+from app.partition.metric import share_deliveries, share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh
 from app.partition.order import find_order, reorder
@@ -65,11 +66,13 @@ class Loaded:
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     terminals   the same of nodes that a Steiner tree has to hold, by a file or a caller
+    deliveries  what vehicles deliver to the points of the metric, by a file, a generator or a caller; or None
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     start_colors   [k] int64 on all ranks, the colours of those nodes; None: the solution is no colouring
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
+    routes   of a caller's solution to begin with, the route of each of its ids; None: it has none
     stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
     """
 
@@ -92,6 +95,8 @@ class Loaded:
     labels: list[Any] | None = None
     demands: list[Any] | None = None
     members: Members | None = None
+    deliveries: Deliveries | None = None
+    routes: np.ndarray | None = None
     stream: EdgeStream | None = None
 
     def release(self) -> None:
@@ -186,15 +191,16 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
     return replace(item, graph=graph, rows=rows, order_all=order_all)
 
 
-def _refuse_terminals(table: GraphCase) -> None:
-    """Refuse a file of terminals beside several graphs. Raises CaseError."""
-    if table.terminals and (found := count_graphs(table)) > 1:
-        raise CaseError(f"graph.terminals: is for one graph, found {found}; one would be right")
+def _refuse_several(table: GraphCase) -> None:
+    """Refuse a file of terminals, or of demands, beside several graphs. Raises CaseError."""
+    for key in ("terminals", "demands"):
+        if getattr(table, key) and (found := count_graphs(table)) > 1:
+            raise CaseError(f"graph.{key}: is for one graph, found {found}; one would be right")
 
 
 def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
     """The graph of a file, or of several side by side."""
-    _refuse_terminals(table)
+    _refuse_several(table)
     item = weighted(group, read_paths(group, table, paths, case), table, case)
     return replace(item, paths=tuple(paths), format=table.format)
 
@@ -319,11 +325,12 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     )  # fmt: skip
     warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
+    deliveries = share_deliveries(group, source.deliveries if source is not None else None)
     members, terminals = share_members(group, source), share_terminals(group, source)
     held = _with_edge_features(table, source)
     return Loaded(
         graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals, members=members,
-        stream=held,
+        deliveries=deliveries, stream=held,
     )  # fmt: skip
 
 
@@ -426,5 +433,6 @@ def share_blocks(
                 source = make()
         item = Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts))
         metric = None if source is None else source.metric
-        out.append(replace(item, metric=share_metric(group, metric)))
+        deliveries = share_deliveries(group, None if source is None else source.deliveries)
+        out.append(replace(item, metric=share_metric(group, metric), deliveries=deliveries))
     return out

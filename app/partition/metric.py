@@ -1,8 +1,9 @@
-"""A metric on every rank: points or a matrix, read by rank 0."""
+"""A metric on every rank, points or a matrix, and what is delivered there, read by rank 0."""
 
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 
 
@@ -22,6 +23,17 @@ def share_metric(group: Group, metric: Metric | None) -> Metric | None:
         _shared(group, metric.matrix if held else None, (n, n), np.int32) if matrix else None,
         float(group.broadcast(np.array([metric.unit if held else 1.0]))[0]),
     )  # fmt: skip
+
+
+def share_deliveries(group: Group, deliveries: Deliveries | None) -> Deliveries | None:
+    """Rank 0's deliveries on all ranks (others pass None); None where it has none. Ranks: all call."""
+    held = deliveries if group.rank == 0 else None
+    told = [0] * 4 if held is None else [len(held.demand), held.depot, held.capacity, held.vehicles]
+    n, depot, capacity, vehicles = group.broadcast(np.array(told, dtype=np.int64)).tolist()
+    if not n:
+        return None
+    demand = np.empty(n, dtype=np.int64) if held is None else held.demand
+    return Deliveries(depot, group.broadcast(demand), capacity, vehicles)
 
 
 def _shared(group: Group, array: np.ndarray | None, shape: tuple[int, int], kind: type) -> np.ndarray:

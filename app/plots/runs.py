@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from app.graphs.routes import depot_of, routes_of
 from app.log import Log
 from app.output import RunFolder
 
@@ -72,6 +73,7 @@ MEASURES = {
     "coloring": "colors",
     "partition": "quality",
     "tree": "length",
+    "routes": "length",
 }  # of solutions; of others the size
 
 
@@ -116,7 +118,8 @@ MOST_POINTS = 5000  # of a tour that is drawn
 def plot_solves(
     folder: RunFolder, log: Log, solved: list[Any], words: str = "", name: str = "solution.png"
 ) -> None:
-    """Objective and bound over time, instance by instance; beside them the tour, or a small graph's solution.
+    """Objective and bound over time, instance by instance; beside them the tour, the routes, or a small
+    graph's solution.
 
     solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
     words    what a solution is called
@@ -130,7 +133,7 @@ def plot_solves(
         _draw_course(left, each)
         right.set_axis_off()
         if each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
-            _draw_tour(right, each)
+            _draw_tour(right, each, words == "routes")
         elif each.metric is None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each, words == "tree")
     save_figure(figure, plt, folder, name)
@@ -150,10 +153,17 @@ def _draw_course(axes: Any, solved: Any) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _draw_tour(axes: Any, solved: Any) -> None:
-    """The closed tour."""
-    points = solved.metric.plane[[*solved.solution.tolist(), int(solved.solution[0])]]
-    axes.plot(points[:, 0], points[:, 1], lw=0.8, marker=".", ms=3)
+def _draw_tour(axes: Any, solved: Any, routes: bool) -> None:
+    """The closed tour, or the routes, each in its colour, with the depot."""
+    tours, depot = [solved.solution.tolist()], None
+    if routes:
+        depot = depot_of(solved.solution)
+        tours = [[depot, *each] for each in routes_of(solved.solution, depot)]
+    for tour in tours:
+        points = solved.metric.plane[[*tour, tour[0]]]
+        axes.plot(points[:, 0], points[:, 1], lw=0.8, marker=".", ms=3)
+    if depot is not None:
+        axes.plot(*solved.metric.plane[depot], "ks", ms=5)
     axes.set_aspect("equal")
 
 

@@ -26,16 +26,25 @@ PROBLEMS = Table(
         "set_cover": "app.problems.set_cover:SetCover",
         "hitting_set": "app.problems.set_cover:HittingSet",
         "tsp": "app.problems.tsp:TravellingSalesman",
+        "cvrp": "app.problems.cvrp:VehicleRouting",
     }
 )
-UNTRAINED = (*COVERING, "coloring", "communities", "partition", "steiner")  # no policy is trained for them
+UNTRAINED = (
+    *COVERING,
+    "coloring",
+    "communities",
+    "partition",
+    "steiner",
+    "cvrp",
+)  # no policy is trained for them
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
+ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
-    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp"], "edges"),
+    **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }

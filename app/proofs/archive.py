@@ -26,6 +26,7 @@ from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
+from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
@@ -103,6 +104,10 @@ KINDS = {
     "heights": Kind(
         Heights, dict.fromkeys(("terminals", "totals", "ptr", "nodes", "heights"), "int64")
     ),
+    "routes": Kind(
+        RoutingBound, dict.fromkeys(("set_ptr", "set_nodes", "near"), "int64"), tables=("near",)
+    ),
+    "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip
 NAMES = {kind.made: name for name, kind in KINDS.items()}

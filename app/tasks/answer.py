@@ -16,17 +16,19 @@ from app.graphs.covering import count_candidates, demand_called
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
+from app.graphs.routes import after_of, depot_of, routes_of
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, TREE
+from app.problems.table import CLASSES, ROUTES, TREE
 from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
+from app.tasks.deliveries import deliveries_of
 from app.tasks.terminals import terminals_of
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
@@ -65,6 +67,8 @@ class Solved:
         """
         if kind == TREE:
             return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
+        if kind == ROUTES:
+            return [node for route in routes_named(self.solution, ids, labels) for node in route]
         if kind in CLASSES:
             order, sizes = np.argsort(self.solution, kind="stable"), np.bincount(self.solution)
             return [_called_by(ids[part], labels) for part in np.split(order, np.cumsum(sizes))[:-1]]
@@ -77,6 +81,12 @@ def edges_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None)
     """The edges of a tree, parents [n], by ids [n], or by labels."""
     edges = edges_of(solution)
     return list(zip(*(_called_by(ids[edges[:, end]], labels) for end in (0, 1))))
+
+
+def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None) -> list[list[Any]]:
+    """The customers of each route, in order, by ids [n], or by labels; solution [n] stops."""
+    routes = routes_of(solution, depot_of(solution))
+    return [_called_by(ids[route], labels) for route in routes]
 
 
 def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
@@ -120,6 +130,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             instance = Instance(
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
+                deliveries_of(context.case, loaded, whole, written),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -148,14 +159,21 @@ def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isin(ids, nodes))
 
 
-def _given(case: Case, problem: Problem, loaded: Loaded, ids: np.ndarray) -> np.ndarray | None:
+def read_solution(problem: Problem, toolbox: Toolbox, path: str, written: np.ndarray) -> np.ndarray:
+    """The solution of a file, in which nodes are called as `written` [n] says. Raises GraphError."""
+    return problem.read(path, written) if toolbox.read is None else toolbox.read(path)
+
+
+def _given(
+    case: Case, problem: Problem, toolbox: Toolbox, loaded: Loaded, ids: np.ndarray
+) -> np.ndarray | None:
     """The solution to begin with that a caller or a file names, as the problem has it; None: there is none.
 
     Raises GraphError.
     """
     if loaded.start is None:
         path = case.search.start
-        return None if path in STARTS else problem.read(path, written_ids(loaded, ids))
+        return None if path in STARTS else read_solution(problem, toolbox, path, written_ids(loaded, ids))
     return given_solution(case, problem, loaded, ids)
 
 
@@ -195,6 +213,8 @@ def given_solution(
         )
     if problem.solution == TREE:
         return _tree_of_rows(rows, loaded.start, ids, called)
+    if problem.solution == ROUTES:
+        return _routes_of_rows(rows, loaded.routes, ids, called)
     if problem.solution in CLASSES:
         return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
     if problem.dynamics != "tour":
@@ -209,6 +229,16 @@ def _tree_of_rows(rows: np.ndarray, named: np.ndarray, ids: np.ndarray, called: 
     if len(rows) == 1:
         return tree_of(np.zeros((0, 2), dtype=np.int64), ids, int(rows[0]))
     return tree_of(rows.reshape(-1, 2), ids, called=called)
+
+
+def _routes_of_rows(rows: np.ndarray, routes: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
+    """[n] int64, the stops of routes: rows [k] in order, and the route of each. Raises GraphError."""
+    missing = np.setdiff1d(np.arange(len(ids)), rows)
+    if len(missing) != 1:
+        told = f"found {len(rows)} customers on routes"
+        raise GraphError(f"{called}: {told}; all {len(ids) - 1}, each once, and no depot, would be right")
+    parts = np.split(rows, np.flatnonzero(np.diff(routes)) + 1) if len(rows) else []
+    return after_of([part.tolist() for part in parts], len(ids), int(missing[0]))
 
 
 def _classes_of_rows(
@@ -236,7 +266,7 @@ def answer_whole(
     toolbox = make_toolbox(context, problem, loaded, whole)
     ids = whole.held_ids()
     with raise_together(group, "reading the solution to start from"):
-        given = _given(case, problem, loaded, ids)
+        given = _given(case, problem, toolbox, loaded, ids)
         if given is not None and (fault := toolbox.fault(given)) is not None:
             path = "start" if loaded.start is not None else case.search.start
             context.log.info("warning: %s: %s; it is repaired", path, fault)
@@ -246,7 +276,10 @@ def answer_whole(
     def solved(found: Answer) -> Solved:
         entry = _entry(toolbox, whole, found) | {"baselines": baselines}
         entry["bound_is_weak"] = is_weak(entry)
-        text = problem.text(found.solution, written_ids(loaded, ids))
+        if toolbox.text is None:
+            text = problem.text(found.solution, written_ids(loaded, ids))
+        else:
+            text = toolbox.text(found.solution, entry["objective"])
         return Solved(entry, text, found.solution, found.trace, whole, loaded.metric, found.certificate)
 
     try:

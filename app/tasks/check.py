@@ -15,7 +15,14 @@ from app.errors import CaseError, GraphError
 from app.graphs.ids import name_array
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.tasks.answer import bound_and_gap, given_solution, in_unit, make_toolbox, written_ids
+from app.tasks.answer import (
+    bound_and_gap,
+    given_solution,
+    in_unit,
+    make_toolbox,
+    read_solution,
+    written_ids,
+)
 from app.tasks.check_run import check_run, proved_by
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
@@ -76,7 +83,7 @@ def _valued(
     with raise_together(context.group, "checking the solution"):
         ids = whole.held_ids()
         if loaded.start is None:
-            solution = problem.read(path, written_ids(loaded, ids))
+            solution = read_solution(problem, toolbox, path, written_ids(loaded, ids))
         else:
             solution = given_solution(context.case, problem, loaded, ids, path)
         if (fault := _fault(toolbox, loaded, ids, solution)) is not None:

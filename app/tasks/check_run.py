@@ -20,7 +20,7 @@ from app.graphs.graph import Graph
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.proofs.archive import LARGEST, from_bytes
-from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
+from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.solve import file_name, names_apart
@@ -121,7 +121,7 @@ def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: 
     """What the solution of a file is worth. Raises GraphError where it is not what the entry says."""
     if not path.is_file():
         raise GraphError(f"{path}: no such file; a run with output.solutions = true would be right")
-    solution = problem.read(str(path), whole.held_ids())
+    solution = read_solution(problem, toolbox, str(path), whole.held_ids())
     if (fault := toolbox.fault(solution)) is not None:
         raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)

@@ -20,7 +20,7 @@ from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.problem import Problem
-from app.problems.table import UNTRAINED, make_problem, not_alone
+from app.problems.table import ROUTES, UNTRAINED, make_problem, not_alone
 from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
@@ -42,11 +42,11 @@ def too_large(context: Context, loaded: Loaded) -> bool:
 
 def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:
     """Refuse a graph that the problem, or the way it is solved, is not for. Raises CaseError on all ranks."""
-    if problem.dynamics == "tour":
+    if problem.dynamics == "tour" or problem.solution == ROUTES:
         refuse_without_distances(loaded.graph.name, loaded.metric)
         if context.case.graph.complement:
             raise CaseError(
-                "graph.complement: a tour is of distances between all nodes; false would be right"
+                f"graph.complement: {problem.name} is of distances between all nodes; false would be right"
             )
     if problem.name in UNTRAINED and (too_large(context, loaded) or context.case.search.solver == "policy"):
         right = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"

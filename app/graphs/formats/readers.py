@@ -63,6 +63,7 @@ SUFFIXES = {
     ".npz": "npz",
     ".tsp": "tsplib",
     ".atsp": "tsplib",
+    ".vrp": "tsplib",
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
 }
 # First bytes of files that hold no graph we read, and what to say instead.

@@ -1,6 +1,8 @@
-"""TSPLIB files: problems (.tsp; .atsp, whose distances differ by direction) and tours (.tour), strictly.
+"""TSPLIB files: problems (.tsp; .atsp, whose distances differ by direction; .vrp, with demands) and tours
+(.tour), strictly.
 
-Source   TSPLIB 95 (Reinelt 1991): keywords "KEY : VALUE", then sections of numbers, then EOF
+Source   TSPLIB 95 (Reinelt 1991): keywords "KEY : VALUE", then sections of numbers, then EOF; CVRPLIB (Uchoa
+         et al. 2017) for .vrp
 """
 
 import re
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import fields_of
 from app.graphs.lengths import (
@@ -24,9 +27,11 @@ WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
 KEYWORD = re.compile(rb"[ \t]*([A-Z][A-Z0-9_]*)[ \t]*(?::(.*)|)")
 LARGEST_DISTANCE = 2**31 - 1
 MOST_POINTS = 10**7
+MOST_DEMAND = 2**53  # of all customers together, and of a capacity
+OF_DELIVERIES = ("DEMAND_SECTION", "DEPOT_SECTION")
 HEADERS = {
     "NAME", "TYPE", "COMMENT", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE",
-    "DISPLAY_DATA_TYPE", "CAPACITY", "EDGE_DATA_FORMAT",
+    "DISPLAY_DATA_TYPE", "CAPACITY", "EDGE_DATA_FORMAT", "VEHICLES", "DISTANCE", "SERVICE_TIME",
 }  # fmt: skip
 SECTIONS = {
     "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "TOUR_SECTION",
@@ -115,7 +120,7 @@ class _File:
 
     def name(self) -> str:
         """The file's name without suffixes."""
-        return re.sub(r"\.(a?tsp|opt\.tour|tour)$", "", graph_name(self.source.path), flags=re.IGNORECASE)
+        return re.sub(r"\.(a?tsp|vrp|opt\.tour|tour)$", "", graph_name(self.source.path), flags=re.IGNORECASE)
 
     def section(self, key: str) -> tuple[list[Token], int]:
         """The tokens and the line of a section that must be there."""
@@ -136,16 +141,29 @@ class _File:
 
 def read_tsplib(path: str, limits: Limits) -> Metric:
     """The metric of a TSPLIB problem; raises GraphError."""
+    return read_deliveries(path, limits)[0]
+
+
+def read_deliveries(path: str, limits: Limits) -> tuple[Metric, Deliveries | None]:
+    """The metric of a TSPLIB problem, and what is delivered in one of TYPE CVRP; raises GraphError."""
     file = _File(path, limits)
-    if file.value("TYPE", ("TSP", "ATSP")) == "ATSP":
+    of = file.value("TYPE", ("TSP", "ATSP", "CVRP"))
+    if of == "ATSP":
         file.value("EDGE_WEIGHT_TYPE", ("EXPLICIT",))
         file.value("EDGE_WEIGHT_FORMAT", ("FULL_MATRIX",))
-        return _read_explicit(file, file.dimension(), by_direction=True)
+        return _read_explicit(file, file.dimension(), by_direction=True), None
+    if of == "TSP":
+        return _read_metric(file), None
+    return _read_metric(file, OF_DELIVERIES), _deliveries(file, file.dimension())
+
+
+def _read_metric(file: _File, more: tuple[str, ...] = ()) -> Metric:
+    """Symmetric distances; more: sections that the file may have beside them."""
     kind = file.value("EDGE_WEIGHT_TYPE", (*COORDINATE_KINDS, "EXPLICIT"))
     n = file.dimension()
     if kind == "EXPLICIT":
-        return _read_explicit(file, n)
-    file.only("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
+        return _read_explicit(file, n, more=more)
+    file.only("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", *more)
     line = file.headers["DIMENSION"][1]
     if kind in TABLED and n > MOST_TABLE_POINTS:
         raise file.source.error(
@@ -214,8 +232,10 @@ def _coordinates(
     return points
 
 
-def _rows(source: Source, tokens: list[Token], section: str, dimensions: int) -> list[list[Token]]:
-    """The tokens by lines: a number, and coordinates."""
+def _rows(
+    source: Source, tokens: list[Token], section: str, dimensions: int, line: str = ""
+) -> list[list[Token]]:
+    """The tokens by lines: a number, and coordinates, or what a line is said to hold."""
     rows: list[list[Token]] = []
     for token in tokens:
         if rows and rows[-1][0][1] == token[1]:
@@ -224,7 +244,7 @@ def _rows(source: Source, tokens: list[Token], section: str, dimensions: int) ->
             rows.append([token])
     for row in rows:
         if len(row) != dimensions + 1:
-            right = f"'NUMBER {' '.join('XYZ'[:dimensions])}' would be right"
+            right = f"{line or repr('NUMBER ' + ' '.join('XYZ'[:dimensions]))} would be right"
             raise source.error(f"found {len(row)} fields in {section}; {right}", row[0][1])
     return rows
 
@@ -238,9 +258,9 @@ def _coordinate(source: Source, token: Token, largest: float) -> float:
     return value
 
 
-def _read_explicit(file: _File, n: int, by_direction: bool = False) -> Metric:
+def _read_explicit(file: _File, n: int, by_direction: bool = False, more: tuple[str, ...] = ()) -> Metric:
     layout = file.value("EDGE_WEIGHT_FORMAT", FORMATS)
-    file.only("EDGE_WEIGHT_SECTION", "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
+    file.only("EDGE_WEIGHT_SECTION", "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", *more)
     most = MOST_DIRECTED if by_direction else MOST_TABLE_POINTS
     if n > most:
         right = f"at most {most} would be right"
@@ -292,3 +312,56 @@ def _fill(numbers: np.ndarray, n: int, layout: str) -> np.ndarray:
     matrix[rows, columns] = numbers
     matrix[columns, rows] = numbers
     return matrix
+
+
+def _deliveries(file: _File, n: int) -> Deliveries:
+    """Demands, capacity and depot of a problem of TYPE CVRP. VEHICLES is no limit, as in CVRPLIB."""
+    for key in ("DISTANCE", "SERVICE_TIME"):
+        value, line = file.headers.get(key, ("0", 0))
+        if not re.fullmatch(r"0+(\.0*)?", value):
+            right = "routes have no limit but the capacity: a file without it would be right"
+            raise file.source.error(f"found {key} '{shown(value)}'; {right}", line)
+    capacity, depot = _capacity(file), _depot(file, n)
+    tokens, line = file.section("DEMAND_SECTION")
+    rows = _rows(file.source, tokens, "DEMAND_SECTION", 1, "'NUMBER DEMAND'")
+    if len(rows) != n:
+        raise file.source.error(f"found {len(rows)} demands; {n}, as DIMENSION says, would be right", line)
+    firsts, amounts = [row[0] for row in rows], [row[1] for row in rows]
+    numbers = _integers(file.source, firsts, "node numbers")
+    _refuse_numbers(file.source, numbers, firsts, n, "node numbers")
+    demand = np.zeros(n, dtype=np.int64)
+    demand[numbers - 1] = found = _integers(file.source, amounts, "demands")
+    wrong = np.flatnonzero((found < 0) | (found > capacity))
+    if len(wrong):
+        at = int(wrong[0])
+        right = f"0..{capacity}, what a vehicle carries, would be right"
+        raise file.source.error(f"found the demand {found[at]} of {numbers[at]}; {right}", amounts[at][1])
+    if demand[depot]:
+        at = int((numbers == depot + 1).argmax())
+        told = f"found the demand {demand[depot]} of the depot, {depot + 1}"
+        raise file.source.error(f"{told}; 0 would be right", amounts[at][1])
+    if sum(demand.tolist()) > MOST_DEMAND:
+        right = f"at most {MOST_DEMAND} would be right"
+        raise file.source.error(f"found demands of {sum(demand.tolist())} together; {right}", line)
+    return Deliveries(depot, demand, capacity)
+
+
+def _capacity(file: _File) -> int:
+    right = f"'CAPACITY : NUMBER' from 1 to {MOST_DEMAND} would be right"
+    if "CAPACITY" not in file.headers:
+        raise file.source.error(f"found no CAPACITY; {right}")
+    value, line = file.headers["CAPACITY"]
+    if not re.fullmatch(r"[0-9]{1,16}(\.0*)?", value) or not 1 <= int(float(value)) <= MOST_DEMAND:
+        raise file.source.error(f"found CAPACITY '{shown(value)}'; {right}", line)
+    return int(value.partition(".")[0])
+
+
+def _depot(file: _File, n: int) -> int:
+    """The row of the depot."""
+    tokens, line = file.section("DEPOT_SECTION")
+    named = list(_until_end(tokens))
+    numbers = _integers(file.source, named, "depots")
+    if len(numbers) != 1:
+        raise file.source.error(f"found {len(numbers)} depots; one, then -1, would be right", line)
+    _refuse_numbers(file.source, numbers, named, n, "depots")
+    return int(numbers[0]) - 1

@@ -12,6 +12,7 @@ from typing import IO
 import numpy as np
 
 from app.errors import CaseError, GraphError
+from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import graph_suffix, shown
 from app.graphs.formats.written import (
     write_csv,
@@ -37,7 +38,7 @@ WRITERS: dict[str, Callable[[Graph], Iterator[bytes]]] = {
 FORMATS = (*WRITERS, "npz", "tsplib")
 SUFFIXES = {
     ".csv": "csv", ".mtx": "matrix_market", ".gset": "gset", ".npz": "npz",
-    **dict.fromkeys([".tsp", ".atsp"], "tsplib"),
+    **dict.fromkeys([".tsp", ".atsp", ".vrp"], "tsplib"),
     **dict.fromkeys([".txt", ".tsv", ".edges", ".edgelist", ".el", ".wel"], "edges"),
     **dict.fromkeys([".graph", ".metis"], "metis"),
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
@@ -62,7 +63,9 @@ def format_of(path: str, named: str = "auto") -> str:
     return named
 
 
-def losses(graph: Graph, metric: Metric | None, format: str) -> list[str]:
+def losses(
+    graph: Graph, metric: Metric | None, format: str, deliveries: Deliveries | None = None
+) -> list[str]:
     """What a format cannot hold of a graph, a line each."""
     found = []
     alone = int(np.count_nonzero(graph.degrees() == 0))
@@ -74,6 +77,8 @@ def losses(graph: Graph, metric: Metric | None, format: str) -> list[str]:
         found.append(f"node weights are left out; {' and '.join(WITH_NODE_WEIGHTS)} hold them")
     if metric is not None and format != "tsplib":
         found.append("distances between all pairs are left out; each node keeps its nearest ones")
+    if deliveries is not None and format != "tsplib":
+        found.append("demands and capacity are left out; tsplib (.vrp) holds them")
     return found
 
 
@@ -89,6 +94,7 @@ def write_graph(
     packing: str = "",
     metric: Metric | None = None,
     arrays: dict[str, np.ndarray] | None = None,
+    deliveries: Deliveries | None = None,
 ) -> None:
     """Write a whole graph; the same graph gives the same bytes.
 
@@ -101,7 +107,7 @@ def write_graph(
         raise GraphError(
             f"{graph.name}: has no distances between all pairs, which TSPLIB holds; --to edges would be right"
         )
-    pieces = _tsplib(metric) if format == "tsplib" else WRITERS[format](graph)
+    pieces = _tsplib(metric, deliveries) if format == "tsplib" else WRITERS[format](graph)
     with _packed(file, packing) as out:
         for piece in pieces:
             out.write(piece)
@@ -134,11 +140,13 @@ def _write_npz(file: IO[bytes], graph: Graph, more: dict[str, np.ndarray]) -> No
     file.write(held.getbuffer())
 
 
-def _tsplib(metric: Metric) -> Iterator[bytes]:
-    """TSPLIB: coordinates, or the matrix."""
+def _tsplib(metric: Metric, deliveries: Deliveries | None) -> Iterator[bytes]:
+    """TSPLIB: coordinates, or the matrix; demands, where there are some."""
     by_direction = metric.kind == DIRECTED
     of, kind = ("ATSP", "EXPLICIT") if by_direction else ("TSP", metric.kind)
+    of = of if deliveries is None else "CVRP"
     head = f"NAME : {shown(metric.name)}\nTYPE : {of}\nDIMENSION : {metric.n}\nEDGE_WEIGHT_TYPE : {kind}\n"
+    head += "" if deliveries is None else f"CAPACITY : {deliveries.capacity}\n"
     if metric.kind in COORDINATE_KINDS:
         yield f"{head}NODE_COORD_SECTION\n".encode("ascii")
         for at, point in enumerate(metric.points.tolist(), 1):
@@ -147,6 +155,11 @@ def _tsplib(metric: Metric) -> Iterator[bytes]:
         yield f"{head}EDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n".encode("ascii")
         for row in metric.matrix:
             yield (" ".join(map(str, row.tolist())) + "\n").encode("ascii")
+    if deliveries is not None:
+        yield b"DEMAND_SECTION\n"
+        for at, amount in enumerate(deliveries.demand.tolist(), 1):
+            yield f"{at} {amount}\n".encode("ascii")
+        yield f"DEPOT_SECTION\n{deliveries.depot + 1}\n-1\n".encode("ascii")
     yield b"EOF\n"
 
 

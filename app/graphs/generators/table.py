@@ -6,6 +6,7 @@ from functools import partial
 from app.graphs.generators.bipartite import two_sided
 from app.graphs.generators.bter import bter
 from app.graphs.generators.chung_lu import chung_lu
+from app.graphs.generators.customers import generate_customers
 from app.graphs.generators.motifs import with_motif
 from app.graphs.generators.near import geometric, small_world
 from app.graphs.generators.random import barabasi_albert, erdos_renyi
@@ -32,4 +33,5 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "motifs": with_motif,
     "sets": random_sets,
     "uniform_points": generate_points,
+    "customers": generate_customers,
 }

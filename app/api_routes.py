@@ -1,0 +1,148 @@
+"""What vehicles deliver, and routes, as a caller of the Python interface hands them in."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from app.api_given import check_given, digest_of_arrays
+from app.comm.guard import raise_together
+from app.errors import CaseError, GraphError
+from app.graphs.deliveries import Deliveries
+from app.graphs.formats.source import shown
+from app.graphs.graph import Graph
+from app.partition.load import Loaded
+from app.results import Solution
+from app.tasks.compare import whole_graph
+from app.tasks.context import Context
+from app.tasks.deliveries import has_routes, made_of
+from app.text import is_whole
+
+NAMES = ("demands", "capacity", "depot", "vehicles")
+
+
+def with_deliveries(
+    context: Context, loaded: Loaded, labels: list[Any] | None, demands: Any, capacity: Any, depot: Any,
+    vehicles: Any,
+) -> Loaded:  # fmt: skip
+    """The graph with what a caller says of demands, capacity, depot and vehicles. Ranks: all call."""
+    case, given = context.case, dict(zip(NAMES, (demands, capacity, depot, vehicles)))
+    said = [name for name, value in given.items() if value is not None]
+    with raise_together(context.group, "reading the demands"):
+        if said and not has_routes(case):
+            raise CaseError(f"{said[0]}: {case.problem.name} has none; cvrp would be right")
+        if "demands" in said and (loaded.deliveries is not None or case.graph.demands):
+            whose = "in graph.demands" if case.graph.demands else "by the file"
+            raise CaseError(f"demands: given here and {whose}; one of them would be right")
+        for name in said[1:] if "demands" in said else said:
+            if getattr(case.problem, name) not in (0, -1):
+                raise CaseError(f"{name}: given here and in problem.{name}; one of them would be right")
+    whole = whole_graph(context, loaded) if said else None
+    found = loaded.deliveries
+    with raise_together(context.group, "reading the demands"):
+        if whole is not None:
+            found = _made(case.problem, loaded, whole, labels, given)
+    parts = {} if found is None else {
+        "demands": digest_of_arrays(found.demand),
+        "capacity": str(found.capacity),
+        "depot": str(found.depot),
+        "vehicles": str(found.vehicles),
+    }  # fmt: skip
+    check_given(context.group, parts)
+    return replace(loaded, deliveries=found)
+
+
+def _made(
+    asked: Any, loaded: Loaded, whole: Graph, labels: list[Any] | None, given: dict[str, Any]
+) -> Deliveries | None:
+    """Raises GraphError."""
+    found, vehicles = loaded.deliveries, given["vehicles"]
+    if vehicles is not None and not (is_whole(vehicles) and 1 <= vehicles < 1 << 31):
+        raise GraphError(f"vehicles: found {shown(repr(vehicles))}; a number from 1 on would be right")
+    vehicles = int(vehicles or asked.vehicles)
+    named = labels if labels is not None else whole.held_ids().tolist()
+    row = 0 if found is None else found.depot
+    if given["depot"] is not None:
+        row = _row(named, given["depot"], "depot")
+    elif asked.depot >= 0:
+        row = _row(whole.held_ids().tolist(), asked.depot, "problem.depot")
+    capacity = given["capacity"] if given["capacity"] is not None else asked.capacity
+    capacity = _number(capacity, "capacity") if capacity else None
+    if found is None and given["demands"] is None:
+        raise GraphError("demands: found none; demands=[...] of all nodes, and capacity=, would be right")
+    if found is None:
+        amounts = _amounts(given["demands"], named, row)
+        return made_of(amounts, str(capacity or ""), row, vehicles, "demands", whole)
+    if row != found.depot:
+        right = f"{named[found.depot]!r}, that of the file, would be right"
+        raise GraphError(f"depot: found {shown(repr(given['depot']))}; {right}")
+    kept = [Decimal(int(each)) for each in found.demand]
+    return made_of(kept, str(capacity or found.capacity), row, vehicles, "capacity", whole)
+
+
+def _row(named: list[Any], node: Any, called: str) -> int:
+    for row, each in enumerate(named):
+        if type(each) is not bool and each == node and type(node) is not bool:
+            return row
+    raise GraphError(f"{called}: found {shown(repr(node))}; a node of the graph would be right")
+
+
+def _number(value: Any, called: str) -> Decimal:
+    """An amount as it is written."""
+    if not isinstance(value, bool | np.bool_) and isinstance(value, Real | Decimal):
+        plain = value.item() if isinstance(value, np.generic) else value
+        try:
+            found = Decimal(str(plain))
+        except InvalidOperation:
+            found = Decimal("nan")
+        if found.is_finite() and found >= 0:
+            return found
+    raise GraphError(f"{called}: found {shown(repr(value))}; a number from 0 on would be right")
+
+
+def _amounts(given: Any, named: list[Any], depot: int) -> list[Decimal]:
+    """[n] of a mapping of customers to demands, or of a list in the order of the nodes. Raises GraphError."""
+    n = len(named)
+    if isinstance(given, Mapping):
+        known = dict(given)
+        found = [known.pop(node, 0 if row == depot else None) for row, node in enumerate(named)]
+        if known:
+            node = shown(repr(next(iter(known))))
+            raise GraphError(f"demands: found {node}; nodes of the graph alone would be right")
+        if None in found:
+            node = shown(repr(named[found.index(None)]))
+            raise GraphError(f"demands: found none of {node}; one for each customer would be right")
+        return [_number(each, "demands") for each in found]
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        right = "a list of numbers, or a mapping of nodes to numbers, would be right"
+        raise GraphError(f"demands: found {shown(repr(given))}; {right}")
+    found = list(given)
+    if len(found) == n - 1:  # of the customers alone
+        found.insert(depot, 0)
+    if len(found) != n:
+        right = f"{n}, or {n - 1} without the depot's, would be right"
+        raise GraphError(f"demands: found {len(found)} numbers; {right}")
+    return [_number(each, "demands") for each in found]
+
+
+def routes_given(given: Any, called: str) -> tuple[list[Any], np.ndarray]:
+    """Customers in order, and the route of each [k] int64, of a Solution or a list of routes. Raises
+    GraphError, CaseError.
+    """
+    right = "a list of routes, each a list of customers, would be right"
+    if isinstance(given, Solution):
+        if given.problem != "cvrp":
+            raise CaseError(f"{called}: an answer of {given.problem}; one of cvrp would be right")
+        given = given.routes
+    plain = isinstance(given, str | Mapping | set | frozenset) or not hasattr(given, "__iter__")
+    routes = [] if plain else list(given)
+    if plain or any(
+        isinstance(each, str | Mapping | set | frozenset) or not hasattr(each, "__iter__") for each in routes
+    ):
+        raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
+    stops = [list(each) for each in routes]
+    numbers = np.repeat(np.arange(len(stops)), [len(each) for each in stops]).astype(np.int64)
+    return [node for each in stops for node in each], numbers

@@ -1,0 +1,139 @@
+/* Bounds of vehicle routes: sets of customers that a point enters too seldom (app/bounds/routing/separation.py), and
+ * least routes that come back to a customer only from afar (app/bounds/routing/pricing.py). */
+#include "common.h"
+
+#define FAR (INT64_MAX / 4) /* above every cost */
+
+/* From each seed a set grows by the customer of the largest key, ties to the lowest number:
+ *     2 x(S : v) - degree[v] + rate * demand[v]
+ * of those that x joins to S. Kept is where 2 ceil(demand(S) / capacity) - x(delta(S)) was largest: excess[s], of the
+ * first size[s] customers of order[s * longest ...]. Rows of the point: to, x from begin[v] to begin[v + 1].
+ * joins, state [n]: scratch; state is 0 on entry and on return. */
+void lk_grow_sets(int64_t n, const int64_t *begin, const int32_t *to, const double *x, const double *degree,
+                  const int64_t *demand, int64_t capacity, double rate, int64_t seeds, const int32_t *seed,
+                  int64_t longest, int32_t *order, int32_t *size, double *excess, double *joins, uint8_t *state) {
+    enum { AWAY, NEAR, INSIDE };
+    for (int64_t s = 0; s < seeds; ++s) {
+        int32_t *members = order + s * longest;
+        int64_t count = 0, carried = 0, v = seed[s];
+        double leaving = 0.0;
+        for (int64_t k = 0; k < n; ++k) joins[k] = 0.0;
+        excess[s] = -1e300;
+        size[s] = 0;
+        for (;;) {
+            leaving = leaving + (degree[v] - 2.0 * joins[v]);
+            carried += demand[v];
+            members[count++] = (int32_t)v;
+            state[v] = INSIDE;
+            int64_t vehicles = carried / capacity + (carried % capacity > 0);
+            if (vehicles < 1) vehicles = 1;
+            const double missing = 2.0 * (double)vehicles - leaving;
+            if (missing > excess[s]) {
+                excess[s] = missing;
+                size[s] = (int32_t)count;
+            }
+            if (count == longest) break;
+            for (int64_t e = begin[v]; e < begin[v + 1]; ++e) {
+                joins[to[e]] += x[e];
+                if (state[to[e]] == AWAY) state[to[e]] = NEAR;
+            }
+            int64_t next = -1;
+            double most = 0.0;
+            for (int64_t k = 0; k < n; ++k) {
+                if (state[k] != NEAR) continue;
+                const double key = 2.0 * joins[k] - degree[k] + rate * (double)demand[k];
+                if (next < 0 || key > most) {
+                    next = k;
+                    most = key;
+                }
+            }
+            if (next < 0) break;
+            v = next;
+        }
+        for (int64_t k = 0; k < n; ++k) state[k] = AWAY;
+    }
+}
+
+typedef struct {
+    int64_t n, width, capacity, room, top;
+    const int64_t *begin;                       /* [n + 1] arcs of each customer */
+    const int32_t *to, *carried, *block, *load; /* [arcs]; [arcs][width]; [arcs]; [n] */
+    const int64_t *cost, *out;                  /* [arcs]; [n] from the depot, FAR where it cannot be */
+    int64_t *dominant;                          /* [n << width] least cost of the labels of a subset so far */
+    int64_t *least;                             /* [capacity + 1][n] least cost of a load of at most so much, or null */
+    int32_t *head;                              /* [capacity + 1] */
+    int64_t *value;                             /* [room] of labels: cost */
+    int32_t *before, *next, *customer, *memory; /* [room] */
+    int32_t *ends;                              /* [n][top] labels of the best routes that end at each customer, or -1 */
+    int64_t *length;                            /* [n][top] their costs, ascending */
+} Routes;
+
+INLINE int64_t put_label(const Routes *r, int64_t made, int64_t load, int64_t customer, int64_t memory, int64_t cost,
+                         int64_t before) {
+    if (made == r->room) return -1;
+    r->value[made] = cost;
+    r->before[made] = (int32_t)before;
+    r->customer[made] = (int32_t)customer;
+    r->memory[made] = (int32_t)memory;
+    r->next[made] = r->head[load];
+    r->head[load] = (int32_t)made;
+    return made + 1;
+}
+
+static void note_end(const Routes *r, int64_t customer, int64_t label, int64_t cost) {
+    int64_t *length = r->length + customer * r->top, at = r->top;
+    int32_t *ends = r->ends + customer * r->top;
+    while (at > 0 && cost < length[at - 1]) --at;
+    if (at == r->top) return;
+    for (int64_t k = r->top - 1; k > at; --k) {
+        length[k] = length[k - 1];
+        ends[k] = ends[k - 1];
+    }
+    length[at] = cost;
+    ends[at] = (int32_t)label;
+}
+
+/* Labels in the order of their loads: a path from the depot to a customer, and which of the customer's neighbours it
+ * remembers as visited. One that another of no more load, cost and memory is there for is dropped. Returns the number
+ * of labels, or -1 where there is no room. */
+int64_t lk_ng_routes(const Routes *r) {
+    const int64_t n = r->n, sets = (int64_t)1 << r->width;
+    int64_t made = 0;
+    for (int64_t k = 0; k < n * sets; ++k) r->dominant[k] = FAR;
+    for (int64_t q = 0; q <= r->capacity; ++q) r->head[q] = -1;
+    for (int64_t k = 0; k < n * r->top; ++k) {
+        r->ends[k] = -1;
+        r->length[k] = FAR;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        if (r->out[i] >= FAR) continue;
+        if ((made = put_label(r, made, r->load[i], i, 1, r->out[i], -1)) < 0) return -1;
+    }
+    if (r->least)
+        for (int64_t i = 0; i < n; ++i) r->least[i] = FAR;
+    for (int64_t q = 1; q <= r->capacity; ++q) {
+        int64_t *least = r->least ? r->least + q * n : 0;
+        if (least) memcpy(least, least - n, (size_t)n * sizeof *least);
+        for (int64_t label = r->head[q]; label >= 0; label = r->next[label]) {
+            const int64_t i = r->customer[label], memory = r->memory[label], cost = r->value[label];
+            int64_t *dominant = r->dominant + i * sets;
+            if (dominant[memory] <= cost) continue;
+            for (int64_t s = memory; s < sets; s = (s + 1) | memory)
+                if (dominant[s] > cost) dominant[s] = cost;
+            if (least && cost < least[i]) least[i] = cost;
+            if (r->out[i] < FAR) note_end(r, i, label, cost + r->out[i]);
+            for (int64_t a = r->begin[i]; a < r->begin[i + 1]; ++a) {
+                const int64_t j = r->to[a], load = q + r->load[j];
+                if (load > r->capacity || (memory & r->block[a])) continue;
+                int64_t kept = 1;
+                const int32_t *carried = r->carried + a * r->width;
+                for (int64_t b = 0; b < r->width; ++b)
+                    if (memory >> b & 1) kept |= carried[b];
+                const int64_t longer = cost + r->cost[a];
+                if (r->dominant[j * sets + kept] <= longer) continue;
+                if ((made = put_label(r, made, load, j, kept, longer, label)) < 0) return -1;
+            }
+        }
+    }
+    return made;
+}

@@ -1,0 +1,195 @@
+"""Ruin and recreate: strings of customers leave their routes, and are inserted again where that is cheapest.
+
+Source   Christiaens and Vanden Berghe, Slack induction by string removals for vehicle routing problems,
+         Transportation Science 2020
+Differs  places of insertion are those beside the customers that are nearest, and at the ends of the routes
+         that strings have left; a new route is opened also where it is shorter; places are not seen (blinks)
+         once in 128 times; vehicles may carry more than they can at a price, which goes up and down so that
+         half of all routes are possible ones; all in whole numbers
+         (penalties: Vidal, Hybrid genetic search for the CVRP, Computers and Operations Research 2022)
+"""
+
+import ctypes
+from functools import lru_cache
+
+import numpy as np
+
+from app.graphs.deliveries import Deliveries
+from app.graphs.metric import Metric
+from app.graphs.routes import length_of, routes_of
+from app.native.library import aligned, function, give_arrays, numbers_in
+from app.native.tour import KINDS, NativeMetric
+from app.numerics.elementary import log
+from app.rng import MASK
+from app.search.routing.plain import TOLLS, Steps
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+NEAR, MOST_NEAR = 100, 1 << 23  # nearest customers of each; of all together, but for LEAST_NEAR of each
+LEAST_NEAR = 20
+# Customers beside which one is inserted, of all together, but for so many of each: routes of 200 clustered
+# customers are 1 % shorter by 100 than by 30 in as many steps, which take 2.4 times the time.
+LOOKED_AT, LEAST_LOOKED_AT = 24_000, 30
+NO_LENGTH = (1 << 63) - 1  # of the best routes, while there are none
+DEAREST = 1 << 60  # of all demands beyond capacities
+STOP = 8  # numbers of a stop: see app/native/routing.c
+PRICE_BITS = 10
+DEGREE = 1 << PRICE_BITS  # the unit of temperatures
+
+
+class _Change(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int32) for name in ("customer", "before", "leg_before", "leg"))
+
+
+GIVEN = ("near", "far", "demand", "home", "toll", "customers")
+ROUTES = ("stop", "load", "size", "empty", "ruined", "place", "removed")
+NUMBERS = ("empties", "length", "over", "best_length", "found_at", "steps", "temperature", "price", "fitting")
+
+
+class _Routing(ctypes.Structure):
+    _fields_ = (
+        ("metric", Pointer),
+        *((name, Long) for name in ("n", "depot", "near_count", "looked_at", "capacity", "limit")),
+        *((name, Pointer) for name in GIVEN),
+        ("count", Long),
+        *((name, Pointer) for name in (*ROUTES, "rank", "change", "best")),
+        *((name, Long) for name in ("empties", "ruins", "removals", "changes")),
+        *((name, Long) for name in ("length", "over", "best_length", "found_at", "steps")),
+        *((name, Long) for name in ("temperature", "price", "dearest", "fitting")),
+        ("random", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+RUN = function("lk_routing_run", ctypes.POINTER(_Routing), Long)
+
+
+class Routing:
+    """Routes of one question, changed step by step.
+
+    after        [n] int64, the routes to begin with (app/graphs/routes.py)
+    length       of all routes
+    best_length  of the shortest routes that keep to the capacity, of step found_at; NO_LENGTH: none yet
+    steps        so far
+    temperature  in DEGREE-ths of a unit of length: with a drawn u, routes may get longer by -ln u times that
+    over, price  what all carry beyond the capacity; of a unit of that, in DEGREE-ths of a unit of length
+
+    near, far  [n, k] int32, the customers nearest to each, and their distances; app/native/routing.c says
+    what the arrays of ROUTES are
+    """
+
+    def __init__(
+        self, metric: Metric, deliveries: Deliveries, after: np.ndarray, seed: int, compiled: bool = True,
+    ) -> None:  # fmt: skip
+        n = metric.n
+        self.metric, self.n, self.depot = metric, n, deliveries.depot
+        self.compiled = compiled and RUN is not None and (metric.matrix is not None or metric.kind in KINDS)
+        self.capacity, self.limit = deliveries.capacity, deliveries.vehicles or n
+        self.demand = np.ascontiguousarray(deliveries.demand, dtype=np.int64)
+        self.near, self.far = nearest_customers(metric, self.depot)
+        self.looked_at = min(max(LOOKED_AT // n, LEAST_LOOKED_AT), self.near.shape[1])
+        self.home = metric.between(np.full(n, self.depot), np.arange(n)).astype(np.int32)
+        self.toll = tolls()
+        self.customers = np.delete(np.arange(n, dtype=np.int32), self.depot)
+        self.count = len(self.customers)
+        self.stop = aligned((2 * n, STOP), np.int32)
+        self.next, self.prev, self.leg, self.back, self.route = self.stop.T[:5]
+        self.size, self.empty, self.ruined, self.place = np.zeros((4, n), dtype=np.int32)
+        self.removed, self.best = np.zeros((2, n), dtype=np.int32)
+        self.load, self.rank = np.zeros((2, n), dtype=np.int64)
+        self.place -= 1
+        self.change = (_Change * (2 * n))()
+        self.best_length, self.found_at, self.steps, self.temperature = NO_LENGTH, 0, 0, 0
+        self.random = seed & MASK
+        self._load(after)
+        self.dearest = DEAREST // max(int(self.demand.sum()), 1)
+        self.price = min(DEGREE * self.length // max(int(self.demand.sum()), 1) + 1, self.dearest)
+        self.fitting = 0
+        self._struct = self._linked()
+
+    def run(self, steps: int) -> None:
+        """So many more steps, at the temperature that is set."""
+        if not self.compiled:
+            self._slow.run(steps)
+            return
+        with numbers_in(self, self._struct, (*NUMBERS, "random")):
+            RUN(self._struct, steps)
+
+    def take(self, after: np.ndarray) -> None:
+        """Go on from other routes [n], which hold all customers."""
+        self._load(after)
+
+    @property
+    def value(self) -> int:
+        """The length of the routes at hand, and the price of what they carry beyond the capacity."""
+        return self.length + (self.price * self.over >> PRICE_BITS)
+
+    def value_of(self, after: np.ndarray) -> int:
+        """The same of other routes [n], at the same price."""
+        loads = np.array([self.demand[each].sum() for each in routes_of(after, self.depot)], dtype=np.int64)
+        over = int(np.maximum(loads - self.capacity, 0).sum())
+        return length_of(self.metric, self.depot, after) + (self.price * over >> PRICE_BITS)
+
+    def after(self) -> np.ndarray:
+        """[n] int64, the routes at hand."""
+        following = self.next[: self.n].astype(np.int64)
+        following[following >= self.n] = self.depot
+        following[self.depot] = self.depot
+        return following
+
+    def best_after(self) -> np.ndarray:
+        """[n] int64, the shortest routes so far."""
+        best = self.best.astype(np.int64)
+        best[self.depot] = self.depot
+        return best
+
+    def _load(self, after: np.ndarray) -> None:
+        n, routes = self.n, routes_of(after, self.depot)
+        self.stop[:], self.load[:], self.size[:] = 0, 0, 0
+        self.next[n:] = self.prev[n:] = np.arange(n, 2 * n)
+        self.route[:] = -1
+        for r, each in enumerate(routes):
+            ring = np.array([n + r, *each], dtype=np.int32)
+            self.next[ring], self.prev[ring] = np.roll(ring, -1), np.roll(ring, 1)
+            stops = np.array([self.depot, *each])
+            self.leg[ring] = self.back[self.next[ring]] = self.metric.between(stops, np.roll(stops, -1))
+            self.route[each], self.load[r], self.size[r] = r, self.demand[each].sum(), len(each)
+        self.empties = n - len(routes)
+        self.empty[: self.empties] = np.arange(n - 1, len(routes) - 1, -1)
+        self.length = int(self.leg.astype(np.int64).sum())
+        self.over = int(np.maximum(self.load - self.capacity, 0).sum())
+        if not self.over and self.length < self.best_length:
+            self.best[:], self.best_length, self.found_at = self.after(), self.length, self.steps
+
+    def _linked(self) -> _Routing | None:
+        if not self.compiled:
+            self._slow = Steps(self)
+            return None
+        self._metric = NativeMetric(self.metric)
+        struct = _Routing()
+        give_arrays(self, struct, (*GIVEN, *ROUTES, "rank", "best"))
+        struct.metric = ctypes.addressof(self._metric.struct)
+        struct.change = ctypes.addressof(self.change)
+        for name in ("n", "depot", "looked_at", "capacity", "limit", "count", "dearest"):
+            setattr(struct, name, getattr(self, name))
+        struct.near_count = self.near.shape[1]
+        return struct
+
+
+@lru_cache(maxsize=1)  # start and search ask for the same
+def nearest_customers(metric: Metric, depot: int) -> tuple[np.ndarray, np.ndarray]:
+    """[n, k] int32 the customers nearest to each point, nearest first, and their distances."""
+    n = metric.n
+    wanted = min(max(MOST_NEAR // n, LEAST_NEAR), NEAR, max(n - 2, 0))
+    if not wanted:
+        return np.zeros((n, 0), dtype=np.int32), np.zeros((n, 0), dtype=np.int32)
+    found = metric.neighbours(wanted + 1)
+    kept = found != depot
+    kept[kept.all(axis=1), -1] = False  # a row without the depot has one more
+    kept[depot, -1] = False
+    near = np.ascontiguousarray(found[kept].reshape(n, -1))
+    return near, metric.between(np.arange(n)[:, None], near).astype(np.int32, order="C")
+
+
+def tolls() -> np.ndarray:
+    """[TOLLS] int64, -ln u for u even in 0..1, in 2^-16."""
+    u = (np.arange(TOLLS) + 0.5) / TOLLS
+    return np.floor(-log(np, u) * (1 << 16)).astype(np.int64)

@@ -1,0 +1,153 @@
+"""The toolbox of vehicle routing: plain constructions, a search, bounds."""
+
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.feasible import fault_of_routes
+from app.bounds.routing.bounds import RoutingBounds
+from app.bounds.routing.proof import RoutingBound
+from app.errors import CaseError
+from app.graphs.deliveries import Deliveries
+from app.graphs.metric import DIRECTED
+from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
+from app.search.core_bounds import CoreBounds
+from app.search.routing.baselines import baselines, savings, within_limit
+from app.search.routing.search import RoutingSearch
+from app.search.routing.text import read_routes, routes_text
+from app.search.tour.tools import refuse_without_distances
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+NEAR = 0.03  # gap of bounds that cases may close
+STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
+
+
+class RouteBounds(CoreBounds):
+    """Lower bounds of the length of routes."""
+
+    inner: RoutingBounds
+
+    def __init__(self, inner: RoutingBounds) -> None:
+        super().__init__(inner, "lower")
+        self.near = NEAR
+        self._told: tuple[np.ndarray | None, np.ndarray | None] = None, None
+
+    @property
+    def gaining(self) -> bool:
+        """Whether the work under way may make the bound much better: as long as there is some."""
+        return self.inner.closing
+
+    def optimum(self) -> np.ndarray | None:
+        """Shorter routes than those known, the same array until there are shorter ones."""
+        found = self.inner.optimum
+        if found is None:
+            return None
+        if self._told[0] is None or not np.array_equal(self._told[0], found):
+            depot = self.inner.deliveries.depot
+            parts = np.split(found, np.flatnonzero(found == depot))
+            after = after_of(
+                [each[1:].tolist() for each in parts if len(each) > 1], self.inner.metric.n, depot
+            )
+            self._told = found, canonical_routes(after, depot)
+        return self._told[1]
+
+
+class RoutingTools(Toolbox):
+    """Routes of one instance; a solution is [n] int64, the stop after each (app/graphs/routes.py)."""
+
+    words, sense = "set of routes", "minimise"
+    bounds_follow = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        name = instance.graph.name
+        refuse_without_distances(name, instance.metric)
+        if instance.metric.kind == DIRECTED:
+            right = "distances that are the same both ways would be right"
+            raise CaseError(f"{name}: has distances that differ by direction; {right}")
+        if len(instance.inside) or len(instance.outside):
+            raise CaseError(
+                f"search.inside, search.outside: {problem.name} visits every node; leave them out"
+            )
+        self.instance, self.graph, self.core = instance, instance.graph, instance.graph
+        self.metric, self.unit = instance.metric, instance.metric.unit
+        self.deliveries: Deliveries = instance.deliveries
+        self.read = self._read
+        self._rules, self.left_out = baselines(self.metric)
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return STEPS + STEPS_EACH * self.metric.n
+
+    def value(self, solution: np.ndarray) -> int:
+        """The length of all routes."""
+        return length_of(self.metric, self.deliveries.depot, solution)
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """Stops as they are."""
+        return numbers
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """Routes that keep to the limits: the solution where it does, else what is nearest to it."""
+        if self.fault(solution) is None:
+            return canonical_routes(solution, self.deliveries.depot)
+        return self._mended(solution)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """What is missing, twice on routes, or too much for a vehicle."""
+        return fault_of_routes(self.graph, self.deliveries, solution)
+
+    def text(self, solution: np.ndarray, cost: float | int) -> str:
+        """The lines of its file."""
+        return f"{routes_text(solution, self.graph.held_ids())}Cost {cost}\n"
+
+    def _read(self, path: str) -> np.ndarray:
+        return read_routes(path, self.graph.held_ids(), self.deliveries.depot)
+
+    def _mended(self, solution: np.ndarray) -> np.ndarray:
+        """Routes cut where a vehicle is full, in the number that there may be."""
+        made: list[list[int]] = []
+        for route in routes_of(solution, self.deliveries.depot):
+            load = self.deliveries.capacity + 1
+            for customer in route:
+                load += int(self.deliveries.demand[customer])
+                if load > self.deliveries.capacity:
+                    made.append([])
+                    load = int(self.deliveries.demand[customer])
+                made[-1].append(customer)
+        after = after_of(made, self.metric.n, self.deliveries.depot)
+        return within_limit(self.metric, self.deliveries, after, self.instance.compiled)
+
+    def start(self) -> np.ndarray:
+        """By savings."""
+        return self._start.copy()
+
+    @cached_property
+    def _start(self) -> np.ndarray:
+        made = savings(self.metric, self.deliveries, self.instance.compiled)[0]
+        return canonical_routes(made, self.deliveries.depot)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Ruin and recreate, annealed; none without customers."""
+        if self.metric.n < 2:
+            return None
+        return RoutingSearch(self.metric, self.deliveries, start, seed, self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Capacity cuts, ng-routes, cases."""
+        return RouteBounds(RoutingBounds(self.metric, self.deliveries, self.instance.compiled))
+
+    def prove(self, proof: RoutingBound) -> int:
+        """Check the certificate against distances and demands."""
+        proof.check(self.metric, self.deliveries)
+        return proof.lower
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name."""
+        compiled = self.instance.compiled
+        return {name: partial(self._canonical, rule, compiled) for name, rule in self._rules.items()}
+
+    def _canonical(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
+        made, label = rule(self.metric, self.deliveries, compiled)
+        return canonical_routes(made, self.deliveries.depot), label

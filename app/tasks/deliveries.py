@@ -1,0 +1,156 @@
+"""What vehicles deliver: of a file, a generator or a caller, with what keys of the case say."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from app.case.config import Case
+from app.errors import CaseError, GraphError
+from app.graphs.deliveries import Deliveries
+from app.graphs.formats.source import shown
+from app.graphs.graph import Graph
+from app.graphs.ids import NodeIndex, named, one_id
+from app.partition.load import Loaded
+from app.problems.table import ROUTES, make_problem
+from app.search.solution_text import lines_of
+
+MOST = 2**53  # of all demands together, and of a capacity, in whole numbers
+MOST_DIGITS = 6  # after the point
+KEYS = ("capacity", "depot", "vehicles")  # of [problem]
+RIGHT = (
+    'a CVRPLIB file (.vrp), graph.demands=FILE, graph.generator="customers" or, from Python, demands= would be '
+    "right"
+)
+
+
+def has_routes(case: Case) -> bool:
+    """Whether what a case solves are routes."""
+    return make_problem(case.problem.name).solution == ROUTES
+
+
+def deliveries_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -> Deliveries | None:
+    """What is delivered to the nodes of a graph; None where the problem has no routes. Raises CaseError,
+    GraphError.
+
+    written   [n] what files call the nodes
+    """
+    if not has_routes(case):
+        return None
+    asked, found, path = case.problem, loaded.deliveries, case.graph.demands
+    path = "" if loaded.source == "generator" else path
+    if found is not None and path:
+        raise CaseError(f"graph.demands: {whole.name} has demands of its own; leave the key out")
+    if found is None and not path:
+        raise GraphError(f"{whole.name}: found no demands; {RIGHT}")
+    depot = _row_of_depot(asked.depot, found, whole)
+    if found is None:
+        amounts = _amounts_of_file(path, written, depot)
+        return made_of(amounts, asked.capacity, depot, asked.vehicles, path, whole)
+    if depot != found.depot:
+        right = f"{whole.called(found.depot)}, that of its own, would be right"
+        raise CaseError(f"problem.depot: {whole.name} has another depot; {right}")
+    capacity = found.capacity
+    if asked.capacity:
+        capacity = math.floor(asked.capacity)
+        _refuse_larger(found.demand, capacity, "problem.capacity", whole)
+    return replace(found, capacity=capacity, vehicles=asked.vehicles or found.vehicles)
+
+
+def _row_of_depot(asked: int, found: Deliveries | None, whole: Graph) -> int:
+    """The row of the depot. Raises GraphError."""
+    if asked < 0:
+        return 0 if found is None else found.depot
+    ids = whole.held_ids()
+    row = -1 if named(ids) else int(NodeIndex(ids).find(np.array([asked]))[0])
+    if row < 0:
+        raise GraphError(f"problem.depot: node {asked} is not in {whole.name}")
+    return row
+
+
+def made_of(
+    amounts: Iterable[Decimal], capacity: float | str, depot: int, vehicles: int, called: str, whole: Graph
+) -> Deliveries:
+    """Deliveries of decimal amounts [n], counted in the unit of their last decimal. Raises GraphError."""
+    if not capacity:
+        raise GraphError(f"{whole.name}: found no capacity; problem.capacity (capacity=) would be right")
+    exact = [*amounts, Decimal(repr(capacity) if isinstance(capacity, float) else capacity)]
+    for row, amount in enumerate(exact):
+        if not amount.is_finite() or amount < 0:
+            what = f"the demand of {whole.called(row)}" if row < whole.n else "the capacity"
+            raise GraphError(f"{called}: {what} is {amount}; a number from 0 on would be right")
+    digits = max(max(-int(amount.normalize().as_tuple().exponent), 0) for amount in exact)
+    if digits > MOST_DIGITS:
+        raise GraphError(
+            f"{called}: found amounts of {digits} decimals; at most {MOST_DIGITS} would be right"
+        )
+    whole_numbers = [int(amount.scaleb(digits)) for amount in exact]
+    if max(sum(whole_numbers[:-1]), whole_numbers[-1]) > MOST:
+        right = f"at most {MOST} units of the last decimal would be right"
+        raise GraphError(f"{called}: the demands, or the capacity, are too large together; {right}")
+    demand = np.array(whole_numbers[:-1], dtype=np.int64)
+    if demand[depot]:
+        told = f"the demand of the depot, {whole.called(depot)}, is {exact[depot]}"
+        raise GraphError(f"{called}: {told}; 0 would be right")
+    _refuse_larger(demand, whole_numbers[-1], called, whole)
+    return Deliveries(depot, demand, whole_numbers[-1], vehicles)
+
+
+def _refuse_larger(demand: np.ndarray, capacity: int, called: str, whole: Graph) -> None:
+    """Refuse a customer whom no vehicle can bring all. Raises GraphError."""
+    over = np.flatnonzero(demand > capacity)
+    if len(over) or capacity < 1:
+        node = whole.called(int(over[0])) if len(over) else "any customer"
+        right = "a capacity of at least the largest demand, and 1, would be right"
+        raise GraphError(f"{called}: the demand of {node} is above the capacity; {right}")
+
+
+def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal]:
+    """[n] the demands of lines `demand`, in the order of the ids, or `id demand`. Raises GraphError."""
+    n, lines = len(written), [(line, text.split()) for line, text in lines_of(path)]
+    amounts: list[Decimal | None] = [None] * n
+    if all(len(words) == 1 for _, words in lines):
+        if len(lines) not in (n, n - 1):
+            right = f"{n}, or {n - 1} without the depot's, would be right"
+            raise GraphError(f"{path}: found {len(lines)} demands; {right}")
+        rows = [row for row in range(n) if len(lines) == n or row != depot]
+        for row, (line, words) in zip(rows, lines):
+            amounts[row] = _amount(path, line, words[0])
+    else:
+        index, texts = NodeIndex(written), named(written)
+        for line, words in lines:
+            if len(words) < 2 or (len(words) > 2 and not texts):
+                raise GraphError(
+                    f"{path}:{line}: found {shown(' '.join(words))!r}; 'id demand' would be right"
+                )
+            name = " ".join(words[:-1])
+            number = name.isascii() and name.isdigit() and len(name) <= 18
+            row = index.row(name.encode() if texts else int(name)) if texts or number else None
+            if row is None:
+                raise GraphError(f"{path}:{line}: node {shown(name)} is not in the graph")
+            if amounts[row] is not None:
+                raise GraphError(
+                    f"{path}:{line}: node {shown(name)} has a demand already; one would be right"
+                )
+            amounts[row] = _amount(path, line, words[-1])
+    amounts[depot] = amounts[depot] if amounts[depot] is not None else Decimal(0)
+    for row, amount in enumerate(amounts):
+        if amount is None:
+            raise GraphError(
+                f"{path}: node {one_id(written, row)} has no demand; one for each would be right"
+            )
+    return amounts
+
+
+def _amount(path: str, line: int, word: str) -> Decimal:
+    try:
+        found = Decimal(word) if len(word) <= 30 and word.isascii() else Decimal("nan")
+    except InvalidOperation:
+        found = Decimal("nan")
+    if not (found.is_finite() and 0 <= found <= MOST):
+        raise GraphError(
+            f"{path}:{line}: found {shown(word)!r} as a demand; a number from 0 on would be right"
+        )
+    return found
