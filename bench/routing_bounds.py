@@ -21,13 +21,13 @@ from app import threads
 threads.limit_threads()
 
 import numpy as np  # noqa: E402
-from app.search.routing.baselines import savings  # noqa: E402
-from app.search.routing.search import RoutingSearch  # noqa: E402
 
 from app.bounds.routing.bounds import RoutingBounds  # noqa: E402
 from app.bounds.routing.cutting import Cutting  # noqa: E402
 from app.graphs.deliveries import Deliveries  # noqa: E402
 from app.graphs.metric import Metric, from_points  # noqa: E402
+from app.search.routing.baselines import savings  # noqa: E402
+from app.search.routing.search import RoutingSearch  # noqa: E402
 
 SIDE = 1000
 DEMANDS = {"1": (1, 1), "1-10": (1, 10), "5-10": (5, 10), "1-100": (1, 100), "50-100": (50, 100)}

@@ -21,8 +21,8 @@ MOST = 2**53  # of all demands together, and of a capacity, in whole numbers
 MOST_DIGITS = 6  # after the point
 KEYS = ("capacity", "depot", "vehicles")  # of [problem]
 RIGHT = (
-    'a CVRPLIB file (.vrp), graph.demands=FILE, graph.generator="customers" or, from Python, demands= would be '
-    "right"
+    'a CVRPLIB file (.vrp), graph.demands=FILE, graph.generator="customers" or, from Python, demands= would '
+    "be right"
 )
 
 
