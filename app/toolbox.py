@@ -135,6 +135,8 @@ class Bounds(ABC):
     closing         whether the work under way may prove a solution optimal, and gets time to
     near            the gap, over the bound, from which on it does
     gaining         whether the work under way may make the bound much better
+    early           gaining bounds get their share at once: the searches plan a course over all of the time
+                    that there is, and settle at its end alone
     leads           whether the bounds' work leads to the best solutions, or nearly
     """
 
@@ -145,6 +147,7 @@ class Bounds(ABC):
     closing: bool = False
     near: float = NEAR
     gaining: bool = False
+    early: bool = False
     leads: bool = False
 
     @abstractmethod

@@ -228,7 +228,8 @@ class Workload:
             return LEADING_SHARE
         if closing:
             return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
-        return GAINING_SHARE if bounds.gaining and self._settled() else 0.0
+        early = bounds.early and not self.budget.hurried
+        return GAINING_SHARE if bounds.gaining and (early or self._settled()) else 0.0
 
     def _settled(self) -> bool:
         """Whether the searches of this rank have long found nothing better."""

@@ -27,6 +27,7 @@ class RouteBounds(CoreBounds):
     """Lower bounds of the length of routes."""
 
     inner: RoutingBounds
+    early = True
 
     def __init__(self, inner: RoutingBounds) -> None:
         super().__init__(inner, "lower")
