@@ -21,7 +21,7 @@ threads.limit_threads()
 
 import numpy as np  # noqa: E402
 
-from app.bounds.tour import lp as tour_lp  # noqa: E402
+from app.bounds import highs  # noqa: E402
 from app.bounds.tour.bounds import TourBounds  # noqa: E402
 from app.graphs.metric import Metric  # noqa: E402
 from app.search.tour.search import TourSearch  # noqa: E402
@@ -43,7 +43,7 @@ def main() -> None:
     for name in options.files:
         metric = read(name)
         upper, order = best_tour(metric, options.search)
-        with patch.object(tour_lp, "available", lambda: False):
+        with patch.object(highs, "available", lambda: False):
             trees = follow(metric, upper, order, limits)
         for limit, one, other in zip(limits, trees, follow(metric, upper, order, limits)):
             gaps = f"{1 - one[0] / upper:.3%} | {1 - other[0] / upper:.3%}"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.bounds.certificate import BadCertificate
+from app.bounds.highs import available
 from app.bounds.routing import cutting as routing_cutting
 from app.bounds.routing.bounds import METHOD, RoutingBounds, nearest_points
 from app.bounds.routing.cutting import CASES, EDGES, ROUTES
@@ -17,7 +18,6 @@ from app.bounds.routing.pricing import FAR, Pricing, neighbours
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.routing.separation import plain_grow_sets, separate
 from app.bounds.routing.sets import Sets
-from app.bounds.tour.lp import available
 from app.bounds.tour.separation import Point
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import explicit, from_points

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from test_certificates import REFUSED, altered
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.steiner import program
+from app.bounds.highs import available
 from app.bounds.steiner.ascent import Ascent
 from app.bounds.steiner.bounds import SteinerBounds
 from app.bounds.steiner.case import CaseWork, Clock, Effort
@@ -233,7 +233,7 @@ def all_cuts(net):
     return linprog(net.length[entries], -np.array(rows, float), -np.ones(len(rows))).fun
 
 
-@pytest.mark.skipif(not program.available(), reason="HiGHS is not there")
+@pytest.mark.skipif(not available(), reason="HiGHS is not there")
 def test_the_program_reaches_the_bound_of_all_cuts():
     better = 0
     for seed in range(12):
@@ -266,7 +266,7 @@ def test_a_program_proves_and_leaves_out():
         assert work.lower <= least and best.upper == least
         SteinerBound(work.lower, work.method, [Case(work.heights)]).check(core)
         closed += work.closed and len(work.heights) > 1
-    assert closed or not program.available()
+    assert closed or not available()
 
 
 def test_bounds_are_the_same_without_kernels():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
+from app.bounds import highs
 from app.bounds.certificate import BadCertificate
-from app.bounds.tour import lp as tour_lp
+from app.bounds.highs import available
 from app.bounds.tour.bounds import TourBounds
 from app.bounds.tour.cases import CaseTree
 from app.bounds.tour.cuts import Cuts, least
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
 LARGE = 2**31 - 1
 PROVED = ("bayg29", "swiss42", "att48", "eil51", "brazil58", "st70", "kroA100", "lin105", "ch150", "a280")
-if not tour_lp.available():
+if not available():
     pytest.skip("highspy is not installed", allow_module_level=True)
 
 
@@ -433,7 +434,7 @@ def test_slices_decide_nothing():
 
 
 def test_without_highs_the_bound_is_that_of_one_trees(monkeypatch):
-    monkeypatch.setattr(tour_lp, "find_spec", lambda name: None)
+    monkeypatch.setattr(highs, "available", lambda: False)
     metric = uniform_points(40, 7)
     bounds = TourBounds(metric)
     bounds.run(400, 10**9)

@@ -16,14 +16,12 @@ Source   Mehrotra and Trick 1996; exact bounds: Held, Cook and Sewell 2012; boun
 
 from collections import deque
 from collections.abc import Iterator
-from functools import cache
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 from app.bounds.clique.roots import RootSearch
 from app.bounds.coloring.parts import Colouring, Part
+from app.bounds.highs import SIMPLEX, available, ints, new_solver
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
 
@@ -36,16 +34,6 @@ NEW = 30  # sets, at most, that greedy rules add at once
 SLICE, PLAIN_SLICE = 1 << 18, 1 << 12  # words of bit sets of the search, with the kernel and without
 LITTLE, ALL = 64, 1 << 62  # words, by pairs of nodes, on a search that is not the last resort; no limit
 PIVOTS = 20_000  # of the simplex method in a slice, times nodes
-OPTIONS = {
-    "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
-    "simplex_strategy": 1, "random_seed": 0,
-}  # fmt: skip
-
-
-@cache
-def available() -> bool:
-    """Whether HiGHS can be called."""
-    return find_spec("highspy") is not None
 
 
 def fits(graph: Graph) -> bool:
@@ -234,13 +222,9 @@ class _Program:
 
         self._highs, self._seen, self.failed = highspy, set(), False
         self.point, self.value = np.zeros(n), 0.0
-        self._solver = solver = (
-            highspy._Highs()
-        )  # Highs adds callbacks, and prints a line that no option silences
-        for option, value in {**OPTIONS, "simplex_iteration_limit": PIVOTS // n}.items():
-            solver.setOptionValue(option, value)
-        none = _ints([])
-        solver.addCols(n, np.full(n, -1.0), np.zeros(n), np.ones(n), 0, _ints(np.zeros(n)), none, np.zeros(0))
+        self._solver = solver = new_solver(**SIMPLEX, simplex_iteration_limit=PIVOTS // n)
+        none = ints([])
+        solver.addCols(n, np.full(n, -1.0), np.zeros(n), np.ones(n), 0, ints(np.zeros(n)), none, np.zeros(0))
 
     @property
     def sets(self) -> int:
@@ -254,10 +238,10 @@ class _Program:
         self._seen.update(new)
         if rows:
             k, ends = len(rows), np.cumsum([0, *map(len, rows)])
-            entries = _ints(np.concatenate(rows))
+            entries = ints(np.concatenate(rows))
             least = np.full(k, -self._highs.kHighsInf)
             self._solver.addRows(
-                k, least, np.ones(k), len(entries), _ints(ends[:-1]), entries, np.ones(len(entries))
+                k, least, np.ones(k), len(entries), ints(ends[:-1]), entries, np.ones(len(entries))
             )
         return len(rows)
 
@@ -280,7 +264,3 @@ def _bits(members: int) -> list[int]:
         found.append((members & -members).bit_length() - 1)
         members &= members - 1
     return found
-
-
-def _ints(values: Any) -> np.ndarray:
-    return np.asarray(values).astype(np.int32)

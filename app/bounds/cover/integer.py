@@ -21,8 +21,9 @@ import scipy.sparse as sp
 from app.bounds.cover.kernels import Rows
 from app.bounds.cover.packing import Columns, columns_of
 from app.bounds.cover.plain import neighbours
-from app.bounds.cover.program import INTERIOR, METHOD, Program, available
+from app.bounds.cover.program import INTERIOR, METHOD, Program
 from app.bounds.cover.verify import uncovered_edge
+from app.bounds.highs import available
 from app.bounds.paced import Paced
 from app.graphs.graph import Graph
 from app.reductions.domination.reducer import Component

@@ -25,13 +25,13 @@ Source   HiGHS, Huangfu and Hall 2018: branch and cut
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
+from app.bounds.highs import new_solver
 from app.reductions.domination.reducer import Component
 
 METHOD = "branch and cut (HiGHS)"
@@ -39,15 +39,9 @@ EXACT = 1 << 20  # units; their sums have no rounding errors near 1e-6, HiGHS's 
 INTERIOR = 1 << 16  # entries of a table whose first linear program an interior point method solves
 MARGIN, SHARE = 1e-4, 2.0**-22  # of a bound, in units; and of the cost of a choice
 OPTIONS = {
-    "output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0, "mip_rel_gap": 0.0,
-    "mip_abs_gap": 0.0, "mip_heuristic_run_rins": False, "mip_heuristic_run_rens": False,
+    "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_heuristic_run_rins": False, "mip_heuristic_run_rens": False,
     "mip_heuristic_run_root_reduced_cost": False,
 }  # fmt: skip
-
-
-def available() -> bool:
-    """Whether HiGHS can be called."""
-    return find_spec("highspy") is not None
 
 
 @dataclass
@@ -109,9 +103,7 @@ class Program:
         import highspy  # not needed by those who start the program for something else
 
         units = _Units(self.part.price, self.cost)
-        solver = highspy._Highs()  # Highs adds callbacks, and prints a line that no option silences
-        for option, value in {**OPTIONS, "time_limit": seconds}.items():
-            solver.setOptionValue(option, value)
+        solver = new_solver(**OPTIONS, time_limit=seconds)
         if units.step > 1:
             solver.setOptionValue("mip_rel_gap", SHARE)
         if not units.even:

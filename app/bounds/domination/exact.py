@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.bounds.cover.program import METHOD, Program, available
+from app.bounds.cover.program import METHOD, Program
 from app.bounds.domination.packing import Mask
 from app.bounds.feasible import undominated_node
+from app.bounds.highs import available
 from app.bounds.paced import Paced
 from app.graphs.graph import Graph
 from app.reductions.domination.reducer import ENTRY_BYTES, Kernel, estimate_seconds

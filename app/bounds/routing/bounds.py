@@ -19,11 +19,11 @@ import time
 
 import numpy as np
 
+from app.bounds.highs import available
 from app.bounds.routing.cutting import CASES, ROUTES, Cutting
 from app.bounds.routing.edges import places_for
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.sliced import SlicedBounds
-from app.bounds.tour.lp import available
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 

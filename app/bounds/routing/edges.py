@@ -9,15 +9,14 @@ Sources  Laporte, Nobert and Desrochers 1985; rounded duals: Applegate, Bixby, C
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import exact_sum
+from app.bounds.highs import SIMPLEX, ints, new_solver
 from app.bounds.routing.proof import Values
 from app.bounds.routing.sets import Sets
-from app.bounds.tour.lp import OPTIONS
 from app.graphs.metric import Metric
 
 PLACES, MOST_BITS = 16, 44  # binary ones of duals; of the longest distance in their units
@@ -91,7 +90,7 @@ class EdgeProgram:
         self.u = self.v = self.cost = np.zeros(0, dtype=np.int64)
         self.x, self.value, self._idle = np.zeros(0), 0.0, np.zeros(0)
         self._pi, self._y = np.zeros(metric.n), np.zeros(0)
-        self.solver = new_solver(highspy)
+        self.solver = new_solver(**SIMPLEX)
         n, infinite = metric.n, highspy.kHighsInf
         low, high = np.full(n, 2.0), np.full(n, 2.0)
         low[sets.deliveries.depot], high[sets.deliveries.depot] = -infinite, infinite
@@ -250,16 +249,3 @@ def places_for(metric: Metric) -> int:
     """Binary places of duals: fewer where distances are large."""
     longest = int(metric.matrix.max(initial=0)) if metric.matrix is not None else 1 << 31
     return max(0, min(PLACES, MOST_BITS - longest.bit_length()))
-
-
-def new_solver(highspy: Any) -> Any:
-    """A quiet HiGHS of one thread."""
-    solver = highspy._Highs()  # Highs adds callbacks, and prints a line that no option silences
-    for option, value in OPTIONS.items():
-        solver.setOptionValue(option, value)
-    return solver
-
-
-def ints(values: Any) -> np.ndarray:
-    """As HiGHS wants whole numbers."""
-    return np.asarray(values).astype(np.int32)

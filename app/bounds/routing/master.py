@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.routing.edges import Limits, ints, new_solver, places_for, rounded
+from app.bounds.highs import SIMPLEX, ints, new_solver
+from app.bounds.routing.edges import Limits, places_for, rounded
 from app.bounds.routing.proof import Values
 from app.bounds.routing.sets import Sets
 from app.graphs.metric import Metric
@@ -54,8 +55,7 @@ class Master:
         self._alive: np.ndarray | None = None
         self._width = 0
         self._column: list[int] = []  # of each route
-        self.solver = new_solver(highspy)
-        self.solver.setOptionValue("simplex_strategy", PRIMAL)
+        self.solver = new_solver(**SIMPLEX | {"simplex_strategy": PRIMAL})
         n = len(self._customers)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, ints(np.zeros(n)), ints([]), np.zeros(0))
         self._add_artificial(np.arange(n), np.ones(n))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.bounds.steiner import program as steiner_program
+from app.bounds import highs
 from app.bounds.steiner.case import ASCENT, CaseWork, Clock, Effort
 from app.bounds.steiner.cases import METHOD, CaseTree
 from app.bounds.steiner.net import Net
@@ -163,7 +163,7 @@ class SteinerBounds(Bounds):
         if whole.closed:
             return
         arcs, tree = int(whole.net.alive.sum()), self._divided()
-        if steiner_program.available() and self._clock.fits(whole.net):
+        if highs.available() and self._clock.fits(whole.net):
             yield from _by_turns(whole.cut(ROUNDS, self._clock), tree)
             if whole.closed or not self._open():
                 return

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.bounds.steiner import program as steiner_program
+from app.bounds import highs
 from app.bounds.steiner.ascent import Ascent
 from app.bounds.steiner.cuts import Cut, violated
 from app.bounds.steiner.net import Net
@@ -63,7 +63,7 @@ class CaseWork:
     def run(self, effort: Effort, until: "Clock") -> Iterator[None]:
         """All the work, in slices."""
         yield from self._ascents(effort.roots)
-        if not self.closed and effort.program and steiner_program.available() and until.fits(self.net):
+        if not self.closed and effort.program and highs.available() and until.fits(self.net):
             yield from self.cut(effort.rounds, until, effort.patience)
 
     def told(self) -> list[Heights]:

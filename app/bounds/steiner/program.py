@@ -7,11 +7,9 @@ length than there is, all are made smaller by as much, and a dual ascent goes on
 Source   Wong 1984; Koch and Martin 1998
 """
 
-from importlib.util import find_spec
-from typing import Any
-
 import numpy as np
 
+from app.bounds.highs import SIMPLEX, ints, new_solver
 from app.bounds.steiner.ascent import Ascent
 from app.bounds.steiner.cuts import Cut
 from app.bounds.steiner.net import Net
@@ -20,15 +18,6 @@ from app.bounds.steiner.witness import LARGEST, Heights
 COST = 100.0  # mean cost of an arc in the program
 IDLE = 0.1  # a cut with more slack is dropped
 COARSE = (0, 1, 2)  # places that are tried first: optimal dual values are often whole
-OPTIONS = {
-    "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
-    "simplex_strategy": 1, "random_seed": 0,
-}  # fmt: skip
-
-
-def available() -> bool:
-    """Whether HiGHS can be called."""
-    return find_spec("highspy") is not None
 
 
 class DirectedProgram:
@@ -50,11 +39,9 @@ class DirectedProgram:
         cost = net.length[self._entry]
         self._unit = max(float(cost.mean()) if len(cost) else 1.0, 1e-9) / COST
         self._inside = np.zeros(net.n, dtype=bool)
-        self._solver = solver = highspy._Highs()
-        for option, value in OPTIONS.items():
-            solver.setOptionValue(option, value)
+        self._solver = solver = new_solver(**SIMPLEX)
         m, free = len(cost), highspy.kHighsInf
-        empty = _ints(np.zeros(m)), _ints([]), np.zeros(0)
+        empty = ints(np.zeros(m)), ints([]), np.zeros(0)
         solver.addCols(m, cost / self._unit, np.zeros(m), np.full(m, free), 0, *empty)
         self.add(cuts)
 
@@ -70,7 +57,7 @@ class DirectedProgram:
         rows = [self._columns_into(cut.nodes) for cut in cuts]
         sizes = np.array([len(row) for row in rows])
         start, total = np.append(0, np.cumsum(sizes)[:-1]), int(sizes.sum())
-        entries = _ints(start), _ints(np.concatenate(rows)), np.ones(total)
+        entries = ints(start), ints(np.concatenate(rows)), np.ones(total)
         k = len(rows)
         self._solver.addRows(k, np.ones(k), np.full(k, self._highs.kHighsInf), total, *entries)
         self.cuts += cuts
@@ -104,7 +91,7 @@ class DirectedProgram:
         idle = np.flatnonzero(self._idle > IDLE)
         if len(idle) < fewest:
             return
-        self._solver.deleteRows(len(idle), _ints(idle))
+        self._solver.deleteRows(len(idle), ints(idle))
         kept = np.flatnonzero(self._idle <= IDLE)
         self.cuts = [self.cuts[place] for place in kept.tolist()]
         self._idle, self._y = self._idle[kept], self._y[kept]
@@ -236,8 +223,3 @@ def cuts_of(net: Net, heights: Heights, most: int) -> list[Cut]:
     found.sort(key=lambda each: -each[0])
     kept = [Cut(terminal, nodes[nodes >= 0]) for _, terminal, nodes in found[:most] if terminal >= 0]
     return kept
-
-
-def _ints(values: Any) -> np.ndarray:
-    """HiGHS's indices."""
-    return np.asarray(values, dtype=np.int32)

@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
+from app.bounds import highs
 from app.bounds.sliced import SlicedBounds
-from app.bounds.tour import lp as tour_lp
 from app.bounds.tour.ascent import SparseAscent
 from app.bounds.tour.cutting import Cutting
 from app.bounds.tour.near_tree import applies
@@ -44,7 +44,7 @@ class TourBounds(SlicedBounds):
         self._cutting: Cutting | None = None
         self._rounds, self._longest = 0, 0.0
         self._order: np.ndarray | None = None
-        self._cuts = FEWEST_POINTS <= metric.n <= MOST_POINTS and tour_lp.available()
+        self._cuts = FEWEST_POINTS <= metric.n <= MOST_POINTS and highs.available()
         self.done = self._ascent.closed
 
     @property

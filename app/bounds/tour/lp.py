@@ -14,12 +14,11 @@ Source   Dantzig, Fulkerson and Johnson 1954; exact bounds from rounded duals: A
 """
 
 from collections.abc import Iterator
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from app.bounds.highs import SIMPLEX, ints, new_solver
 from app.bounds.tour.cuts import Cuts, least
 from app.bounds.tour.proof import Duals
 from app.graphs.metric import Metric
@@ -29,15 +28,6 @@ LARGEST_DUAL = 1 << 52
 COST = 100.0  # mean cost of an edge in the program
 IDLE = 0.1  # a cut with more slack is dropped
 PIECE = 1 << 21  # pairs looked at together
-OPTIONS = {
-    "output_flag": False, "threads": 1, "parallel": "off", "presolve": "off", "solver": "simplex",
-    "simplex_strategy": 1, "random_seed": 0,
-}  # fmt: skip
-
-
-def available() -> bool:
-    """Whether HiGHS can be called."""
-    return find_spec("highspy") is not None
 
 
 class TourProgram:
@@ -57,11 +47,9 @@ class TourProgram:
         self.u = self.v = self.cost = np.zeros(0, dtype=np.int64)
         self.x, self.value, self._idle = np.zeros(0), 0.0, np.zeros(0)
         self._pi, self._y = np.zeros(metric.n), np.zeros(0)
-        self._solver = _solver(highspy)
+        self._solver = new_solver(**SIMPLEX)
         n = metric.n
-        self._solver.addRows(
-            n, np.full(n, 2.0), np.full(n, 2.0), 0, _ints(np.zeros(n)), _ints([]), np.zeros(0)
-        )
+        self._solver.addRows(n, np.full(n, 2.0), np.full(n, 2.0), 0, ints(np.zeros(n)), ints([]), np.zeros(0))
         self._places = places_for(metric)
         total = float(metric.between(*np.asarray(edges).T).sum())
         self._unit = max(total / max(len(edges), 1), 1e-9) / COST
@@ -84,7 +72,7 @@ class TourProgram:
         degrees = sp.csr_array((np.ones(2 * m), (np.append(u, v), np.tile(np.arange(m), 2))), shape=(n, m))
         blocks = [degrees] + ([self.cuts.coefficients(self.rows, u, v)] if self.rows else [])
         matrix = sp.csc_array(sp.vstack(blocks)).astype(np.float64)
-        columns = _ints(matrix.indptr[:-1]), _ints(matrix.indices), matrix.data
+        columns = ints(matrix.indptr[:-1]), ints(matrix.indices), matrix.data
         self._solver.addCols(m, cost / self._unit, np.zeros(m), np.ones(m), matrix.nnz, *columns)
         self.u, self.v = np.append(self.u, u), np.append(self.v, v)
         self.cost = np.append(self.cost, cost)
@@ -98,7 +86,7 @@ class TourProgram:
         matrix = self.cuts.coefficients(new, self.u, self.v)
         right = np.array([least(self.cuts.cuts[cut]) for cut in new], dtype=np.float64)
         free = np.full(len(new), self._highs.kHighsInf)
-        rows = _ints(matrix.indptr[:-1]), _ints(matrix.indices), matrix.data.astype(np.float64)
+        rows = ints(matrix.indptr[:-1]), ints(matrix.indices), matrix.data.astype(np.float64)
         self._solver.addRows(len(new), right, free, matrix.nnz, *rows)
         self.rows += new
         return len(new)
@@ -109,7 +97,7 @@ class TourProgram:
         low, high = np.zeros(m), np.ones(m)
         for column, value in fixed.items():
             low[column] = high[column] = value
-        self._solver.changeColsBounds(m, _ints(np.arange(m)), low, high)
+        self._solver.changeColsBounds(m, ints(np.arange(m)), low, high)
 
     def solve(self) -> bool:
         """Find the optimum; False where there is no point at all, or HiGHS failed."""
@@ -130,7 +118,7 @@ class TourProgram:
         idle = np.flatnonzero(self._idle > IDLE)
         if len(idle) < fewest:
             return
-        self._solver.deleteRows(len(idle), _ints(self.metric.n + idle))
+        self._solver.deleteRows(len(idle), ints(self.metric.n + idle))
         kept = np.setdiff1d(np.arange(len(self.rows)), idle)
         self.rows = [self.rows[place] for place in kept.tolist()]
         self._idle, self._y = self._idle[kept], self._y[kept]
@@ -221,14 +209,3 @@ def pairs_below(
             r = r + 2 * (around[a].multiply(around[b]) @ weight)
             kept = r <= most
             yield a[kept], b[kept], r[kept]
-
-
-def _solver(highspy: Any) -> Any:
-    solver = highspy._Highs()  # Highs adds callbacks, and prints a line that no option silences
-    for option, value in OPTIONS.items():
-        solver.setOptionValue(option, value)
-    return solver
-
-
-def _ints(values: Any) -> np.ndarray:
-    return np.asarray(values).astype(np.int32)
