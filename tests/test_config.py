@@ -745,6 +745,8 @@ def cases(draw):
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"] = {}
+    if data["run"]["task"] != "classify":
+        data["output"].pop("importance", None)
     if data["gnn"]["level"] == "edge" and data["run"]["task"] == "classify":
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["graph"]["edge_splits"] = draw(st.sampled_from(["", "random"]))

@@ -596,6 +596,7 @@ def test_files_in_order_and_by_ends_and_weights(tmp_path):
         ("wrong.txt", ["graph.edge_data_by=ends"], "labels of edges: found"),
         ("nobody.txt", ["graph.edge_data_by=ends"], "nobody.txt:1: found node n77; a node of club would"),
         ("kinds.txt", ["graph.edge_data_by=ends"], "kinds.txt:1: found nothing after the ids"),
+        ("X.npy", ["graph.edge_data_by=ends"], "found arrays, in which edges are not named by the ids"),
     ):  # fmt: skip
         keys = [f"graph.edge_labels={file(name)}", "graph.edge_splits=random", *more]
         printed = run(tmp_path / "wrong", *common, *keys, code=2)

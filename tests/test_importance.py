@@ -12,6 +12,7 @@ from jobs import ROOT, run_job
 from mpi4py import MPI
 
 from app import classify, classify_edges, find_links
+from app.case.file import build
 from app.errors import CaseError
 
 PLANTED = 5
@@ -125,3 +126,30 @@ def test_what_tells_nothing_is_refused():
     asked = {"gnn.epochs": 0, "output.importance": 2}
     with pytest.raises(CaseError, match=r"output\.importance: nothing tells how good the network is"):
         classify(graph, X, weights=learned, settings=asked, comm=WORLD)
+    on_all = {"links.validation": 0.0, "links.held_out": 0.0, "output.importance": 2}
+    with pytest.raises(CaseError, match=r"output\.importance: nothing tells how good the network is"):
+        find_links(graph, X, settings=on_all, comm=WORLD)
+
+
+def test_it_is_refused_before_there_is_training_to_lose(monkeypatch):
+    def trained(*_, **__):
+        raise AssertionError("training began")
+
+    for task in ("classify", "classify_edges", "find_links"):
+        monkeypatch.setattr(f"app.tasks.{task}.fit", trained)
+    graph, _, labels = planted()
+    asked = {"output.importance": 2}
+    calls = (
+        lambda: classify(graph, labels=labels, settings={**asked, "graph.splits": "random"}, comm=WORLD),
+        lambda: classify_edges(graph, [0, 1] * (graph.size() // 2), settings=asked, comm=WORLD),
+        lambda: find_links(graph, settings=asked, comm=WORLD),
+    )
+    for call in calls:
+        with pytest.raises(CaseError, match=r"output\.importance: the graph has no features"):
+            call()
+
+
+@pytest.mark.parametrize("task", ["solve", "train", "study"])
+def test_other_tasks_do_not_read_it(task):
+    with pytest.raises(CaseError, match=r'output\.importance: is read by run\.task = "classify" alone'):
+        build({"run.task": task, "graph.generator": "er", "output.importance": 2})

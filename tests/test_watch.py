@@ -99,7 +99,7 @@ def line():
         (
             {"gnn.watch": "auc"},
             np.arange(30) % 3,
-            "auc is of two classes or of several labels a node, not",
+            "auc is of two classes or of several labels of each node, not",
         ),
         ({"gnn.watch": "ap"}, np.arange(30) % 3 == 0, "ap: found no class that some validation nodes have"),
         ({"gnn.watch": "r2"}, np.arange(30) % 2, "r2 is a score of values; auto, loss or a score of classes"),

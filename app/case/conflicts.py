@@ -35,7 +35,7 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_networks = (_nothing_to_apply, _networks, _sets_of_graphs, _links, _edges, _smooth)
+    of_networks = (_nothing_to_apply, _networks, _importance, _sets_of_graphs, _links, _edges, _smooth)
     of_problems = (_policy_alone, _communities, _partition, _steiner, _routing)
     for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
         yield from _located(rules(case), places)
@@ -317,6 +317,12 @@ def _networks(case: Case) -> Iterator[Mistake]:
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
             '"models", "depth", "folds" or "tune", would be right',
         )
+
+
+def _importance(case: Case) -> Iterator[Mistake]:
+    """Features are left out of one network that the task classify has trained or applied."""
+    if case.output.importance and case.run.task != "classify":
+        yield ("output", "importance"), 'is read by run.task = "classify" alone; leave it out'
 
 
 def _sets_of_graphs(case: Case) -> Iterator[Mistake]:

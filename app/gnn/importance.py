@@ -89,15 +89,7 @@ def importance(
     Ranks     all call; result identical on all
     Raises    CaseError where there are no features, or nothing to tell a score by
     """
-    counts = classifier.data.counts
-    if not classifier.data.width:
-        raise CaseError("output.importance: the graph has no features; 0 would be right")
-    split = next((name for name in SETS if counts[name]), "")
-    if measure is None:
-        measure = partial(measured, classifier)
-        split = split if classifier.data.classes else ""
-    if not split:
-        raise CaseError("output.importance: nothing tells how good the network is; 0 would be right")
+    split, measure = told_by(classifier), measure or partial(measured, classifier)
     columns, parts = _parts(classifier)
     tried = np.argsort(-parts, kind="stable")[:most]
     measures, classifier.engine.measures = classifier.engine.measures, False  # statistics stay as they are
@@ -116,6 +108,20 @@ def importance(
     order = np.lexsort((tried, worth))
     chosen = tried[order].astype(np.int64)
     return Importance(split, *found[:2], chosen, np.sqrt(parts[chosen]), score[order], loss[order])
+
+
+def told_by(classifier: Classifier) -> str:
+    """The set that tells how good a network is: the first of SETS that has labels; of links that is held out.
+
+    Raises CaseError where there are no features, or no such set
+    """
+    counts, links = classifier.data.counts, classifier.case.level == "link"
+    if not classifier.data.width:
+        raise CaseError("output.importance: the graph has no features; 0 would be right")
+    split = next((name for name in SETS if counts[name] and not (links and name == "train")), "")
+    if not split or not (links or classifier.about.classes):
+        raise CaseError("output.importance: nothing tells how good the network is; 0 would be right")
+    return split
 
 
 def measured(classifier: Classifier, split: str) -> Measured:

@@ -55,7 +55,7 @@ def refuse_watch(classifier: Classifier) -> None:
     if watch not in AREAS or case.level == "link":
         return
     if classifier.goal.kind == "classes" and classifier.classes != 2:
-        right = f"of two classes or of several labels a {what}, not of {classifier.classes} classes"
+        right = f"of two classes or of several labels of each {what}, not of {classifier.classes} classes"
         raise CaseError(f"gnn.watch: {watch} is {right}; macro_f1 would be right")
     labels = data.labels[data.among(data.val)]
     labels = labels[:, None] if labels.ndim == 1 else labels

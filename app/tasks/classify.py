@@ -17,7 +17,7 @@ from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.edges import no_edge_features
-from app.gnn.importance import Importance, Measured, importance
+from app.gnn.importance import Importance, Measured, importance, told_by
 from app.gnn.inputs import feature_room
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
@@ -204,6 +204,7 @@ def classify_nodes(
         model = cost_model_of(context, classifier)
         balanced = Balanced(classifier, model) if follows(case) else None
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
+    check_importance(case, classifier)
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
     say_model(context, loaded, classifier)
@@ -239,6 +240,12 @@ def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
     if found.told.get("validation_labels"):
         context.log.info("smoothing was given the labels of validation nodes: these have no score")
     return found
+
+
+def check_importance(case: Case, classifier: Classifier) -> None:
+    """Refuse, before there is training to lose, features whose worth nothing tells. Raises CaseError."""
+    if case.output.importance:
+        told_by(classifier)
 
 
 def important_features(

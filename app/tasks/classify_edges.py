@@ -1,7 +1,6 @@
 """Task classify with gnn.level = "edge": train a graph network on the edges of a graph, or apply one."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from app.errors import CaseError
 from app.gnn.balanced import Balanced
 from app.gnn.edge_level.classifier import EdgeClassifier, nodes_at
 from app.gnn.edge_level.plain import plain_edge_scores
-from app.gnn.importance import Importance, measured
+from app.gnn.importance import Importance
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.model import DEEP
@@ -28,6 +27,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.classify import (
+    check_importance,
     cost_model_of,
     follows,
     important_features,
@@ -116,6 +116,7 @@ def learn_edge_labels(
         balanced = Balanced(classifier, cost) if follows(case) else None
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
+    check_importance(case, classifier)
     say_model(context, loaded, classifier)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
@@ -125,7 +126,7 @@ def learn_edge_labels(
         plain = plain_edge_scores(classifier) if gnn.baselines else {}
     say_scores(context, classifier, found, scores)
     say_beside(context, classifier, plain)
-    asked = important_features(context, classifier, partial(measured, classifier))
+    asked = important_features(context, classifier)
     if said := ended_early(found, gnn):
         log.info("advice: %s", said)
     if balanced:

@@ -38,6 +38,7 @@ from app.plots.runs import plot_breakdown, plot_training
 from app.search.solution_text import read_nodes, read_sides
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import (
+    check_importance,
     cost_model_of,
     follows,
     important_features,
@@ -194,6 +195,7 @@ def learn_edges(
             predictor.params.set(saved.arrays)
         known = cost_model_of(context, predictor)
         balanced = Balanced(predictor, known) if follows(case) else None
+    check_importance(case, predictor)
     _say_model(context, predictor)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}

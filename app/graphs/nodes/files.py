@@ -141,12 +141,12 @@ def open_edge_table(
         told = read_labels(labels, limits, None, values)
     elif labels:
         read, known = (text_values, has_number) if values else (text_labels, is_label)
-        told, ends[0] = keyed_by_ends(read, known, _text(labels, limits), nodes)
+        told, ends[0] = keyed_by_ends(read, known, _text(labels, limits, "edge"), nodes)
     found = None
     if splits and nodes is None:
         found = read_splits(splits, 0 if stream is None else count(), limits)
     elif splits:
-        found, ends[1] = keyed_by_ends(text_splits, is_split, _text(splits, limits), nodes)
+        found, ends[1] = keyed_by_ends(text_splits, is_split, _text(splits, limits, "edge"), nodes)
     return told, found, *ends
 
 
@@ -179,13 +179,14 @@ def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -
     return found
 
 
-def _text(path: str, limits: Limits) -> Source:
-    """A file of lines that begin with ids, which arrays have not."""
+def _text(path: str, limits: Limits, kind: str = "node") -> Source:
+    """A file of lines that begin with ids, which arrays have not; kind: "node" or "edge"."""
     source = Source(path, limits)
     if os.path.isdir(path) or open_arrays(path, limits) is not None:
         found = "a folder" if os.path.isdir(path) else "arrays"
-        right = 'text, or graph.node_data_by = "order", would be right'
-        raise source.error(f"found {found}, in which nodes are not named by their ids; {right}")
+        ids = "their ids" if kind == "node" else "the ids of their ends"
+        right = f'text, or graph.{kind}_data_by = "order", would be right'
+        raise source.error(f"found {found}, in which {kind}s are not named by {ids}; {right}")
     return source
 
 
