@@ -403,6 +403,7 @@ def test_routes_of_a_graph_are_of_its_labels():
         ({"demands": 3, "capacity": 2}, "a list of numbers, or a mapping"),
         ({"demands": [0, 1, 1, 1], "capacity": -2}, "capacity: found -2"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": 9}, "depot: found 9; a node of the graph"),
+        ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": np.arange(2)}, "depot: found array([0, 1])"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "vehicles": -1}, "vehicles: found -1"),
         ({"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2}, "found no routes of 2 vehicles"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": [[1, 2]]}, "start: found 2 customers on routes"),
