@@ -1,6 +1,6 @@
 """What vehicles deliver, and routes, as a caller of the Python interface hands them in."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from numbers import Real
@@ -84,9 +84,10 @@ def _made(
 
 
 def _row(named: list[Any], node: Any, called: str) -> int:
-    for row, each in enumerate(named):
-        if type(each) is not bool and each == node and type(node) is not bool:
-            return row
+    if isinstance(node, Hashable) and type(node) is not bool:  # an array is neither equal nor not
+        for row, each in enumerate(named):
+            if type(each) is not bool and each == node:
+                return row
     raise GraphError(f"{called}: found {shown(repr(node))}; a node of the graph would be right")
 
 

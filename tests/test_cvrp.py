@@ -305,6 +305,20 @@ def test_the_search_finds_the_shortest_routes_of_few_customers(plane):
         assert length_of(metric, deliveries.depot, search.solution()) == search.best
 
 
+def test_legs_of_less_than_a_unit_can_get_longer():
+    """Only over longer routes of few vehicles there are routes of length 0."""
+    ones = (0, 6), (1, 2), (1, 4), (1, 7), (2, 6), (3, 5), (3, 6), (4, 6)
+    matrix = np.zeros((8, 8), dtype=np.int64)
+    matrix[tuple(np.transpose(ones))] = 1
+    metric = explicit("short", matrix + matrix.T)
+    deliveries = Deliveries(2, np.array([3, 0, 0, 0, 0, 3, 2, 0]), 3, 3)
+    start = within_limit(metric, deliveries, alone(metric, deliveries))
+    for seed in range(5):
+        search = RoutingSearch(metric, deliveries, start, seed)
+        search.run(3000)
+        assert search.best == shortest(metric, deliveries) == 0
+
+
 def test_slices_change_nothing():
     metric, deliveries = drawn(60, 1)
     whole, cut = (RoutingSearch(metric, deliveries, alone(metric, deliveries), 1) for _ in range(2))
@@ -389,6 +403,7 @@ def test_routes_of_a_graph_are_of_its_labels():
         ({"demands": 3, "capacity": 2}, "a list of numbers, or a mapping"),
         ({"demands": [0, 1, 1, 1], "capacity": -2}, "capacity: found -2"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": 9}, "depot: found 9; a node of the graph"),
+        ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": np.arange(2)}, "depot: found array([0, 1])"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "vehicles": -1}, "vehicles: found -1"),
         ({"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2}, "found no routes of 2 vehicles"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": [[1, 2]]}, "start: found 2 customers on routes"),
@@ -489,3 +504,5 @@ def test_a_tour_of_a_file_with_demands_is_refused(tmp_path, written):
     assert status == 2 and 'problem.name = "cvrp", or a file of TYPE TSP, would be right' in told
     status, told, _ = run(tmp_path, path, f"graph.demands='{written('1', 'q')}'")
     assert status == 2 and "has demands of its own; leave the key out" in told
+    status, told, _ = run(tmp_path, path, "problem.capacity=1e300")
+    assert status == 2 and "problem.capacity: found 1e+300; at most" in told

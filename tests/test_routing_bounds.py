@@ -319,6 +319,19 @@ def test_loads_keep_what_fits_together():
             assert not fits or load[inside].sum() <= capacity
 
 
+def test_room_beyond_all_demands_does_not_count():
+    """Or ng-routes would have too many loads to look at."""
+    metric = random_metric(8, np.random.default_rng(3))
+    for demand in (0, 3):
+        ample = Deliveries(0, np.array([0, *[demand] * 7]), 10**9)
+        assert whole_loads(ample)[1] == 7
+        bounds = RoutingBounds(metric, ample)
+        best = best_routes(metric, ample)
+        bounds.run(500, best)
+        assert bounds.lower == best
+        bounds.certificate().check(metric, ample)
+
+
 def test_separated_sets_are_violated():
     for seed in range(30):
         random = np.random.default_rng(seed)

@@ -55,6 +55,8 @@ def deliveries_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray)
     capacity = found.capacity
     if asked.capacity:
         capacity = math.floor(asked.capacity)
+        if capacity > MOST:
+            raise CaseError(f"problem.capacity: found {asked.capacity:g}; at most {MOST} would be right")
         _refuse_larger(found.demand, capacity, "problem.capacity", whole)
     return replace(found, capacity=capacity, vehicles=asked.vehicles or found.vehicles)
 

@@ -18,9 +18,11 @@ LOADS = 1 << 24  # of pairs of customers and loads that are looked at together
 def whole_loads(deliveries: Deliveries) -> tuple[np.ndarray, int]:
     """Loads [n] int64 of customers, all at least 1, and a capacity, that the same routes keep within.
 
-    Demands of 0 weigh 1 where all others are multiplied by more than there are of them.
+    Demands of 0 weigh 1 where all others are multiplied by more than there are of them. Of the capacity no
+    more counts than all demands together.
     """
-    demand, capacity = deliveries.demand, int(deliveries.capacity)
+    demand = deliveries.demand
+    capacity = min(int(deliveries.capacity), int(demand.sum()))
     others = np.delete(demand, deliveries.depot)
     divisor = max(int(np.gcd.reduce(others)) if len(others) else 1, 1)
     empty = int((others == 0).sum())

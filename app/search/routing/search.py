@@ -53,7 +53,8 @@ class RoutingSearch(Search):
         self.done = self._routing.count < 2 or self.best == 0
         routing = self._routing
         legs = routing.count + routing.n - routing.empties
-        self._hot = self._hottest = max(int(HOT * DEGREE * routing.length) // legs, 1)
+        # Where legs are shorter than a unit of length, on the mean, none could get longer at less heat.
+        self._hot = self._hottest = int(HOT * DEGREE * max(routing.length, legs)) // legs
         self.planned: list[int] = []
         self._given: Sequence[int] = ()
         self._expected = 0
