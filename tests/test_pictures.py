@@ -59,9 +59,21 @@ def test_a_tour_is_closed_and_goes_through_its_cities_in_order():
     tour = np.array([3, 0, 6, 2, 5, 1, 4])
     axes = Figure().subplots()
     metric = Metric("seven", 7, "euclidean", points, None)
-    runs._draw_tour(axes, SimpleNamespace(metric=metric, solution=tour))
+    runs._draw_tour(axes, SimpleNamespace(metric=metric, solution=tour), False)
     (line,) = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), points[[*tour, 3]])
+
+
+def test_routes_begin_and_end_at_the_depot():
+    points = np.random.default_rng(2).random((6, 2))
+    after = np.array([3, 1, 1, 4, 1, 2])  # routes 0-3-4 and 5-2 of the depot 1
+    axes = Figure().subplots()
+    metric = Metric("six", 6, "euclidean", points, None)
+    runs._draw_tour(axes, SimpleNamespace(metric=metric, solution=after), True)
+    first, second, depot = axes.lines
+    np.testing.assert_array_equal(first.get_xydata(), points[[1, 0, 3, 4, 1]])
+    np.testing.assert_array_equal(second.get_xydata(), points[[1, 5, 2, 1]])
+    np.testing.assert_array_equal(depot.get_xydata(), points[[1]])
 
 
 def test_the_course_of_a_search_steps_at_its_events_and_goes_on_to_the_end():

@@ -19,10 +19,8 @@ from app.search.routing.kernel import DEGREE, Routing
 from app.toolbox import Search
 
 SWEEP = 1000  # steps: the unit of plans
-LEVELS, MARKS = (
-    1024,
-    16,
-)  # temperatures of a course; parts of one, at the ends of which the rest is planned again
+LEVELS = 1024  # temperatures of a course
+MARKS = 16  # parts of one, at the ends of which the rest is planned again
 HOT, COLD = 0.5, 100.0  # the first temperature, in mean legs of the start; times the last one
 FIRST, FIRST_EACH = 50, 0.05  # sweeps of a course that nothing is known of, and for each customer
 LONG_EACH = 0.5  # sweeps of a course for each customer: a shorter one begins at less heat,
