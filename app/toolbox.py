@@ -45,6 +45,7 @@ class Instance:
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
+    granted     what a solution is worth beside the nodes that it chooses: the graph is what is left of another
     """
 
     graph: Graph
@@ -60,6 +61,7 @@ class Instance:
     imbalance: float = 0.03
     terminals: np.ndarray = field(default_factory=_none)
     deliveries: Any = None
+    granted: int = 0
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

@@ -85,6 +85,22 @@ class Graph:
         return "-".join(one_id(ids, i) for i in range(len(rows)))
 
 
+def holds_entries(
+    indptr: np.ndarray, indices: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """[k] bool: row rows[i] of CSR rows has an entry in column columns[i]; columns ascend within a row."""
+    low, end = indptr[rows], indptr[rows + 1]
+    high = end.copy()
+    for _ in range(int((end - low).max(initial=0)).bit_length()):
+        middle = (low + high) // 2
+        open_, more = low < high, np.zeros(len(rows), dtype=bool)
+        more[open_] = indices[middle[open_]] < columns[open_]
+        low, high = np.where(more, middle + 1, low), np.where(more | ~open_, high, middle)
+    found = low < end
+    found[found] = indices[low[found]] == columns[found]
+    return found
+
+
 def from_edges(
     n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray | None = None, name: str = "graph"
 ) -> Graph:

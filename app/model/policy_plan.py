@@ -17,7 +17,7 @@ from app.model.memory import Need, at_rest, size, total, whole_graph, words
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.problems.table import UNTRAINED, asks_policy, make_problem
+from app.problems.table import ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -176,6 +176,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
         refused = case.problem.name in UNTRAINED
         then = "a run would be refused" if refused else "the policy alone would answer"
+        if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
+            then += ", unless reductions of the rows leave less"
         left = f"above memory.whole_graph_mb, {limit:g}: {then}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"

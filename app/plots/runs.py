@@ -121,7 +121,8 @@ def plot_solves(
     """Objective and bound over time, instance by instance; beside them the tour, the routes, or a small
     graph's solution.
 
-    solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
+    solved   with entry, trace (events of seconds, best, bound), solution, metric, and graph: None where it is
+             too large for one rank
     words    what a solution is called
     """
     solved = [each for each in solved if each.trace]
@@ -134,7 +135,7 @@ def plot_solves(
         right.set_axis_off()
         if each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
             _draw_tour(right, each, words == "routes")
-        elif each.metric is None and each.graph.n <= DRAWN_NODES:
+        elif each.metric is None and each.graph is not None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each, words == "tree")
     save_figure(figure, plt, folder, name)
 

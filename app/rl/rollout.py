@@ -24,6 +24,7 @@ from app.watchdog import beat
 
 MOST_STEPS = 256  # selections of one node between looks at the clock; fewer on large graphs:
 PIECE_WORK = 1 << 26  # stored entries of all graphs, times selections: some tenths of a second
+AT_ONCE = 1 << 14  # nodes of one step that the policy is not asked about
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are solved together
 
 
@@ -156,6 +157,7 @@ def roll_out(
     most: int = 0,
     finish: bool = False,
     marks: np.ndarray | None = None,
+    before: np.ndarray | None = None,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -169,13 +171,19 @@ def roll_out(
     most       selections after which it stops likewise; 0: any number
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
+    before     [k] global nodes that are chosen before the policy chooses; None: none
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
     choose = find_rule(rule)
     residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
-    scores = make_scores(group, net, params, residual.env, full)
+    given = _choose_before(group, residual.env, before)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+    if given and compact.worth_compacting(residual):
+        residual.write_back(chosen_at_own)
+        residual = compact.compact(group, residual)
+    most += given
+    scores = make_scores(group, net, params, residual.env, full)
     while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
         beat()
         env = residual.env
@@ -185,20 +193,30 @@ def roll_out(
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         # At the same selections on any number of ranks.
         if choose is not single or smaller or not env.steps % piece or env.done:
-            progress(residual.first_step + env.steps, env)
+            progress(residual.first_step + env.steps - given, env)
         if smaller:
             residual.write_back(chosen_at_own)
             del scores  # their rows, before there are new ones
             residual = compact.compact(group, residual)
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
-    evaluations, done = residual.first_step + residual.env.steps, residual.env.done
+    made, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and residual.env.value is None:
         residual = play_rest(group, residual, chosen_at_own, stop)
     residual.write_back(chosen_at_own)
-    rollout = finished_rollout(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
-    rest = count_chosen(group, chosen_at_own >= evaluations) if rollout.counted else 0
+    rollout = finished_rollout(
+        group, net.problem, block, chosen_at_own, made - given, residual.env.value
+    )
+    rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0
     return replace(rollout, rest=rest, done=done)
+
+
+def _choose_before(group: Group, env: Environment, nodes: np.ndarray | None) -> int:
+    """Choose nodes [k] that the policy is not asked about; returns the steps it took. Ranks: all call."""
+    steps = range(0, 0 if nodes is None else len(nodes), AT_ONCE)
+    for first in steps:
+        step_together(group, [env], [nodes[first : first + AT_ONCE]])
+    return len(steps)
 
 
 def _select(

@@ -61,8 +61,9 @@ class NodeTools(Toolbox):
         return self.graph
 
     def value(self, solution: np.ndarray) -> int:
-        """The number (weight) of the chosen nodes."""
-        return int(np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum())
+        """The number (weight) of the chosen nodes, and what is granted."""
+        chosen = np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum()
+        return int(chosen) + self.instance.granted
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What the problem finds wrong, or a fixed node on the wrong side."""

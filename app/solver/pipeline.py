@@ -75,13 +75,16 @@ class Pipeline:
         self.keeper = keeper
         self.known: np.ndarray | None = None  # the best core solution before the search
 
-    def answer(self, toolbox: Toolbox, name: str, given: np.ndarray | None = None) -> Answer:
+    def answer(
+        self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, spent: float = 0.0
+    ) -> Answer:
         """The best solution the budget allows, and a bound.
 
         given   a user's solution of the instance to start from, or None
+        spent   seconds that were worked on the instance before
         Ranks   all call; Stopped has the Answer so far, where there is one
         """
-        progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
+        progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit, spent)
         self.known = None
         try:
             return self._answer(toolbox, progress, given)
@@ -104,6 +107,7 @@ class Pipeline:
         name = progress.name
         search, self.replay, self.by_clock = self.case.search, [], False
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
+        budget.begun -= progress.elapsed()
         earlier = self.keeper.recall("search")
         if earlier is not None:
             given = earlier.arrays["solution"]

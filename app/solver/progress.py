@@ -27,14 +27,15 @@ class Progress:
     fresh         whether the best is better than what the log has shown
     """
 
-    def __init__(self, log: Log, name: str, minimise: bool, unit: float) -> None:
+    def __init__(self, log: Log, name: str, minimise: bool, unit: float, spent: float = 0.0) -> None:
+        """spent   seconds that the solve has taken before"""
         self.log, self.name, self.minimise, self.unit = log, name, minimise, unit
         self.best: int | None = None
         self.bound: int | None = None
         self.source = self.method = ""
         self.evaluations = 0
         self.trace: list[Event] = []
-        self._begun = time.perf_counter()
+        self._begun = time.perf_counter() - spent
         self._told = -math.inf
         self.fresh = self._headed = False
 

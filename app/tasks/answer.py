@@ -26,7 +26,7 @@ from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
-from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, whole_graph
+from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of
 from app.tasks.terminals import terminals_of
@@ -97,7 +97,8 @@ def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
 def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Solved:
     """An answer of an earlier part of the run; with its graph only where that is drawn. Ranks: all call."""
     values = state.values
-    whole = whole_graph(context, loaded) if drawn and values["trace"] else None
+    drawn = drawn and bool(values["trace"]) and not too_large(context, loaded)
+    whole = whole_graph(context, loaded) if drawn else None
     trace = [Event(*each) for each in values["trace"]]
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
     return Solved(
@@ -274,7 +275,7 @@ def answer_whole(
     baselines: dict[str, float | int | None] = {}
 
     def solved(found: Answer) -> Solved:
-        entry = _entry(toolbox, whole, found) | {"baselines": baselines}
+        entry = entry_of(toolbox, whole, found) | {"baselines": baselines}
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:
             text = problem.text(found.solution, written_ids(loaded, ids))
@@ -403,7 +404,7 @@ def is_weak(entry: dict[str, Any]) -> bool:
     return relative_gap(best, entry["bound"]) > WEAK
 
 
-def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
+def entry_of(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
     """The instance's entry of result.json, without baselines."""
     bound, gap = bound_and_gap(toolbox, answer.value, answer.bound)
     return {

@@ -18,10 +18,11 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.problems.problem import Problem
+from app.partition.assemble import gather_whole
 from app.problems.table import make_problem
 from app.proofs.archive import LARGEST, from_bytes
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
-from app.tasks.compare import whole_graph
+from app.tasks.compare import graph_bytes, too_large, words_of_need
 from app.tasks.context import Context
 from app.tasks.solve import file_name, names_apart
 from app.text import figures, gap_words, printable, shorten
@@ -55,9 +56,10 @@ def check_run(context: Context, path: str) -> None:
         )
     mine: dict[int, _Checked] = {}
     for number, (loaded, entry) in enumerate(zip(graphs, entries)):
-        whole = whole_graph(context, loaded)
-        if whole is None:
-            continue  # it has been said why
+        if too_large(context, loaded):
+            context.log.info("%s: not checked: %s", loaded.graph.name, words_of_need(context, graph_bytes(loaded)))
+            continue
+        whole = gather_whole(group, loaded.graph, loaded.rows)
         toolbox = make_toolbox(context, problem, loaded, whole)
         with raise_together(group, "checking an answer"):
             if number % group.size == group.rank:

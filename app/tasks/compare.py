@@ -37,7 +37,25 @@ def graph_bytes(loaded: Loaded) -> int:
 
 def too_large(context: Context, loaded: Loaded) -> bool:
     """Whether the whole graph is beyond the memory limit."""
-    return graph_bytes(loaded) > context.case.memory.whole_graph_mb * 1e6
+    return not holds(context, graph_bytes(loaded))
+
+
+def holds(context: Context, nbytes: int) -> bool:
+    """Whether a rank may take so many bytes for work on a whole graph."""
+    return nbytes <= context.case.memory.whole_graph_mb * 1e6
+
+
+def words_of_need(context: Context, nbytes: int) -> str:
+    """What work on a whole graph takes, beside what it may take."""
+    limit = context.case.memory.whole_graph_mb
+    return f"it needs {nbytes / 1e6:.0f} MB on one rank, memory.whole_graph_mb is {limit:.0f}"
+
+
+def tell_too_large(context: Context, loaded: Loaded, rest: int | None = None) -> None:
+    """Say that the policy alone answers, and what would be needed; rest: bytes for what reductions leave."""
+    without = "reductions, search and bounds" if rest is None else "search and bounds"
+    needs = words_of_need(context, graph_bytes(loaded) if rest is None else rest)
+    context.log.info("%s: the policy alone, without %s: %s", loaded.graph.name, without, needs)
 
 
 def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:
@@ -79,11 +97,7 @@ def _refuse_fixed(context: Context, loaded: Loaded) -> None:
 def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     """The whole graph on every rank, or None with a message beyond the memory limit. Ranks: all call."""
     if too_large(context, loaded):
-        context.log.info(
-            "%s: the policy alone, without reductions, search and bounds: they need %.0f MB on one rank,"
-            " memory.whole_graph_mb is %.0f",
-            loaded.graph.name, graph_bytes(loaded) / 1e6, context.case.memory.whole_graph_mb,
-        )  # fmt: skip
+        tell_too_large(context, loaded)
         return None
     return gather_whole(context.group, loaded.graph, loaded.rows)
 

@@ -25,6 +25,7 @@ from app.rl.env import Environment
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
+from app.solver.row_reductions import RowsReduced
 from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox, written_ids
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
@@ -39,11 +40,12 @@ SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual grap
 
 def follow_policy(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded],
-    known: dict[int, Solved] | None = None,
+    known: dict[int, Solved] | None = None, reduced: RowsReduced | None = None,
 ) -> Iterator[tuple[Loaded, Solved]]:  # fmt: skip
     """Every graph with the policy's solution, in order. Ranks: all call; identical on all.
 
-    known   solutions that an earlier part of the run has found, by id(loaded)
+    known     solutions that an earlier part of the run has found, by id(loaded)
+    reduced   of the only graph, what reductions have left of it for the policy; None: all
     """
     known = known or {}
     if problem.dynamics in ROLLOUTS:
@@ -53,7 +55,8 @@ def follow_policy(
         )
     todo = {id(loaded) for loaded in graphs if id(loaded) not in known}
     prices = {id(g): _prices(context, problem, g) for g in graphs if id(g) in todo}  # refused before any work
-    found = _solve_all(context, policy, graphs, todo)
+    before = None if reduced is None else chosen_by(problem, reduced)
+    found = _solve_all(context, policy, graphs, todo, before)
     for loaded in graphs:
         if id(loaded) in known:
             yield loaded, known[id(loaded)]
@@ -79,6 +82,13 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
     return _Prices(weights, unit)
+
+
+def chosen_by(problem: Problem, reduced: RowsReduced) -> np.ndarray:
+    """[k] int64, ascending: the nodes that are in the solution before the policy is asked."""
+    if problem.sense == "minimise":
+        return np.flatnonzero(reduced.covered)
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in reduced.steps)]))
 
 
 def policy_alone(
@@ -142,20 +152,22 @@ def introduce(context: Context, loaded: Loaded) -> None:
 
 
 def _solve_all(
-    context: Context, policy: Policy, graphs: list[Loaded], todo: set[int]
+    context: Context, policy: Policy, graphs: list[Loaded], todo: set[int], before: np.ndarray | None = None
 ) -> Iterator[tuple[Loaded, Rollout, float]]:
     """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
 
     Under a limit of seconds or evaluations, which are those of each graph, all of them one by one.
 
-    todo   id(loaded) of the graphs to solve
+    todo     id(loaded) of the graphs to solve
+    before   nodes that are chosen before the policy chooses
     """
     case, group = context.case, context.group
     generated = [g for g in graphs if g.source == "generator" and id(g) in todo]
     small = [g for g in generated if g.graph.n <= SIDE_BY_SIDE_NODES]
     together: dict[int, Environment] = {}
     start = time.perf_counter()
-    if case.select.rule == "single" and small and not (case.search.seconds or case.search.evaluations):
+    limited = case.search.seconds or case.search.evaluations or before is not None
+    if case.select.rule == "single" and small and not limited:
         blocks = [context.state_rows(loaded, policy.net.problem) for loaded in small]
         with context.log.phase("policy"):
             envs = _solve_side_by_side(context, policy, blocks)
@@ -164,7 +176,7 @@ def _solve_all(
     for loaded in (g for g in graphs if id(g) in todo):
         env = together.get(id(loaded))
         if env is None:
-            yield (loaded, *_solve_one(context, policy, loaded))
+            yield (loaded, *_solve_one(context, policy, loaded, before))
         else:
             rollout = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
             yield loaded, _finish(context, rollout), share
@@ -180,10 +192,13 @@ def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]
     return envs
 
 
-def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Rollout, float]:
+def _solve_one(
+    context: Context, policy: Policy, loaded: Loaded, before: np.ndarray | None = None
+) -> tuple[Rollout, float]:
     """One graph by the case's selection rule, with progress in the log."""
     case, log, graph = context.case, context.log, loaded.graph
-    introduce(context, loaded)
+    if before is None:
+        introduce(context, loaded)
     if graph.node_weights is not None:
         log.info("warning: %s has node weights, which the policy does not see", graph.name)
     problem = policy.net.problem
@@ -209,7 +224,7 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Rollou
     with log.phase("policy"):
         rollout = roll_out(
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
-            stop=stop, most=case.search.evaluations, finish=True,
+            stop=stop, most=case.search.evaluations, finish=True, before=before,
         )  # fmt: skip
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
@@ -290,7 +305,8 @@ def _account(
             }
         ),
     }  # fmt: skip
-    whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
+    asked = case.search.solver == "policy" and (case.search.bounds or case.search.baselines)
+    whole = whole_graph(context, loaded) if asked else None
     certificate = b""
     if whole is not None:
         certificate = _compare(context, problem, loaded, whole, solution, entry, rollout.counted)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,13 +17,15 @@ from app.comm.grid import Grid
 from app.comm.guard import raise_together
 from app.errors import CaseError, Ended, Halted, LockstepError
 from app.output import STOPPED, plain
+from app.partition.assemble import gather_whole
 from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_solutions, plot_solves
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
-from app.tasks.compare import refuse_unfit, whole_graph
+from app.tasks.answer_rest import answer_rest, reduce_first, rest_bytes
+from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
@@ -253,13 +256,30 @@ def solve_graph(
     alone   the solution of the policy by itself, where the pipeline's is to be compared with it
     Ranks   all call; identical on all
     """
-    whole = whole_graph(context, loaded) if context.case.search.solver == "full" else None
-    if whole is None:
+    if context.case.search.solver == "policy":
         ((_, solved),) = follow_policy(context, problem, policy, [loaded])
         return solved
-    introduce(context, loaded)
     pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
+    if too_large(context, loaded):
+        return _solve_large(context, problem, policy, pipeline, loaded)
+    introduce(context, loaded)
+    whole = gather_whole(context.group, loaded.graph, loaded.rows)
     return answer_whole(context, pipeline, problem, loaded, whole, alone)
+
+
+def _solve_large(
+    context: Context, problem: Problem, policy: Policy, pipeline: Pipeline, loaded: Loaded
+) -> Solved:
+    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by the policy
+    on what they leave. Ranks: all call; identical on all.
+    """
+    begun = time.perf_counter()
+    reduced = reduce_first(context, problem, loaded)
+    if reduced is not None and holds(context, rest_bytes(reduced)):
+        return answer_rest(context, pipeline, problem, loaded, reduced, begun)
+    tell_too_large(context, loaded, None if reduced is None else rest_bytes(reduced))
+    ((_, solved),) = follow_policy(context, problem, policy, [loaded], reduced=reduced)
+    return solved
 
 
 # ---- what is written and said -----------------------------------------------------------------------------

@@ -69,6 +69,21 @@ def parsed(log: np.ndarray) -> Iterator[tuple[int, list[int], bool]]:
         at += 2 + len(entry) if 0 < length == len(entry) else len(words)
 
 
+def renumbered(log: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """A log [words] int64 whose nodes have other numbers [k], which ascend with their own."""
+    out = [np.empty(0, dtype=np.int64)]
+    for rule, words in entries(log):
+        nodes = np.array(words, dtype=np.int64)
+        if rule == CROWN:
+            nodes[1 : 1 + words[0]] = numbers[nodes[1 : 1 + words[0]]]
+            flows = nodes[1 + words[0] :].reshape(-1, 3)
+            flows[:, :2] = numbers[flows[:, :2]]
+        else:
+            nodes = numbers[nodes]
+        out += [np.array([rule, len(words)], dtype=np.int64), nodes]
+    return np.concatenate(out)
+
+
 def crown_parts(words: list[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
     """The nodes left out, and the flows (i, c, f), of a CROWN entry."""
     flows = words[1 + words[0] :]

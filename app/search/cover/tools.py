@@ -43,14 +43,15 @@ class CoverTools(NodeTools):
         graph = self.graph
         self.independent = problem.sense == "maximise"
         free = np.flatnonzero(self.weightless())
-        self.total = graph.n if self.weights is None else int(self.weights.sum())
+        self.total = (graph.n if self.weights is None else int(self.weights.sum())) + instance.granted
         inside, outside = instance.inside, instance.outside
         if self.independent:
             inside, outside = outside, inside
         # A node of weight 0 costs covers nothing. Reductions want weights above 0: 1, taken off later.
         free = np.setdiff1d(free, outside)
         self.inside, self.outside = np.union1d(inside, free).astype(np.int64), outside  # of the cover
-        self.price, self.free = None if self.weights is None else np.maximum(self.weights, 1), len(free)
+        self.price, free = None if self.weights is None else np.maximum(self.weights, 1), len(free)
+        self.beside = -free if self.independent else instance.granted - free  # of the reducer's offset
         self.reducer = CoverReducer(graph, self.price, self.inside, outside, instance.compiled)
         self.settled = False  # whether rules are no longer to look at the core
         self.shares = False  # whether all ranks search the tree of the core together
@@ -59,7 +60,7 @@ class CoverTools(NodeTools):
     def _take_kernel(self) -> None:
         """The core as the reducer leaves it."""
         self.core, self.names, self.core_weights = self.reducer.kernel()
-        self.offset = int(self.reducer.offset) - self.free
+        self.offset = int(self.reducer.offset) + self.beside
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -77,11 +78,13 @@ class CoverTools(NodeTools):
         return self.reducer.steps
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
-        """Apply exact reductions, all or as many as there is time for."""
+        """Apply exact reductions, all or as many as there is time for; nothing is said where there is no node."""
         self.reducer.reduce(look, most)
         self._take_kernel()
         self.settled = True
         used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
+        if not self.graph.n:
+            return ""
         return (
             f"reduced to {self.core.n} of {self.graph.n} nodes, {self.core.edges} of {self.graph.edges} edges"
             f" ({used or 'no rule applies'})"
@@ -119,7 +122,7 @@ class CoverTools(NodeTools):
         bound.check(proved.kernel)
         if bound.claims:
             raise BadCertificate(f"{bound.method}: claims are no proof")
-        cover = proved.offset - self.free + bound.lower
+        cover = proved.offset + self.beside + bound.lower
         return self.total - cover if self.independent else cover
 
     def start(self) -> np.ndarray:

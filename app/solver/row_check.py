@@ -1,0 +1,64 @@
+"""The check of reductions on row partitions, by each rank on its own rows, without the code that made them."""
+
+from itertools import combinations
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.errors import LockstepError
+from app.graphs.graph import Graph, holds_entries
+from app.solver.row_reductions import RowsReduced
+
+
+def check_rows(group: Group, graph: Graph, reduced: RowsReduced) -> None:
+    """Prove that every cover of the graph has at least `reduced.taken` nodes beside those of what is left.
+
+    The nodes of a step are a clique of the graph, of which a cover holds all but one. Cliques share no node with
+    each other, nor with what is left, whose edges are edges of the graph.
+
+    graph    own rows of the graph
+    Ranks    all call. Raises LockstepError on all
+    """
+    with raise_together(group, "checking the reductions"):
+        _require(_apart(graph.n, reduced), "two of its cliques share a node, or have one of what is left")
+        cliques = [nodes for nodes in reduced.steps if len(nodes)]
+        _require(all(_joined(graph, nodes) for nodes in cliques), "a clique lacks an edge")
+        _require(_rest_is_part(graph, reduced), "what is left is not what the graph has there")
+        paid = sum(len(nodes) * (nodes.shape[1] - 1) for nodes in cliques)
+        _require(paid == reduced.taken, f"its cliques prove {paid} nodes, not {reduced.taken}")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise LockstepError(f"reductions on rows: {otherwise}")
+
+
+def _apart(n: int, reduced: RowsReduced) -> bool:
+    """Whether no node of a step is named twice, or left."""
+    named = np.concatenate([reduced.nodes, *(nodes.reshape(-1) for nodes in reduced.steps)])
+    seen = np.zeros(n, dtype=bool)
+    seen[named] = True
+    return int(np.count_nonzero(seen)) == len(named)
+
+
+def _joined(graph: Graph, nodes: np.ndarray) -> bool:
+    """Whether all pairs of a row of `nodes` [k, c] are edges; each rank looks those up whose first is its own."""
+    for a, b in combinations(range(nodes.shape[1]), 2):
+        own = nodes[(nodes[:, a] >= graph.lo) & (nodes[:, a] < graph.hi)]
+        if not holds_entries(graph.indptr, graph.indices, own[:, a] - graph.lo, own[:, b]).all():
+            return False
+    return True
+
+
+def _rest_is_part(graph: Graph, reduced: RowsReduced) -> bool:
+    """Whether this rank's rows of what is left are those of the graph without all other nodes."""
+    stays = np.zeros(graph.n, dtype=bool)
+    stays[reduced.nodes] = True
+    own = stays[graph.lo : graph.hi]
+    kept = stays[graph.indices] & np.repeat(own, np.diff(graph.indptr))
+    ends = np.concatenate([[0], np.cumsum(kept)])[graph.indptr]
+    degrees = np.diff(ends)[own]
+    return np.array_equal(degrees, np.diff(reduced.indptr_own)) and np.array_equal(
+        graph.indices[kept], reduced.indices_own
+    )

@@ -1,0 +1,207 @@
+"""Reductions of vertex covers on row partitions: graphs too large for one rank become as small as they can.
+
+In every round each rank looks at its own rows for nodes v with one neighbour, or with two that are adjacent: an
+optimal cover holds these neighbours and not v (the rule of degree 1, and the triangle; in
+app/reductions/cover/log.py both are NEIGHBOURS). What is found is told to all ranks, which decide alike
+what of it holds at once, and take it out of their rows. What is left of large sparse networks after some rounds
+is often a small part, or nothing.
+
+Three numbers travel for each v to every rank, and a rank holds one bit of each node of the graph, a byte, beside
+its rows. The rules that make new edges (folding), or look further than a neighbour's row, wait until what is left
+is whole on every rank.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph, holds_entries, index_type
+from app.reductions.cover.log import NEIGHBOURS
+
+MOST_ROUNDS = 64
+LEAST_SHARE = 1e-3  # of the nodes left, put into the cover by a round, for there to be another
+
+
+@dataclass(frozen=True, eq=False)
+class RowsReduced:
+    """What is left of a graph, the same on all ranks but for the rows.
+
+    steps         [k, 2 or 3] int64 each, nodes and all their neighbours of then, one after the other
+    covered       [n] bool, nodes that those put into the cover: the neighbours
+    nodes         [k] int64, ascending, those that have an edge left
+    edges         left
+    indptr_own, indices_own   the rows of this rank's share of `nodes`, in order; columns are numbers of the graph
+    rounds        it took
+    """
+
+    steps: tuple[np.ndarray, ...]
+    covered: np.ndarray
+    nodes: np.ndarray
+    edges: int
+    indptr_own: np.ndarray
+    indices_own: np.ndarray
+    rounds: int
+
+    @property
+    def taken(self) -> int:
+        """Nodes in the cover so far: what any cover of the graph has beside one of the rest."""
+        return int(np.count_nonzero(self.covered))
+
+    def log(self) -> np.ndarray:
+        """[words] int64, the steps as entries of app/reductions/cover/log.py."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *(_entries(nodes) for nodes in self.steps)])
+
+    def lift(self, in_cover_rest: np.ndarray) -> np.ndarray:
+        """[n] bool, the cover of the graph that belongs to a cover [k] bool of what is left."""
+        in_cover = self.covered.copy()
+        in_cover[self.nodes] = in_cover_rest
+        return in_cover
+
+    def rest(self, group: Group, name: str) -> Graph:
+        """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
+        k, counts = len(self.nodes), group.gather_integers(np.array([len(self.indptr_own) - 1]))[:, 0].tolist()
+        degrees = group.gather_host(np.diff(self.indptr_own), counts)
+        number = np.zeros(len(self.covered), dtype=index_type(k))
+        number[self.nodes] = np.arange(k)
+        entries = group.gather_integers(np.array([len(self.indices_own)]))[:, 0].tolist()
+        indices = group.gather_host(number[self.indices_own], entries)
+        indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+        return Graph(name, k, 0, k, indptr, indices, self.edges)
+
+
+def reduce_rows(group: Group, graph: Graph, look: Callable[[], object] = lambda: None) -> RowsReduced:
+    """Apply both rules to the rows of a graph without weights until too little comes of it.
+
+    graph    own rows lo..hi-1 of the graph
+    look     called before every round
+    Ranks    all call; the same reductions on any number of ranks
+    """
+    left, covered = _Left(graph), np.zeros(graph.n, dtype=bool)
+    steps: list[np.ndarray] = []
+    rounds = 0
+    for rounds in range(1, MOST_ROUNDS + 1):
+        look()
+        alive = int(group.sum_integers(np.array([len(left.nodes)]))[0])
+        leaves, triangles = _round(group, left, covered)
+        steps += [leaves, triangles]
+        left.drop(covered)
+        if len(leaves) + 2 * len(triangles) <= LEAST_SHARE * alive:
+            break
+    edges = int(group.sum_integers(np.array([len(left.indices)]))[0]) // 2
+    nodes = _everywhere(group, left.nodes)
+    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds)
+
+
+def _round(group: Group, left: "_Left", covered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The steps of one round: [k, 2] and [k, 3] nodes. Their neighbours are added to `covered` [n] bool.
+
+    Leaves come first; triangles hold where none of their nodes has gone with a leaf's neighbour.
+    """
+    leaves = _first_leaves(_everywhere(group, left.leaves()), covered)
+    covered[leaves[:, 1]] = True
+    triangles = _everywhere(group, left.corners())
+    joined = group.sum_integers(left.joins(triangles[:, 1], triangles[:, 2]).astype(np.int64)) > 0
+    left.forget(triangles[~joined, 0])
+    triangles = _apart(triangles[joined & ~covered[triangles].any(axis=1)])
+    covered[triangles[:, 1:]] = True
+    return leaves, triangles
+
+
+def _entries(nodes: np.ndarray) -> np.ndarray:
+    """[words] int64, the entries of the log of v and its neighbours, nodes [k, 2 or 3]."""
+    head = np.broadcast_to(np.array([NEIGHBOURS, nodes.shape[1]]), (len(nodes), 2))
+    return np.concatenate([head, nodes], axis=1).reshape(-1)
+
+
+def _first_leaves(pairs: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Of leaves and their neighbours [k, 2], ascending by leaf, one for each neighbour: the first. Of two that
+    are each other's neighbours the first is the leaf.
+
+    marks   [n] bool, no leaf marked; as it was afterwards
+    """
+    marks[pairs[:, 0]] = True
+    pairs = pairs[~marks[pairs[:, 1]] | (pairs[:, 0] < pairs[:, 1])]
+    marks[pairs] = False
+    first = np.unique(pairs[:, 1], return_index=True)[1]
+    return pairs[np.sort(first)]
+
+
+def _apart(triangles: np.ndarray) -> np.ndarray:
+    """Of triangles [k, 3], ascending by their first node, some that share no node: whichever comes before all
+    that share one with it, then the same among those that share none with these, to the end.
+    """
+    taken = [triangles[:0]]
+    while len(triangles):
+        nodes, place = np.unique(triangles, return_inverse=True)
+        place = place.reshape(triangles.shape)
+        first = np.full(len(nodes), len(triangles))
+        order = np.arange(len(triangles))
+        np.minimum.at(first, place, order[:, None])
+        leads = (first[place] == order[:, None]).all(axis=1)
+        taken.append(triangles[leads])
+        gone = np.zeros(len(nodes), dtype=bool)
+        gone[place[leads]] = True
+        triangles = triangles[~gone[place].any(axis=1)]
+    return np.concatenate(taken)
+
+
+def _everywhere(group: Group, part: np.ndarray) -> np.ndarray:
+    """The rows of all ranks' arrays [k_own, ...], in the order of the ranks. Ranks: all call."""
+    counts = group.gather_integers(np.array([len(part)]))[:, 0].tolist()
+    return group.gather_host(np.ascontiguousarray(part), counts)
+
+
+class _Left:
+    """The own rows that have an edge left.
+
+    nodes    [k] int64, ascending numbers of the graph; indptr [k+1], indices: their rows
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._lo, self._hi = graph.lo, graph.hi
+        self._apart = np.zeros(graph.hi - graph.lo, dtype=bool)  # the two neighbours are not adjacent
+        self.nodes, self.indptr, self.indices = np.arange(graph.lo, graph.hi), graph.indptr, graph.indices
+        self._keep(np.diff(graph.indptr))
+
+    def leaves(self) -> np.ndarray:
+        """[l, 2] int64: nodes with one neighbour, and that one."""
+        at = np.flatnonzero(np.diff(self.indptr) == 1)
+        return np.stack([self.nodes[at], self.indices[self.indptr[at]]], axis=1).astype(np.int64)
+
+    def corners(self) -> np.ndarray:
+        """[l, 3] int64: nodes with two neighbours, and those; without the ones told to `forget`."""
+        at = np.flatnonzero((np.diff(self.indptr) == 2) & ~self._apart[self.nodes - self._lo])
+        first = self.indptr[at]
+        return np.stack([self.nodes[at], self.indices[first], self.indices[first + 1]], axis=1).astype(np.int64)
+
+    def joins(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """[l] bool: u is here, and v one of its neighbours."""
+        place = np.searchsorted(self.nodes, u)
+        here = np.flatnonzero(place < len(self.nodes))
+        here = here[self.nodes[place[here]] == u[here]]
+        found = np.zeros(len(u), dtype=bool)
+        found[here] = holds_entries(self.indptr, self.indices, place[here], v[here])
+        return found
+
+    def forget(self, nodes: np.ndarray) -> None:
+        """The two neighbours of these nodes are not adjacent: they will never be."""
+        own = nodes[(nodes >= self._lo) & (nodes < self._hi)]
+        self._apart[own - self._lo] = True
+
+    def drop(self, covered: np.ndarray) -> None:
+        """Take the nodes that are covered [n] bool out of rows and columns, and the nodes without an edge."""
+        kept = ~covered[self.indices]
+        kept &= np.repeat(~covered[self.nodes], np.diff(self.indptr))
+        degrees = np.zeros(len(self.nodes), dtype=np.int64)
+        if len(kept):  # no row is empty
+            degrees = np.add.reduceat(kept, self.indptr[:-1], dtype=np.int64)
+        self.indices = self.indices[kept]
+        self._keep(degrees)
+
+    def _keep(self, degrees: np.ndarray) -> None:
+        """The rows [k] that have entries, of which `indices` holds no others."""
+        some = degrees > 0
+        self.nodes = self.nodes[some]
+        self.indptr = np.concatenate([[0], np.cumsum(degrees[some])]).astype(np.int64)

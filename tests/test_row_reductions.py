@@ -1,0 +1,181 @@
+"""Graphs too large for one rank: reductions on row partitions, and answers of what they leave."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from helpers import growing_graph
+from mpi4py import MPI
+
+from app import check, solve
+from app.comm.group import Group
+from app.device import HostDevice
+from app.errors import LockstepError
+from app.graphs.graph import from_edges, holds_entries
+from app.model.memory import whole_graph
+from app.partition.rows import partition_rows
+from app.proofs.archive import from_bytes, to_bytes
+from app.reductions.cover.log import RULES, entries, renumbered
+from app.reductions.cover.reducer import CoverReducer
+from app.reductions.cover.verify import verify_log
+from app.solver.row_check import check_rows
+from app.solver.row_reductions import reduce_rows
+
+WORLD, SELF = (Group(comm, HostDevice()) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF))
+
+
+def drawn(seed):
+    """A small random graph of few edges for its nodes."""
+    draws = np.random.default_rng(seed)
+    n, m = int(draws.integers(1, 60)), int(draws.integers(0, 90))
+    return from_edges(n, draws.integers(0, n, m), draws.integers(0, n, m))
+
+
+def own_rows(group, graph):
+    """This rank's rows of a whole graph."""
+    lo, hi = partition_rows(graph.n, group.size).range_of(group.rank)
+    first, last = graph.indptr[[lo, hi]]
+    return replace(
+        graph, lo=lo, hi=hi, indptr=graph.indptr[lo : hi + 1] - first, indices=graph.indices[first:last]
+    )
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 5))
+def test_what_is_left_is_what_the_log_leaves(seed):
+    """Step by step a log of NEIGHBOURS, with the same offset and rest; the same on any number of ranks."""
+    for each in range(seed, seed + 5):
+        graph = drawn(each)
+        mine = own_rows(WORLD, graph)
+        reduced = reduce_rows(WORLD, mine)
+        check_rows(WORLD, mine, reduced)
+        proved = verify_log(graph, None, reduced.log())
+        rest = reduced.rest(WORLD, "rest")
+        assert proved.offset == reduced.taken
+        assert np.array_equal(proved.nodes, reduced.nodes)
+        assert np.array_equal(proved.kernel.indptr, rest.indptr)
+        assert np.array_equal(proved.kernel.indices, rest.indices)
+        assert rest.edges == reduced.edges == len(rest.indices) // 2
+        alone = reduce_rows(SELF, graph)
+        assert np.array_equal(alone.log(), reduced.log()) and alone.rounds == reduced.rounds
+
+
+def test_no_leaf_and_no_triangle_is_left_of_small_graphs():
+    for seed in range(60):
+        reduced = reduce_rows(SELF, drawn(seed))
+        rest = reduced.rest(SELF, "rest")
+        assert (rest.degrees() >= 2).all()
+        two = np.flatnonzero(rest.degrees() == 2)
+        a, b = rest.indices[rest.indptr[two]], rest.indices[rest.indptr[two] + 1]
+        assert not holds_entries(rest.indptr, rest.indices, a, b).any()
+
+
+def test_a_lifted_cover_covers():
+    for seed in range(30):
+        graph = drawn(seed)
+        reduced = reduce_rows(SELF, graph)
+        cover = reduced.lift(np.ones(len(reduced.nodes), dtype=bool))
+        assert (cover[graph.row_of()] | cover[graph.indices]).all()
+        assert np.count_nonzero(cover) == reduced.taken + len(reduced.nodes)
+
+
+def test_rounds_end_where_little_comes_of_them():
+    """A path of 60,000 nodes goes from its ends alone: after two nodes of the first round there is no other."""
+    reduced = reduce_rows(SELF, from_edges(60_000, np.arange(59_999), np.arange(1, 60_000)))
+    assert (reduced.rounds, reduced.taken, len(reduced.nodes)) == (1, 2, 59_996)
+
+
+def test_damaged_reductions_are_refused():
+    edges = np.concatenate([growing_graph(60, 1, 3)[1], [[60, 61], [61, 62], [62, 60]]])  # a tree, a triangle
+    graph = from_edges(64, *edges.T)
+    reduced = reduce_rows(SELF, graph)
+    check_rows(SELF, graph, reduced)
+    first, *more = (nodes for nodes in reduced.steps if len(nodes))
+    assert any(nodes.shape[1] == 3 for nodes in more)
+    doubled, moved = np.concatenate([first, first[:1]]), first.copy()
+    moved[0, 0] = 63  # a node without an edge
+    other = replace(reduced, nodes=np.append(reduced.nodes, 63))
+    for damaged in (
+        replace(reduced, steps=(doubled, *more)), replace(reduced, steps=(moved, *more)),
+        replace(reduced, steps=tuple(more)), other,
+    ):  # fmt: skip
+        with pytest.raises(LockstepError, match="reductions on rows: "):
+            check_rows(SELF, graph, damaged)
+
+
+# ---- answers ----------------------------------------------------------------------------------------------
+
+LEFT = {"search.baselines": False, "search.steps": 500, "search.bound_seconds": 20.0}
+SPARSE = nx.gnp_random_graph(900, 3 / 900, seed=5)  # of which the rules leave some hundred nodes
+
+
+def graph_rows(graph):
+    """A NetworkX graph of nodes 0..n-1 as one of ours."""
+    return from_edges(graph.number_of_nodes(), *np.array(graph.edges).T)
+
+
+def between():
+    """A limit that what is left of SPARSE keeps, and the graph itself does not."""
+    graph = graph_rows(SPARSE)
+    reduced = reduce_rows(SELF, graph)
+    return (whole_graph(graph.n, graph.edges) + whole_graph(len(reduced.nodes), reduced.edges)) / 2e6
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_a_graph_beyond_the_limit_is_answered_by_what_is_left(problem):
+    """As well as without a limit; the same on any number of ranks; and its certificate is one of the graph."""
+    limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}
+    whole = solve(SPARSE, problem, settings=LEFT)
+    found = [solve(SPARSE, problem, settings=limited, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
+    assert whole.optimal and all((each.objective, each.bound) == (whole.objective,) * 2 for each in found)
+    assert found[0].nodes == found[1].nodes and all(each.bound_verified for each in found)
+    inside = set(found[0].nodes)
+    covered = [(u in inside) + (v in inside) for u, v in SPARSE.edges]
+    assert min(covered) >= 1 if problem == "mvc" else max(covered) <= 1
+    checked = check(SPARSE, found[1], comm=MPI.COMM_SELF)
+    assert checked.bound == whole.objective
+
+
+def test_a_certificate_of_what_is_left_names_the_nodes_of_the_graph():
+    """Entries of all kinds, with the numbers of the graph; none of them proves anything about another graph."""
+    limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}
+    answer = solve(SPARSE, "mvc", settings=limited, comm=MPI.COMM_SELF)
+    proof = from_bytes(answer.certificate)
+    assert {RULES[rule] for rule, _ in entries(proof.log)} >= {"neighbours", "fold"}
+    log = proof.log.copy()
+    log[3] = (log[3] + 1) % len(SPARSE)  # the first neighbour of the first leaf
+    with pytest.raises(LockstepError):
+        check(SPARSE, replace(answer, certificate=to_bytes(replace(proof, log=log))), comm=MPI.COMM_SELF)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_what_is_left_may_still_be_too_large(problem):
+    """The policy then decides the rest, from what reductions have decided."""
+    settings = {"search.baselines": False, "memory.whole_graph_mb": 0.001}
+    found = [solve(SPARSE, problem, settings=settings, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
+    assert found[0].nodes == found[1].nodes and found[0].source == "policy" and found[0].bound is None
+    inside, reduced = set(found[0].nodes), reduce_rows(SELF, graph_rows(SPARSE))
+    covered = [(u in inside) + (v in inside) for u, v in SPARSE.edges]
+    assert min(covered) >= 1 if problem == "mvc" else max(covered) <= 1
+    sure = set(np.flatnonzero(reduced.covered).tolist())
+    assert sure <= inside if problem == "mvc" else not sure & inside
+    alone = solve(SPARSE, problem, settings=settings | {"search.reductions": False}, comm=MPI.COMM_SELF)
+    better = found[0].objective <= alone.objective if problem == "mvc" else found[0].objective >= alone.objective
+    assert better and found[0].policy_evaluations < alone.policy_evaluations
+
+
+def test_logs_with_other_numbers_are_those_of_the_larger_graph():
+    """All rules, flows of CROWN included: the log of a part, told by the numbers of the whole."""
+    seen = set()
+    for seed in range(40):
+        part = drawn(seed + 500)
+        draws = np.random.default_rng(seed)
+        numbers = np.sort(draws.choice(3 * part.n, part.n, replace=False))
+        reducer = CoverReducer(part)
+        reducer.reduce()
+        log = renumbered(reducer.log(), numbers)
+        seen |= {RULES[rule] for rule, _ in entries(log)}
+        larger = from_edges(3 * part.n, numbers[part.row_of()], numbers[part.indices])
+        proved = verify_log(larger, None, log)
+        assert proved.offset == reducer.offset and np.array_equal(proved.nodes, numbers[reducer.kernel()[1]])
+    assert seen >= {"neighbours", "clique", "fold", "unconfined"}
