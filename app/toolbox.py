@@ -45,7 +45,7 @@ class Instance:
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
-    granted     what a solution is worth beside the nodes that it chooses: the graph is what is left of another
+    granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     """
 
     graph: Graph

@@ -80,7 +80,7 @@ def test_a_lifted_cover_covers():
 
 
 def test_rounds_end_where_little_comes_of_them():
-    """A path of 60,000 nodes goes from its ends alone: after two nodes of the first round there is no other."""
+    """A path of 60,000 nodes goes from its ends alone: after two nodes no other round follows."""
     reduced = reduce_rows(SELF, from_edges(60_000, np.arange(59_999), np.arange(1, 60_000)))
     assert (reduced.rounds, reduced.taken, len(reduced.nodes)) == (1, 2, 59_996)
 
@@ -123,7 +123,7 @@ def between():
 
 @pytest.mark.parametrize("problem", ["mvc", "mis"])
 def test_a_graph_beyond_the_limit_is_answered_by_what_is_left(problem):
-    """As well as without a limit; the same on any number of ranks; and its certificate is one of the graph."""
+    """As well as without a limit; the same on any number of ranks; its certificate is the graph's."""
     limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}
     whole = solve(SPARSE, problem, settings=LEFT)
     found = [solve(SPARSE, problem, settings=limited, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
@@ -137,7 +137,7 @@ def test_a_graph_beyond_the_limit_is_answered_by_what_is_left(problem):
 
 
 def test_a_certificate_of_what_is_left_names_the_nodes_of_the_graph():
-    """Entries of all kinds, with the numbers of the graph; none of them proves anything about another graph."""
+    """Entries of all kinds, with the numbers of the graph; damaged they prove nothing."""
     limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}
     answer = solve(SPARSE, "mvc", settings=limited, comm=MPI.COMM_SELF)
     proof = from_bytes(answer.certificate)
@@ -160,7 +160,9 @@ def test_what_is_left_may_still_be_too_large(problem):
     sure = set(np.flatnonzero(reduced.covered).tolist())
     assert sure <= inside if problem == "mvc" else not sure & inside
     alone = solve(SPARSE, problem, settings=settings | {"search.reductions": False}, comm=MPI.COMM_SELF)
-    better = found[0].objective <= alone.objective if problem == "mvc" else found[0].objective >= alone.objective
+    better = (
+        found[0].objective <= alone.objective if problem == "mvc" else found[0].objective >= alone.objective
+    )
     assert better and found[0].policy_evaluations < alone.policy_evaluations
 
 

@@ -204,9 +204,7 @@ def roll_out(
     if finish and residual.env.value is None:
         residual = play_rest(group, residual, chosen_at_own, stop)
     residual.write_back(chosen_at_own)
-    rollout = finished_rollout(
-        group, net.problem, block, chosen_at_own, made - given, residual.env.value
-    )
+    rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0
     return replace(rollout, rest=rest, done=done)
 

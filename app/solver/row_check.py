@@ -1,4 +1,4 @@
-"""The check of reductions on row partitions, by each rank on its own rows, without the code that made them."""
+"""The check of reductions on row partitions, by each rank on its own rows, not by the code that made them."""
 
 from itertools import combinations
 
@@ -14,8 +14,8 @@ from app.solver.row_reductions import RowsReduced
 def check_rows(group: Group, graph: Graph, reduced: RowsReduced) -> None:
     """Prove that every cover of the graph has at least `reduced.taken` nodes beside those of what is left.
 
-    The nodes of a step are a clique of the graph, of which a cover holds all but one. Cliques share no node with
-    each other, nor with what is left, whose edges are edges of the graph.
+    The nodes of a step are a clique of the graph, of which a cover holds all but one. Cliques share no node
+    with each other, nor with what is left, whose edges are edges of the graph.
 
     graph    own rows of the graph
     Ranks    all call. Raises LockstepError on all
@@ -43,7 +43,7 @@ def _apart(n: int, reduced: RowsReduced) -> bool:
 
 
 def _joined(graph: Graph, nodes: np.ndarray) -> bool:
-    """Whether all pairs of a row of `nodes` [k, c] are edges; each rank looks those up whose first is its own."""
+    """Whether all pairs of a row of `nodes` [k, c] are edges; each by the owner of its first."""
     for a, b in combinations(range(nodes.shape[1]), 2):
         own = nodes[(nodes[:, a] >= graph.lo) & (nodes[:, a] < graph.hi)]
         if not holds_entries(graph.indptr, graph.indices, own[:, a] - graph.lo, own[:, b]).all():

@@ -1,14 +1,14 @@
 """Reductions of vertex covers on row partitions: graphs too large for one rank become as small as they can.
 
-In every round each rank looks at its own rows for nodes v with one neighbour, or with two that are adjacent: an
-optimal cover holds these neighbours and not v (the rule of degree 1, and the triangle; in
+In every round each rank looks at its own rows for nodes v with one neighbour, or with two that are
+adjacent: an optimal cover holds these neighbours and not v (the rule of degree 1, and the triangle; in
 app/reductions/cover/log.py both are NEIGHBOURS). What is found is told to all ranks, which decide alike
-what of it holds at once, and take it out of their rows. What is left of large sparse networks after some rounds
-is often a small part, or nothing.
+what of it holds at once, and take it out of their rows. What is left of large sparse networks after some
+rounds is often a small part, or nothing.
 
-Three numbers travel for each v to every rank, and a rank holds one bit of each node of the graph, a byte, beside
-its rows. The rules that make new edges (folding), or look further than a neighbour's row, wait until what is left
-is whole on every rank.
+Three numbers travel for each v to every rank, and a rank holds a byte for each node of the graph beside its
+rows. The rules that make new edges (folding), or look further than a neighbour's row, wait until what is
+left is whole on every rank.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class RowsReduced:
     covered       [n] bool, nodes that those put into the cover: the neighbours
     nodes         [k] int64, ascending, those that have an edge left
     edges         left
-    indptr_own, indices_own   the rows of this rank's share of `nodes`, in order; columns are numbers of the graph
+    indptr_own, indices_own   rows of this rank's share of `nodes`, in order; columns in numbers of the graph
     rounds        it took
     """
 
@@ -61,7 +61,10 @@ class RowsReduced:
 
     def rest(self, group: Group, name: str) -> Graph:
         """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
-        k, counts = len(self.nodes), group.gather_integers(np.array([len(self.indptr_own) - 1]))[:, 0].tolist()
+        k, counts = (
+            len(self.nodes),
+            group.gather_integers(np.array([len(self.indptr_own) - 1]))[:, 0].tolist(),
+        )
         degrees = group.gather_host(np.diff(self.indptr_own), counts)
         number = np.zeros(len(self.covered), dtype=index_type(k))
         number[self.nodes] = np.arange(k)
@@ -80,15 +83,14 @@ def reduce_rows(group: Group, graph: Graph, look: Callable[[], object] = lambda:
     """
     left, covered = _Left(graph), np.zeros(graph.n, dtype=bool)
     steps: list[np.ndarray] = []
-    rounds = 0
-    for rounds in range(1, MOST_ROUNDS + 1):
+    rounds, goes_on = 0, True
+    while goes_on and rounds < MOST_ROUNDS:
         look()
         alive = int(group.sum_integers(np.array([len(left.nodes)]))[0])
         leaves, triangles = _round(group, left, covered)
         steps += [leaves, triangles]
         left.drop(covered)
-        if len(leaves) + 2 * len(triangles) <= LEAST_SHARE * alive:
-            break
+        rounds, goes_on = rounds + 1, len(leaves) + 2 * len(triangles) > LEAST_SHARE * alive
     edges = int(group.sum_integers(np.array([len(left.indices)]))[0]) // 2
     nodes = _everywhere(group, left.nodes)
     return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds)
@@ -116,8 +118,8 @@ def _entries(nodes: np.ndarray) -> np.ndarray:
 
 
 def _first_leaves(pairs: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """Of leaves and their neighbours [k, 2], ascending by leaf, one for each neighbour: the first. Of two that
-    are each other's neighbours the first is the leaf.
+    """Of leaves and their neighbours [k, 2], ascending by leaf, the first of each neighbour. Of two that are
+    each other's neighbours the first is the leaf.
 
     marks   [n] bool, no leaf marked; as it was afterwards
     """
@@ -174,7 +176,9 @@ class _Left:
         """[l, 3] int64: nodes with two neighbours, and those; without the ones told to `forget`."""
         at = np.flatnonzero((np.diff(self.indptr) == 2) & ~self._apart[self.nodes - self._lo])
         first = self.indptr[at]
-        return np.stack([self.nodes[at], self.indices[first], self.indices[first + 1]], axis=1).astype(np.int64)
+        return np.stack([self.nodes[at], self.indices[first], self.indices[first + 1]], axis=1).astype(
+            np.int64
+        )
 
     def joins(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[l] bool: u is here, and v one of its neighbours."""

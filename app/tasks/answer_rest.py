@@ -1,7 +1,7 @@
 """A graph that is too large for one rank, where reductions on row partitions come first.
 
-What they leave (app/solver/row_reductions.py) is a graph of its own. Where that is small enough the pipeline answers
-it, and with it the whole graph; else the policy goes on from there.
+What they leave (app/solver/row_reductions.py) is a graph of its own. Where that is small enough the pipeline
+answers it, and with it the whole graph; else the policy goes on from there.
 """
 
 import time
@@ -27,10 +27,15 @@ from app.tasks.context import Context
 from app.tasks.rollouts import introduce
 from app.toolbox import Instance, Toolbox
 
+
 def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> RowsReduced | None:
-    """What reductions leave of a graph too large for one rank; None where there are none for it. Ranks: all call."""
+    """What reductions leave of a graph too large for one rank; None: none are for it. Ranks: all call."""
     graph, log = loaded.graph, context.log
-    if problem.name not in ROW_REDUCED or graph.node_weights is not None or not context.case.search.reductions:
+    if (
+        problem.name not in ROW_REDUCED
+        or graph.node_weights is not None
+        or not context.case.search.reductions
+    ):
         return None
     introduce(context, loaded)
     with log.phase("reduce"):

@@ -17,8 +17,8 @@ from app.bounds.certificate import BadCertificate
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
-from app.problems.problem import Problem
 from app.partition.assemble import gather_whole
+from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.proofs.archive import LARGEST, from_bytes
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
@@ -57,7 +57,9 @@ def check_run(context: Context, path: str) -> None:
     mine: dict[int, _Checked] = {}
     for number, (loaded, entry) in enumerate(zip(graphs, entries)):
         if too_large(context, loaded):
-            context.log.info("%s: not checked: %s", loaded.graph.name, words_of_need(context, graph_bytes(loaded)))
+            context.log.info(
+                "%s: not checked: %s", loaded.graph.name, words_of_need(context, graph_bytes(loaded))
+            )
             continue
         whole = gather_whole(group, loaded.graph, loaded.rows)
         toolbox = make_toolbox(context, problem, loaded, whole)

@@ -270,8 +270,8 @@ def solve_graph(
 def _solve_large(
     context: Context, problem: Problem, policy: Policy, pipeline: Pipeline, loaded: Loaded
 ) -> Solved:
-    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by the policy
-    on what they leave. Ranks: all call; identical on all.
+    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by the
+    policy on what they leave. Ranks: all call; identical on all.
     """
     begun = time.perf_counter()
     reduced = reduce_first(context, problem, loaded)

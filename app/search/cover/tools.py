@@ -78,7 +78,7 @@ class CoverTools(NodeTools):
         return self.reducer.steps
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
-        """Apply exact reductions, all or as many as there is time for; nothing is said where there is no node."""
+        """Apply exact reductions, all or as many as there is time for; without nodes nothing is said."""
         self.reducer.reduce(look, most)
         self._take_kernel()
         self.settled = True
