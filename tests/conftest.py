@@ -125,6 +125,12 @@ def group(device):
 
 
 @pytest.fixture
+def world():
+    """All ranks of the session, for what opens its device itself."""
+    return WORLD
+
+
+@pytest.fixture
 def solo(device):
     """This rank alone with `device`: what one process computes."""
     return Group(MPI.COMM_SELF, device)

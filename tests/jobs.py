@@ -49,7 +49,7 @@ def starter(odd):
 
 
 def can_fork():
-    """Where processes can be had of tests/starter.py, and coverage is not measured, which is begun in each."""
+    """Where tests/starter.py can be asked; not where coverage is measured, which is begun in each process."""
     measured = any(name.startswith("COVERAGE_") for name in os.environ)
     return hasattr(os, "pidfd_open") and not measured
 
@@ -71,11 +71,14 @@ def quickly(command, cwd, variables):
 
 
 def forking_python(folder):
-    """Puts a command `python` into a folder, whose run.py and -c are forks where they can be, without plots."""
+    """Puts a command `python` into a folder; where they can be, run.py and -c are forks, without plots."""
     launcher = Path(sys.executable).parent / "mpirun"
     asks = ["exec", sys.executable, "-I", "-S", str(STARTER), "ask"]
     if launcher.exists() and can_fork():
-        asks += [str(starter(True)), str(starter(False))]  # of which the second has matplotlib: not for rank 0
+        asks += [
+            str(starter(True)),
+            str(starter(False)),
+        ]  # of which the second has matplotlib: not for rank 0
         which = f'case "$1" in run.py) shift;; -c) ;; *) exec {sys.executable} "$@";; esac'
         path = folder / "python"
         path.write_text("\n".join(["#!/bin/sh", which, " ".join(asks) + ' "$@"', ""]))
