@@ -86,18 +86,25 @@ def load(folder, plots):
 
 
 def draw():
-    """A first picture, which takes longer than the next ones."""
+    """A first picture, which takes longer than the next ones; these are small and are not laid out.
+
+    Whole pictures are test_pictures.py's.
+    """
     import io
 
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     figure, axes = pyplot.subplots()
     axes.set_title("a title")
     figure.savefig(io.BytesIO(), format="png")
     pyplot.close(figure)
+    savefig = Figure.savefig
+    Figure.savefig = lambda figure, file, dpi, **how: savefig(figure, file, dpi=dpi // 4, **how)
+    Figure.tight_layout = lambda figure: None
 
 
 def become(files, question, folder):

@@ -68,7 +68,7 @@ def test_every_bound_is_above_the_optimum_and_proved(kind, cycles, seeds):
         better += bounds.upper < first
         with pytest.raises(BadCertificate, match="the witness proves"):
             replace(bounds.certificate(), upper=bounds.upper - 1).check(graph)
-    assert better > len(seeds) / 4
+    assert better >= len(seeds) / 4
 
 
 def test_eigenvalues_are_found_where_lapack_gives_up(monkeypatch):
