@@ -574,5 +574,5 @@ def test_accuracy_on_aifb(compiled):
     triples, labels = read_triples_npz(str(data_dir() / "rgcn" / "aifb.npz"))
     graph = relational_graph(triples)
     case = RgcnCase(hidden=16, bases=40, epochs=50)
-    scores = [train_rgcn(group, graph, labels, case, seed).accuracy["test"] for seed in range(3)]
+    scores = [train_rgcn(group, graph, labels, case, seed).accuracy["test"] for seed in range(5)]
     assert np.mean(scores) >= 0.94
