@@ -12,6 +12,7 @@ import os
 import re
 import time
 import zlib
+from importlib.util import find_spec
 from pathlib import Path
 
 from app import threads
@@ -86,11 +87,15 @@ def lanes(request, compiled):
     library.use_lanes()
 
 
-@pytest.fixture(params=["host", "plain", "stand-in", "gpu"])
+DEVICES = ["host", "plain", "stand-in", *(["gpu"] if find_spec("cupy") else [])]
+
+
+@pytest.fixture(params=DEVICES)
 def device(request):
     """Each device in turn: the host with its compiled kernels and without, the stand-in for CuPy, and a GPU.
 
-    Without compiled kernels "host" is what "plain" would be, which is skipped.
+    Without compiled kernels "host" is what "plain" would be, which is skipped; without CuPy there is no GPU,
+    and two thousand tests less to collect.
     """
     if request.param == "gpu":
         return request.getfixturevalue("gpu")
@@ -117,6 +122,12 @@ def emulated():
 def group(device):
     """All ranks of the session with `device`."""
     return Group(WORLD, device)
+
+
+@pytest.fixture
+def world():
+    """All ranks of the session, for what opens its device itself."""
+    return WORLD
 
 
 @pytest.fixture
@@ -207,17 +218,30 @@ def pytest_itemcollected(item):
         item.add_marker(pytest.mark.long)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """No garbage is looked for among tests while they are collected, nor ever after: they all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config, items):
+    long = os.environ.get("LOCKSTEP_LONG") == "1"
+    left = [item for item in items if item.get_closest_marker("long") and not long]
     shares, step = config.getoption("--share").split("/")
     numbers, step = [int(number) - 1 for number in shares.split(",")], int(step)
+    asked = [item for item in items if long or not item.get_closest_marker("long")]
     # Moved on by one every time, so that of a parameter of `step` values each has its turn.
-    items[:] = [item for at, item in enumerate(items) if (at + at // step) % step in numbers]
+    items[:] = [item for at, item in enumerate(asked) if (at + at // step) % step in numbers]
     for item in items:
-        if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
-            item.add_marker(pytest.mark.skip(reason="long: make test-long"))
         if PARALLEL and item.get_closest_marker("mpi_skip"):
             item.add_marker(pytest.mark.skip(reason="runs in a session of one process only"))
+    config.hook.pytest_deselected(items=left)
 
 
 class Watch:

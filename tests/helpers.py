@@ -6,6 +6,7 @@ import itertools
 from functools import partial
 
 import numpy as np
+import pytest
 from mpi4py import MPI
 
 from app.graphs.graph import from_edges
@@ -18,6 +19,32 @@ from app.sparse.rowblock import RowBlock
 
 # Ways to exchange rows. One rank has none to exchange; test_sparse.py asks it for each way all the same.
 EXCHANGES = ["halo", "gather", "staged"] if MPI.COMM_WORLD.Get_size() > 1 else ["auto"]
+
+
+def seeds(number, quick):
+    """Parameters that are ranges of seeds: the first `quick` ones, and all others, which are long."""
+    others = pytest.param(range(quick, number), marks=pytest.mark.long, id="others")
+    return [pytest.param(range(quick), id="first"), others]
+
+
+def first_of(values, quick):
+    """Parameters, of which the first `quick` ones are not long."""
+    return [
+        each if i < quick else pytest.param(each, marks=pytest.mark.long) for i, each in enumerate(values)
+    ]
+
+
+def crossed(*values, of=2):
+    """All combinations of values as parameters. One of each `of` stays, such that any value of a parameter
+    still meets some of each other; the rest are long: they run the same code.
+    """
+    long = {True: pytest.mark.long, False: ()}
+    places = itertools.product(*(range(len(each)) for each in values))
+    return [
+        pytest.param(*each, marks=long[sum(at) % of > 0])
+        for at, each in zip(places, itertools.product(*values))
+    ]
+
 
 # ---- graphs: (n, edges [m, 2], weights [m] or None) ---------------------------------------------------
 

@@ -48,22 +48,41 @@ def starter(odd):
     return place
 
 
+def can_fork():
+    """Where tests/starter.py can be asked; not where coverage is measured, which is begun in each process."""
+    measured = any(name.startswith("COVERAGE_") for name in os.environ)
+    return hasattr(os, "pidfd_open") and not measured
+
+
 def quickly(command, cwd, variables):
     """The command; where it runs run.py of this checkout, by a process that has loaded its libraries.
 
-    As it is where variables are given that are read as libraries are loaded, under the mpirun of another MPI
-    than MPICH's wheel, and where coverage is measured, which is begun anew in each process.
+    As it is where variables are given that are read as libraries are loaded, and under the mpirun of another
+    MPI than MPICH's wheel.
     """
     at = command.index(sys.executable) if sys.executable in command else len(command)
     program = Path(cwd, *map(str, command[at + 1 : at + 2]))
     mpich = at == 0 or (command[0] == str(Path(sys.executable).parent / "mpirun") and at == 3)
-    measured = any(name.startswith("COVERAGE_") for name in os.environ)
-    can = mpich and not measured and hasattr(os, "pidfd_open")
-    if not can or program != PROGRAM or not variables.keys() <= HEARD:
+    if not (mpich and can_fork()) or program != PROGRAM or not variables.keys() <= HEARD:
         return command
     places = [starter(False), *([starter(True)] if at else [])]
     asks = [sys.executable, "-I", "-S", STARTER, "ask", places[0], places[-1]]
     return [*command[:at], *asks, *command[at + 2 :]]
+
+
+def forking_python(folder):
+    """Puts a command `python` into a folder; where they can be, run.py and -c are forks, without plots."""
+    launcher = Path(sys.executable).parent / "mpirun"
+    asks = ["exec", sys.executable, "-I", "-S", str(STARTER), "ask"]
+    if launcher.exists() and can_fork():
+        asks += [
+            str(starter(True)),
+            str(starter(False)),
+        ]  # of which the second has matplotlib: not for rank 0
+        which = f'case "$1" in run.py) shift;; -c) ;; *) exec {sys.executable} "$@";; esac'
+        path = folder / "python"
+        path.write_text("\n".join(["#!/bin/sh", which, " ".join(asks) + ' "$@"', ""]))
+        path.chmod(0o755)
 
 
 def environment():

@@ -1,7 +1,8 @@
 """Starts the program without loading its libraries each time, which takes longer than most runs of tests.
 
     python tests/starter.py listen PLACE [plots]          loads them once, then listens at the socket PLACE
-    python -I -S tests/starter.py ask EVEN ODD ARGUMENTS  asks for `run.py ARGUMENTS`, ends as it does
+    python -I -S tests/starter.py ask EVEN ODD ARGUMENTS  asks for `run.py ARGUMENTS`, ends as it does;
+                                                          of `-c TEXT` for `python -c TEXT`
 
 Each program is a fork of the process that listens, with the environment, the folder, the streams and, under
 MPICH's mpirun, the line to the launcher of the process that asked. It is killed where that one is. MPI begins
@@ -85,18 +86,25 @@ def load(folder, plots):
 
 
 def draw():
-    """A first picture, which takes longer than the next ones."""
+    """A first picture, which takes longer than the next ones; these are small and are not laid out.
+
+    Whole pictures are test_pictures.py's.
+    """
     import io
 
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     figure, axes = pyplot.subplots()
     axes.set_title("a title")
     figure.savefig(io.BytesIO(), format="png")
     pyplot.close(figure)
+    savefig = Figure.savefig
+    Figure.savefig = lambda figure, file, dpi, **how: savefig(figure, file, dpi=dpi // 4, **how)
+    Figure.tight_layout = lambda figure: None
 
 
 def become(files, question, folder):
@@ -104,6 +112,8 @@ def become(files, question, folder):
     import runpy
 
     where, environment, arguments = json.loads(question)
+    more = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place not in sys.path]
+    sys.path[1:1] = more
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(where)
@@ -114,6 +124,8 @@ def become(files, question, folder):
         os.close(file)
     for file in set(files) - set(numbers):
         os.close(file)
+    if arguments[:1] == ["-c"]:
+        return interpret(*arguments[1:])
     program = os.path.join(folder, "run.py")
     sys.argv = [program, *arguments]
     try:
@@ -122,6 +134,19 @@ def become(files, question, folder):
         if isinstance(left.code, int):
             end(left.code)
         raise
+
+
+def interpret(text, *arguments):
+    """Runs `python -c TEXT ARGUMENTS`; MPI begins before, since whatever is imported may ask for ranks."""
+    import types
+
+    from mpi4py import MPI
+
+    MPI.Init_thread()
+    sys.path[0], sys.argv = "", ["-c", *arguments]
+    own = sys.modules["__main__"] = types.ModuleType("__main__")  # without the names of this file
+    exec(compile(text, "<string>", "exec"), vars(own))
+    end(0)
 
 
 def end(code):

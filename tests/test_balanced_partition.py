@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from data import data_dir, needs_data
+from helpers import first_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -89,17 +90,22 @@ def cut_of(graph, label):
     return sum(data.get("weight", 1) for u, v, data in graph.edges(data=True) if label[u] != label[v])
 
 
+def partitions(n, parts):
+    """[parts^(n-1), n] all partitions; the first node is in block 0."""
+    label = np.zeros((parts ** (n - 1), n), dtype=np.int64)
+    label[:, 1:] = np.indices((parts,) * (n - 1)).reshape(n - 1, -1).T
+    return label
+
+
 def best_of(graph, sizes, parts, imbalance):
-    """What the best of all partitions cuts; None: there is none."""
-    limit, n, found = limit_of(graph, sizes, parts, imbalance), graph.number_of_nodes(), []
-    for label in itertools.product(range(parts), repeat=n - 1):
-        label = (0, *label)
-        weighs = [0] * parts
-        for node, block in enumerate(label):
-            weighs[block] += 1 if sizes is None else sizes[node]
-        if max(weighs) <= limit:
-            found.append(cut_of(graph, label))
-    return min(found, default=None)
+    """What the best of all partitions cuts; None: there is none. Sums are exact: weights are quarters."""
+    limit, n = limit_of(graph, sizes, parts, imbalance), graph.number_of_nodes()
+    label, sizes = partitions(n, parts), [1] * n if sizes is None else sizes
+    fits = np.max([(label == block) @ sizes for block in range(parts)], axis=0) <= limit
+    cut = np.zeros(len(label))
+    for u, v, weight in graph.edges(data="weight", default=1):
+        cut += weight * (label[:, u] != label[:, v])
+    return cut[fits].min() if fits.any() else None
 
 
 def settings(parts, imbalance, **more):
@@ -116,7 +122,7 @@ def label_of(graph, answer):
 
 
 @alone
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", first_of(range(24), 14))
 def test_small_graphs_are_partitioned_as_well_as_can_be(seed):
     graph, sizes, parts, imbalance = asked_of(seed)
     answer = solve(graph, "partition", node_weights=sizes, settings=settings(parts, imbalance))
@@ -435,8 +441,8 @@ def test_a_search_ends_where_nothing_is_cut_however_it_is_sliced():
 
 @alone
 def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes():
-    n = 4100
-    balance = balance_of(whole(nx.path_graph(n), [2.0**40] * n), n, 1e9)
+    n = 2200
+    balance = balance_of(whole(nx.path_graph(n), [119 * 2.0**34] * n), n, 1e9)
     assert sum(balance.limits.tolist()) > 1 << 63
     order = np.arange(n)
     np.testing.assert_array_equal(grown(balance, order), grown(balance, order, compiled=False))
@@ -462,7 +468,7 @@ def short_proofs(monkeypatch):
 
 @alone
 @pytest.mark.usefixtures("short_proofs")
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", first_of(range(24), 12))
 def test_no_bound_is_above_the_best_partition(seed):
     tools, best = tools_of(seed, 7)
     balance = tools.asked
@@ -497,7 +503,7 @@ def test_nodes_whose_weights_are_rounded_down_to_nothing_have_no_vectors_and_no_
 
 @alone
 @pytest.mark.usefixtures("short_proofs")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_of(range(12), 8))
 def test_weights_near_the_limits_and_imbalance_leave_bounds_true(seed):
     draws = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(7, 0.3 + 0.1 * (seed % 5), seed=seed)
@@ -523,12 +529,15 @@ def test_weights_near_the_limits_and_imbalance_leave_bounds_true(seed):
 
 def best_in_units(balance):
     """What the best of all partitions cuts, in whole numbers; more than all edges where there is none."""
-    found = [1 << 60]
-    for label in itertools.product(range(balance.parts), repeat=balance.rows.n - 1):
-        block = np.array((0, *label))
-        if not balance.over(block):
-            found.append(balance.cut(block))
-    return min(found)
+    rows = balance.rows
+    label = partitions(rows.n, balance.parts)
+    fits = np.ones(len(label), dtype=bool)
+    for block, limit in enumerate(balance.limits.tolist()):
+        fits &= (label == block) @ rows.size <= limit
+    cut = np.zeros(len(label), dtype=np.int64)
+    for u, v, weight in zip(rows.row_of(), rows.indices, rows.weights):
+        cut += weight * (label[:, u] < label[:, v])
+    return int(cut[fits].min(initial=1 << 60))
 
 
 def matrix_of(part, y, sigma):
@@ -729,7 +738,7 @@ def test_certificates_prove_bounds_and_damaged_ones_do_not():
 @pytest.mark.parametrize("kind", [PairWork, DiagonalWork, TreeWork])
 def test_a_damaged_file_proves_nothing_untrue(kind):
     random, refused, tried = np.random.default_rng(3), 0, 0
-    for seed in range(10):
+    for seed in range(6):
         tools, best = tools_of(seed, 7)
         nodes = np.arange(tools.asked.rows.n)
         work = kind(tools.asked, nodes, *([nodes] * (kind is PairWork)))

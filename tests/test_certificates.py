@@ -2,6 +2,7 @@
 nothing that is not true.
 """
 
+import functools
 import io
 import json
 import shutil
@@ -97,10 +98,15 @@ def refused_or_valid(tools, content, best):
     return False
 
 
-def parts_of(content):
-    """The arrays of a file, and its tree."""
+@functools.lru_cache(1)  # tests damage the same file again and again
+def arrays_of(content):
     with np.load(io.BytesIO(content)) as file:
-        arrays = {name: file[name] for name in file.files}
+        return {name: file[name] for name in file.files}
+
+
+def parts_of(content):
+    """The arrays of a file, which are not to be changed, and its tree."""
+    arrays = dict(arrays_of(content))
     return arrays, json.loads(arrays.pop(archive.TREE).tobytes())
 
 

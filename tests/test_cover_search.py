@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from data import data_dir, needs_data
-from helpers import graph_of
+from helpers import crossed, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,8 +136,7 @@ def test_the_lightest_end_is_found():
 @needs_kernels
 @every_method
 @both_weightings
-@pytest.mark.parametrize("start", [False, True], ids=["greedy", "all nodes"])
-@pytest.mark.parametrize("p", [0.05, 0.3, 0.6])
+@pytest.mark.parametrize(("start", "p"), crossed([False, True], [0.05, 0.3, 0.6]))
 def test_kernels_change_no_bit(method, weighted, start, p):
     graph = random_graph(90, p, 3)
     weights = node_weights(graph.n, 4) if weighted else None

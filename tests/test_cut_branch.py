@@ -5,6 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import seeds
 from mpi4py import MPI
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
@@ -95,9 +96,10 @@ def test_every_cut_obeys_all_triangles():
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("seeds", seeds(25, 12))
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_round_ends_below_the_optimum(kind):
-    for seed in range(25):
+def test_no_round_ends_below_the_optimum(kind, seeds):
+    for seed in seeds:
         graph = random_graph(seed, kind)
         W, best = dense(graph), optimum(graph)
         relaxation = TriangleRelaxation(W)
@@ -349,7 +351,7 @@ def graph_of(W):
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("ranks", [1, 2, 5])
+@pytest.mark.parametrize("ranks", [2, 5, pytest.param(1, marks=pytest.mark.long)])
 def test_all_ranks_prove_the_same_and_every_one_works(ranks, monkeypatch):
     monkeypatch.setattr("app.bounds.cut.branch.WAIT", 1e-9)
     monkeypatch.setattr("app.bounds.cut.branch.LEAST_ROUNDS", 0)
@@ -454,8 +456,10 @@ def test_what_is_small_enough():
 # ---- whole solves ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernels", ["auto", "plain"])
-@pytest.mark.parametrize("starts", [1, 2])
+@pytest.mark.parametrize(
+    ("starts", "kernels"),
+    [(1, "auto"), (2, "auto"), (2, "plain"), pytest.param(1, "plain", marks=pytest.mark.long)],
+)
 def test_small_dense_graphs_are_proved_on_any_ranks(starts, kernels):
     n, steps = (40, 20_000) if kernels == "auto" else (28, 4_000)
     graph = nx.gnp_random_graph(n, 0.5, seed=4)

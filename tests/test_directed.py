@@ -7,7 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import EXCHANGES, edge_stream, make_block
+from helpers import EXCHANGES, crossed, edge_stream, make_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import ROOT, run_job
@@ -117,10 +117,11 @@ def trial_of(group, kind, weighted, neighbours, exchange="auto", first="auto", *
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-@pytest.mark.parametrize("neighbours, first", [("in", "auto"), ("in", "live"), ("out", "auto")])
-@pytest.mark.parametrize("weighted", WEIGHTS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients_are_differences_of_the_loss(group, kind, weighted, neighbours, first, exchange):
+@pytest.mark.parametrize(
+    ("kind", "weighted", "way"), crossed(KINDS, WEIGHTS, [("in", "auto"), ("in", "live"), ("out", "auto")])
+)
+def test_gradients_are_differences_of_the_loss(group, kind, weighted, way, exchange):
+    neighbours, first = way
     if weighted and kind.startswith("gat"):
         pytest.skip("attention leaves edge weights aside")
     if (neighbours, first) != ("in", "live") and (group.size > 1 or not group.device.direct):

@@ -14,7 +14,7 @@ import layer_models
 import numpy as np
 import pytest
 from helpers import listed, random_graph
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, forking_python, mpirun, run_job
 
 from app.case.config import GRAPH_TABLES, all_keys, all_tables
 from app.case.text import keys_markdown
@@ -55,7 +55,8 @@ def run_blocks(path, length, folder):
     # Plots take a second of every run, and have tests of their own: matplotlib seems not to be installed.
     (folder / "left_out").mkdir()
     (folder / "left_out" / "matplotlib.py").write_text("raise ImportError('left out')\n")
-    places = [str(Path(sys.executable).parent), str(launcher), os.environ["PATH"]]
+    forking_python(folder / "left_out")
+    places = [str(folder / "left_out"), str(Path(sys.executable).parent), str(launcher), os.environ["PATH"]]
     variables = {
         "PATH": os.pathsep.join(places), "PYTHONPATH": os.pathsep.join([str(folder / "left_out"), str(ROOT)]),
         # What Open MPI wants to hear before it starts more ranks than there are cores, or runs as root
@@ -64,7 +65,7 @@ def run_blocks(path, length, folder):
     }  # fmt: skip
     for kind in ("quick", "long") if length == "long" else ("quick",):
         for language, text in blocks(path, kind):
-            start = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}[language]
+            start = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": ["python", "-c"]}[language]
             code, printed = run_job([*start, text], LIMIT_S[kind], folder, **variables)
             assert code == 0, f"{identify(path)}:\n{text}\n{printed[-4000:]}"
 

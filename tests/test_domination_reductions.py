@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import graph_of
+from helpers import graph_of, seeds
 from mpi4py import MPI
 from test_domination_search import checked_value, sets_of, tools_of
 
@@ -57,7 +57,9 @@ def core_sets(core):
 
 @alone
 @pytest.mark.parametrize("reduced", [False, True])
-@pytest.mark.parametrize("first", range(0, 240, 60))
+@pytest.mark.parametrize(
+    "first", [0, 60, *(pytest.param(each, marks=pytest.mark.long) for each in (120, 180))]
+)
 def test_optima_of_the_core_are_those_of_the_graph(first, reduced):
     """With the offset; what follows a set is feasible and no dearer; bounds are proved for the graph."""
     for seed in range(first, first + 60):
@@ -136,12 +138,13 @@ def test_kernels_and_plain_code_take_the_same_course_on_a_core(seed, weighted):
 
 
 @alone
-def test_what_is_left_is_what_the_steps_leave():
+@pytest.mark.parametrize("seeds", seeds(400, 120))
+def test_what_is_left_is_what_the_steps_leave(seeds):
     """A cheap node that dominates nothing more than what others have to is out of question, too."""
     path = graph_of(nx.path_graph(7))
     tools = tools_of(path, np.array([1, 3, 3, 3, 2, 1, 0]))
     tools.reduce(lambda: None)
-    for seed in range(400):
+    for seed in seeds:
         random = np.random.default_rng(seed)
         n = int(random.integers(5, 40))
         kinds = (
@@ -276,7 +279,7 @@ def test_answers_are_the_same_on_any_number_of_ranks(name, weighted):
 @needs_kernels
 def test_the_rarest_columns_are_those_of_the_plain_code():
     """What the kernel is given of them lives until it has read it."""
-    for seed in range(5):
+    for seed in range(2):
         table = sp.random(2000, 2000, 0.005, format="csr", random_state=seed, dtype=np.float64)
         table = sp.csr_array(table)
         table.sort_indices()

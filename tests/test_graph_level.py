@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import EXCHANGES
+from helpers import EXCHANGES, crossed
 from jobs import mpirun, run_job
 from mpi4py import MPI
 from test_classify import same
@@ -223,9 +223,9 @@ def difference(classifier, values, name, at, step):
     return (losses[0] - losses[1]) / (2 * step)
 
 
-@pytest.mark.parametrize(("readout", "of"), READOUTS)
-@pytest.mark.parametrize("model", [*MODELS, "appnp", "gcn2"])
-def test_gradients_are_those_of_differences(model, readout, of):
+@pytest.mark.parametrize(("model", "read"), crossed([*MODELS, "appnp", "gcn2"], READOUTS))
+def test_gradients_are_those_of_differences(model, read):
+    readout, of = read
     group = Group(MPI.COMM_WORLD, HostDevice())  # other devices make its bits
     more = {
         "gcn": {"gnn.residual": True, "gnn.layer_norm": True},

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import crossed
 from jobs import run_job
 from test_qubo import alike_on_any_ranks, drawn, looped, random_terms, terms_of
 
@@ -54,8 +55,7 @@ def configuration(nodes, n):
     return s
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("form", "seed"), crossed(FORMS, range(6)))
 def test_ground_states_of_all_forms(form, seed):
     J = drawn(seed)
     J[0, 0] = J[0, 0] or 1.0  # a mapping of nothing has no spins

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import growing_graph, listed, make_blocks, random_graph
+from helpers import crossed, growing_graph, listed, make_blocks, random_graph
 from mpi4py import MPI
 from test_train import SMALL, changed
 from test_tsp import blocks_of
@@ -74,9 +74,10 @@ def outcome(group, case, problem):
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("problem", [name for name in ALL if name not in UNTRAINED])
-@pytest.mark.parametrize("model", ["structure2vec", "gin"])
-@pytest.mark.parametrize("learner", AGENTS)
+@pytest.mark.parametrize(
+    ("learner", "model", "problem"),
+    crossed(AGENTS, ["structure2vec", "gin"], [name for name in ALL if name not in UNTRAINED]),
+)
 def test_any_learner_with_any_model_on_any_problem(learner, model, problem):
     assert outcome(Group(MPI.COMM_SELF, HostDevice()), short(learner, model=model), problem)
 

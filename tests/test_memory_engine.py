@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from helpers import growing_graph, make_block, small_integers
+from helpers import crossed, growing_graph, make_block, small_integers
 
 from app.case.gnn import GnnCase
 from app.comm.guard import digest
@@ -102,8 +102,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("slow", ["file", "host"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "slow"), crossed(CASES, ["file", "host"]))
 def test_two_fifths_of_the_bytes_and_the_same_bits(group, name, slow):
     case = CASES[name]
     free, bound = Training(group, case), Training(group, case)

@@ -376,7 +376,7 @@ def test_claim_about_another_problem():
 @needs_data
 @pytest.mark.parametrize(
     "entry",
-    [pytest.param(e, marks=[pytest.mark.long] * (e["nodes"] > 320)) for e in PROBLEMS],
+    [pytest.param(e, marks=[pytest.mark.long] * (e["nodes"] > 200)) for e in PROBLEMS],
     ids=lambda entry: entry["path"][4:-4],
 )
 def test_collection(entry):

@@ -9,7 +9,17 @@ import math
 import numpy as np
 import pytest
 from conftest import WORLD
-from helpers import EXCHANGES, dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+from helpers import (
+    EXCHANGES,
+    crossed,
+    dense,
+    growing_graph,
+    listed,
+    make_block,
+    make_blocks,
+    random_graph,
+    whole_rows,
+)
 from mpi4py import MPI
 
 from app.bounds.feasible import edge_inside, undominated_node
@@ -274,14 +284,12 @@ def network(name, device, seed=3, **policy):
     return net, net.new_parameters(device, seed)
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize("kind", ["compiled", "plain"])
+@pytest.mark.parametrize(("name", "policy", "kind"), crossed(REFERENCES, POLICIES, ["compiled", "plain"]))
 def test_scores_that_follow_have_the_bits_of_full_ones(name, policy, kind):
     if kind == "compiled" and HostDevice().native is None:
         pytest.skip("the compiled kernels were not built")
     group = Group(WORLD, HostDevice(compiled=kind == "compiled"))
-    net, params = network(name, group.device, **policy)
+    net, params = network(name, group.device, **POLICIES[policy])
     large, small = (60, 40) if kind == "compiled" else (24, 20)
     for graph in (growing_graph(large, 3, 1), random_graph(small, 0.1, 2)):
         for exchange, rule in zip(("gather", "halo"), ("single", "fraction")):
@@ -319,9 +327,9 @@ def moving(problem, monkeypatch):
     return problem
 
 
-@pytest.mark.parametrize("several", [1, 2])
-@pytest.mark.parametrize("name", [*REFERENCES, "maxcut_once"])
-@pytest.mark.parametrize("kind", ["compiled", "plain", "gpu"])
+@pytest.mark.parametrize(
+    ("name", "kind", "several"), crossed([*REFERENCES, "maxcut_once"], ["compiled", "plain", "gpu"], [1, 2])
+)
 def test_a_state_that_comes_back(name, kind, several, monkeypatch, request):
     device = request.getfixturevalue("emulated") if kind == "gpu" else HostDevice(compiled=kind == "compiled")
     group = Group(WORLD, device)

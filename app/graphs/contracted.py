@@ -48,7 +48,7 @@ class WeightedRows:
 
     def row_of(self) -> np.ndarray:
         """[nnz] int64, the row of each entry."""
-        return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr))
+        return np.repeat(np.arange(self.n, dtype=np.int64), self.indptr[1:] - self.indptr[:-1])
 
     def contracted(self, group: np.ndarray, compiled: bool = True) -> Self:
         """That of groups of nodes; group [n] numbers 0..k-1, each of which occurs."""

@@ -137,9 +137,13 @@ class PairProgram:
         enough.
         """
 
+        k = len(x)
+
         def box(theta: float) -> np.ndarray:
-            found = np.clip(x - theta * self._pairs, 0.0, 1.0)
-            np.fill_diagonal(found, 1.0)
+            found = theta * self._pairs
+            np.subtract(x, found, out=found)
+            np.minimum(np.maximum(found, 0.0, out=found), 1.0, out=found)
+            found.reshape(-1)[:: k + 1] = 1.0
             return found
 
         if not len(self._pairs):
