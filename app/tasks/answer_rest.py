@@ -48,6 +48,13 @@ def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> RowsRedu
     return reduced
 
 
+def chosen_by(problem: Problem, reduced: RowsReduced) -> np.ndarray:
+    """[k] int64, ascending: nodes that reductions have put into the solution of a policy's problem."""
+    if problem.sense == "minimise":
+        return np.flatnonzero(reduced.covered)
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in reduced.steps)]))
+
+
 def rest_bytes(reduced: RowsReduced) -> int:
     """Bytes that whole-graph work on what is left takes on one rank."""
     return whole_graph_bytes(len(reduced.nodes), reduced.edges)

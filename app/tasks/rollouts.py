@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from app.rl.env import Environment
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
-from app.solver.row_reductions import RowsReduced
 from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox, written_ids
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
@@ -38,14 +37,24 @@ REST_SECONDS = 6e-7  # of that greedy, for each node and entry; 1e-6 where a few
 SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
 
+class Before(NamedTuple):
+    """What was done of a graph before its policy is asked.
+
+    chosen   [k] int64, nodes that are in the solution; begun: when the solve did, by time.perf_counter
+    """
+
+    chosen: np.ndarray
+    begun: float
+
+
 def follow_policy(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded],
-    known: dict[int, Solved] | None = None, reduced: RowsReduced | None = None,
+    known: dict[int, Solved] | None = None, before: Before | None = None,
 ) -> Iterator[tuple[Loaded, Solved]]:  # fmt: skip
     """Every graph with the policy's solution, in order. Ranks: all call; identical on all.
 
-    known     solutions that an earlier part of the run has found, by id(loaded)
-    reduced   of the only graph, what reductions have left of it for the policy; None: all
+    known    solutions that an earlier part of the run has found, by id(loaded)
+    before   of the only graph, what was done before the policy is asked
     """
     known = known or {}
     if problem.dynamics in ROLLOUTS:
@@ -55,7 +64,6 @@ def follow_policy(
         )
     todo = {id(loaded) for loaded in graphs if id(loaded) not in known}
     prices = {id(g): _prices(context, problem, g) for g in graphs if id(g) in todo}  # refused before any work
-    before = None if reduced is None else chosen_by(problem, reduced)
     found = _solve_all(context, policy, graphs, todo, before)
     for loaded in graphs:
         if id(loaded) in known:
@@ -82,13 +90,6 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
     return _Prices(weights, unit)
-
-
-def chosen_by(problem: Problem, reduced: RowsReduced) -> np.ndarray:
-    """[k] int64, ascending: the nodes that are in the solution before the policy is asked."""
-    if problem.sense == "minimise":
-        return np.flatnonzero(reduced.covered)
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in reduced.steps)]))
 
 
 def policy_alone(
@@ -152,14 +153,14 @@ def introduce(context: Context, loaded: Loaded) -> None:
 
 
 def _solve_all(
-    context: Context, policy: Policy, graphs: list[Loaded], todo: set[int], before: np.ndarray | None = None
+    context: Context, policy: Policy, graphs: list[Loaded], todo: set[int], before: Before | None = None
 ) -> Iterator[tuple[Loaded, Rollout, float]]:
     """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
 
     Under a limit of seconds or evaluations, which are those of each graph, all of them one by one.
 
     todo     id(loaded) of the graphs to solve
-    before   nodes that are chosen before the policy chooses
+    before   see follow_policy
     """
     case, group = context.case, context.group
     generated = [g for g in graphs if g.source == "generator" and id(g) in todo]
@@ -193,7 +194,7 @@ def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]
 
 
 def _solve_one(
-    context: Context, policy: Policy, loaded: Loaded, before: np.ndarray | None = None
+    context: Context, policy: Policy, loaded: Loaded, before: Before | None = None
 ) -> tuple[Rollout, float]:
     """One graph by the case's selection rule, with progress in the log."""
     case, log, graph = context.case, context.log, loaded.graph
@@ -207,8 +208,8 @@ def _solve_one(
     if mode in ("halo", "staged") and not problem.complemented:
         loaded.release()  # the block has numbered the columns anew
 
-    made, start = 0, time.perf_counter()
-    stop = _Stop(context, graph, lambda: made)
+    made, start = 0, time.perf_counter() if before is None else before.begun
+    stop = _Stop(context, graph, lambda: made, time.perf_counter() - start)
 
     def progress(evaluations: int, env: Environment) -> None:
         nonlocal made
@@ -224,7 +225,8 @@ def _solve_one(
     with log.phase("policy"):
         rollout = roll_out(
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
-            stop=stop, most=case.search.evaluations, finish=True, before=before,
+            stop=stop, most=case.search.evaluations, finish=True,
+            before=None if before is None else before.chosen,
         )  # fmt: skip
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
@@ -239,12 +241,13 @@ class _Stop:
 
     It never is before the first choice: a replay has at least one. Each question is a look at signals too.
 
-    made   tells the choices made
+    made    tells the choices made
+    spent   seconds of the limit that are over
     """
 
-    def __init__(self, context: Context, graph: Graph, made: Callable[[], int]) -> None:
-        limit = context.case.search.seconds
-        seconds = TIME_SHARE * limit - REST_SECONDS * (graph.n + 2 * graph.edges) if limit else math.inf
+    def __init__(self, context: Context, graph: Graph, made: Callable[[], int], spent: float = 0.0) -> None:
+        limit, rest = context.case.search.seconds, REST_SECONDS * (graph.n + 2 * graph.edges)
+        seconds = TIME_SHARE * limit - rest - spent if limit else math.inf
         self.clock, self.asked = StartClock(context.group, StartLimits(1.0, 0, seconds), seconds), False
         self.keeper, self.made = context.keeper, made
 

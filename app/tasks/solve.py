@@ -24,11 +24,11 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
-from app.tasks.answer_rest import answer_rest, reduce_first, rest_bytes
+from app.tasks.answer_rest import answer_rest, chosen_by, reduce_first, rest_bytes
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
+from app.tasks.rollouts import Before, follow_policy, introduce, is_small, policy_alone
 from app.text import WIDEST, figures, gap_words
 
 DRAWN = 4  # instances of which the course of the search is drawn
@@ -278,7 +278,8 @@ def _solve_large(
     if reduced is not None and holds(context, rest_bytes(reduced)):
         return answer_rest(context, pipeline, problem, loaded, reduced, begun)
     tell_too_large(context, loaded, None if reduced is None else rest_bytes(reduced))
-    ((_, solved),) = follow_policy(context, problem, policy, [loaded], reduced=reduced)
+    before = None if reduced is None else Before(chosen_by(policy.net.problem, reduced), begun)
+    ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=before)
     return solved
 
 
