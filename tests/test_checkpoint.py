@@ -16,6 +16,7 @@ from msgspec import structs
 
 from app import output
 from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.case.policy import TrainCase
 from app.case.run import CheckpointCase, RunCase
@@ -278,6 +279,11 @@ def test_what_differs_is_named_with_both_values(tmp_path):
     told = {**manifest, "case": described(falling)}
     assert differences(told, structs.replace(falling, train=TrainCase(steps=7)), inputs) == [
         f"train.steps: {TrainCase().steps} there, 7 here"
+    ]
+    cosine = structs.replace(case, run=RunCase(task="classify"), gnn=GnnCase(schedule="cosine"))
+    longer = structs.replace(cosine, gnn=GnnCase(schedule="cosine", epochs=7))
+    assert differences({**manifest, "case": described(cosine)}, longer, inputs) == [
+        f"gnn.epochs: {GnnCase().epochs} there, 7 here"
     ]
     # How far another task's training goes is no detail.
     solve = structs.replace(case, run=RunCase(task="solve"))
