@@ -16,6 +16,7 @@ from msgspec import structs
 
 from app import output
 from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.case.policy import TrainCase
 from app.case.run import CheckpointCase, RunCase
@@ -279,6 +280,11 @@ def test_what_differs_is_named_with_both_values(tmp_path):
     assert differences(told, structs.replace(falling, train=TrainCase(steps=7)), inputs) == [
         f"train.steps: {TrainCase().steps} there, 7 here"
     ]
+    cosine = structs.replace(case, run=RunCase(task="classify"), gnn=GnnCase(schedule="cosine"))
+    longer = structs.replace(cosine, gnn=GnnCase(schedule="cosine", epochs=7))
+    assert differences({**manifest, "case": described(cosine)}, longer, inputs) == [
+        f"gnn.epochs: {GnnCase().epochs} there, 7 here"
+    ]
     # How far another task's training goes is no detail.
     solve = structs.replace(case, run=RunCase(task="solve"))
     manifest["case"] = described(solve)
@@ -428,6 +434,30 @@ def test_what_no_loop_has_taken_up_yet_stays(tmp_path):
     last.resume()
     assert last.recall("search") is None
     assert last.recall("answer 2").values == {"done": 1}
+
+
+def test_a_training_that_is_finished_is_begun_anew_for_more_steps_and_kept_from_fewer(tmp_path):
+    def resumed(steps):
+        case = Case(
+            run=RunCase(task="train"), train=TrainCase(steps=steps), checkpoint=CheckpointCase(minutes=0)
+        )
+        made = Checkpoints(Group(MPI.COMM_SELF, HostDevice()), case, str(tmp_path))
+        return made, *made.resume()
+
+    made, _, _ = resumed(60)
+    log = Log(True, str(tmp_path), echo=False)
+    made.follow(log)
+    log.record(step=60)
+    made.keep("trained", State({"steps": 60}))
+    made.at(1, now=True)
+    log.close()
+    made, mark, _ = resumed(60)
+    assert made.recall("trained").values == {"steps": 60} and mark.metrics_bytes > 0
+    made, mark, lines = resumed(61)
+    assert made.recall("trained") is None and mark.metrics_bytes == 0
+    assert lines[-1] == "the kept training has 60 steps: a new one begins"
+    with pytest.raises(CaseError, match=r"^train\.steps: 59, but the checkpoint has made 60; at least"):
+        resumed(59)
 
 
 def test_a_limit_of_time_stops_early_enough(tmp_path, monkeypatch):

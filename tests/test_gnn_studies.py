@@ -215,11 +215,15 @@ def test_wrong_studies_are_refused(group):
             run(study_of(alone(group), settings))
 
 
+INNER = {"gnn.depth": 1, "gnn.inner_decay": 0.1}  # which gcn2 alone reads
+
+
 @pytest.mark.parametrize(
     ("run", "settings", "words"),
     [
         (run_models, {"study.models": ["gin", "gcn first_product=cached"]}, r"cached: gnn\.first_product: "),
         (run_models, {"study.models": ["gin", "gcn epochs=0"]}, r"gnn\.epochs: must be at least 1"),
+        (run_models, {**INNER, "study.models": ["gcn2", "gcn"]}, r"models: gcn: gnn\.inner_decay: is"),
         (run_models, {"study.models": ["gcn", "gcn weights=no.npz"]}, r"no\.npz: gnn\.weights: a study"),
         (run_models, {"study.models": ["gat", "gcn heads=4"]}, r"gcn heads=4: gnn\.heads: is not read"),
         (run_models, {"study.models": ["gcn", "gcn model=gin"]}, r"gnn\.model: the first word says"),

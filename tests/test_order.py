@@ -23,6 +23,7 @@ from app.partition.assemble import gather_whole
 from app.partition.even import entries_weights
 from app.partition.load import generate_set, load_graphs, load_stream, ordered
 from app.partition.rows import cut_blocks
+from app.tasks.context import check_names
 
 WORLD = MPI.COMM_WORLD
 ORDERS = ["random", "rcm", "blocks", pytest.param("metis", marks=pytest.mark.skipif(
@@ -154,6 +155,11 @@ def test_metis_that_is_not_installed(group, monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(CaseError, match=r'graph.order = "metis": pymetis is not installed; pip install'):
         loaded(group, random_graph(60, 0.2, 1), "metis")
+    for table in ("graph", "train.graphs"):  # before anything is trained or read
+        case = {"graph.generator": "er", "graph.nodes": 9, "policy.weights": "train"}
+        drawn = {f"{table}.generator": "er", f"{table}.nodes": 9, f"{table}.order": "metis"}
+        with pytest.raises(CaseError, match=r'graph.order = "metis": pymetis is not installed; pip install'):
+            check_names(build(case | drawn))
 
 
 @needs_data

@@ -9,6 +9,7 @@ from helpers import growing_graph, make_blocks, random_graph
 from mpi4py import MPI
 
 from app.case.config import Case
+from app.case.file import build
 from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.case.run import MemoryCase, RunCase
 from app.comm.group import Group
@@ -19,6 +20,7 @@ from app.memory.shelf import Shelf
 from app.memory.tiers import TierBudget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.training import train_policy
+from app.tasks.context import check_names
 
 GRAPHS = [growing_graph(150, 3, 1), random_graph(90, 0.05, 2)]
 CASE = Case(
@@ -109,6 +111,10 @@ def test_a_limit_that_is_too_small_or_for_another_network_is_refused(group):
         trained(group, POLICIES["default"], fast_mb=1e-3)
     with pytest.raises(CaseError, match=r'policy.model = "gin" keeps its rows in one tier'):
         trained(group, PolicyCase(model="gin"), fast_mb=1)
+    case = {"graph.generator": "er", "graph.nodes": 9, "policy.model": "gin", "memory.fast_mb": 1}
+    for learns in ({"run.task": "train"}, {"policy.weights": "train"}):
+        with pytest.raises(CaseError, match=r'policy.model = "gin" keeps its rows in one tier'):
+            check_names(build(case | learns))
 
 
 def test_plain_kernels_under_a_limit(compiled):

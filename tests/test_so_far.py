@@ -2,6 +2,8 @@
 
 import json
 import sys
+import warnings
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -16,7 +18,7 @@ from app.errors import Stopped
 from app.problems.table import make_problem
 from app.tasks.context import context_of_settings
 from app.tasks.policy import find_policy
-from app.tasks.solve import solve_graph
+from app.tasks.solve import run_solve, solve_graph
 
 GRAPH = nx.gnp_random_graph(60, 0.2, seed=3)
 SETTINGS = {"search.steps": 3000, "search.bound_seconds": 0.2, "search.start": "greedy"}
@@ -34,6 +36,19 @@ class Ends(Nothing):
             raise Stopped("here")
 
 
+class Answers(Nothing):
+    """Keeps the answers of a run for the next one."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def recall(self, key):
+        return self.kept.get(key)
+
+    def keep(self, key, state):
+        self.kept[key] = state
+
+
 def stopped(problem, looks, graph=GRAPH):
     """What a solve knew after so many looks; None: nothing; True: it had ended."""
     context = context_of_settings({**SETTINGS, "problem.name": problem}, MPI.COMM_WORLD, False)
@@ -43,6 +58,22 @@ def stopped(problem, looks, graph=GRAPH):
     except Stopped as error:
         return error.so_far
     return True
+
+
+def test_answers_that_came_without_what_proves_them_are_counted():
+    case = {"graph.generator": "ba", "graph.nodes": 9, "graph.count": 2, "search.start": "greedy"}
+    answers = Answers()
+
+    def part(certificates):
+        settings = {**case, "search.steps": 1, "output.certificates": certificates}
+        run_solve(replace(context_of_settings(settings, MPI.COMM_WORLD, False), keeper=answers))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        part(False)
+        part(False)
+    with pytest.warns(UserWarning, match=r"^output\.certificates: 2 answers of an earlier part of the run"):
+        part(True)
 
 
 @pytest.mark.parametrize("problem", ["mvc", "maxcut", "mds", "tsp"])

@@ -82,6 +82,13 @@ def test_saving_replaces_a_file_at_once(saved):
     assert saved.read_bytes() == before
 
 
+def test_equal_weights_are_equal_files_in_whatever_order_they_come(saved, tmp_path):
+    other = tmp_path / "other.npz"
+    arrays = dict(reversed(some_arrays().items()))  # as a checkpoint may have them
+    save_weights(str(other), arrays, POLICY, "mvc", "a note")
+    assert other.read_bytes() == saved.read_bytes()
+
+
 def test_digest_is_of_names_shapes_and_bits():
     arrays = some_arrays()
     name = next(iter(arrays))

@@ -9,7 +9,7 @@ import importlib.metadata
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from app import faults
 from app.case.config import Case
 from app.checkpoint import store
-from app.checkpoint.identity import described, differences, input_digests, overrun
+from app.checkpoint.identity import TRAINED, described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -278,7 +278,12 @@ class Checkpoints:
         self._number, self._base, self._step = manifest["step"], manifest["base"], manifest["loop_step"]
         self._valid = store.name_of(self._number)
         self._last = (self._number if self._running else 0, manifest["stage"], len(self.kept))
-        return Mark(**manifest["log"]), lines
+        mark = Mark(**manifest["log"])
+        if TRAINED in self.kept and (made := self.kept[TRAINED].values["steps"]) < self.case.train.steps:
+            del self.kept[TRAINED]  # its end is no state to go on from
+            lines.append(f"the kept training has {made} steps: a new one begins")
+            mark = replace(mark, metrics_bytes=0)
+        return mark, lines
 
     def _newest(self) -> tuple[store.Saved | None, list[str]]:
         """The newest valid checkpoint of this run, and what is to be said. Rank 0."""
@@ -294,7 +299,7 @@ class Checkpoints:
         if differ:
             listed = "\n  ".join([f"{self.path}/{found.name}: belongs to another run:", *differ])
             raise CaseError(listed)
-        if beyond := overrun(found.manifest, self.case):
+        if beyond := overrun(found.manifest, found.parts, self.case):
             raise CaseError(beyond)
         lines = [f"warning: checkpoint skipped: {printable(each)}" for each in skipped]
         for name, version in found.manifest["versions"].items():

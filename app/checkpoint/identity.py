@@ -8,13 +8,14 @@ from msgspec import to_builtins
 
 from app.case.config import VERSION, Case
 from app.case.file import named_files, study_files
-from app.checkpoint.store import file_digest
+from app.checkpoint.store import State, file_digest
 from app.errors import CaseError
 from app.text import printable, show
 
 # What is written, and how far a training goes that is the whole task, may change between two parts of a run;
 # of [run], [parallel] and [memory] only these keys define the result.
 FREE_TABLES = frozenset({"output", "checkpoint"})
+TRAINED = "trained"  # the key of a policy's training that is finished
 ENDS = {"train": ("train.steps",), "classify": ("gnn.epochs", "rgcn.epochs")}
 DEFINING = {
     "run": frozenset({"task", "reproducible", "portable"}),
@@ -85,16 +86,19 @@ def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | N
     return [printable(each) for each in found]
 
 
-def overrun(manifest: dict[str, Any], case: Case) -> str:
+def overrun(manifest: dict[str, Any], parts: dict[str, State], case: Case) -> str:
     """What is wrong where a training has gone further than the case wants it to; "" where nothing is."""
     epochs = (
         ("rgcn.epochs", case.rgcn.epochs) if case.gnn.model == "rgcn" else ("gnn.epochs", case.gnn.epochs)
     )
     ends = {"train": ("step", "train.steps", case.train.steps), "fit": ("epochs", *epochs)}
-    if manifest["stage"] not in ends:
+    stage, counters = manifest["stage"], manifest["counters"]
+    if TRAINED in parts:
+        stage, counters = "train", {"step": parts[TRAINED].values["steps"]}
+    if stage not in ends:
         return ""
-    counter, key, wanted = ends[manifest["stage"]]
-    made = manifest["counters"].get(counter, 0)
+    counter, key, wanted = ends[stage]
+    made = counters.get(counter, 0)
     if made <= wanted:
         return ""
     return f"{key}: {wanted}, but the checkpoint has made {made}; at least as many would be right"
@@ -110,7 +114,8 @@ def _defines(key: str, case: Case) -> bool:
     table, _, name = key.partition(".")
     if table in DEFINING:
         return name in DEFINING[table]
-    if key == "train.steps" and case.agent.learning_rate_end:
+    falls = {"train.steps": bool(case.agent.learning_rate_end), "gnn.epochs": case.gnn.schedule != "constant"}
+    if falls.get(key):
         return True  # every step's size depends on how many there are
     return table not in FREE_TABLES and key not in ENDS.get(case.run.task, ())
 

@@ -22,6 +22,8 @@ KINDS = {"policy": "a policy", "gnn": "a graph network", "rgcn": "a relational n
 def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dict[str, Any]) -> str:
     """Write the arrays and a manifest atomically; returns their digest. Rank 0 only.
 
+    Equal arrays are equal files: a checkpoint has them in another order than a model that was just made.
+
     about   what the manifest says besides format, kind, shapes and digest
     """
     manifest = {
@@ -33,7 +35,7 @@ def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dic
     }
     text = np.frombuffer(json.dumps(manifest, indent=1).encode(), dtype=np.uint8)
     with placed(path) as file:
-        np.savez(file, **arrays, manifest=text)
+        np.savez(file, **dict(sorted(arrays.items())), manifest=text)
     return manifest["digest"]
 
 

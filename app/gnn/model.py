@@ -271,9 +271,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
             found = " and ".join(sorted(set(kinds)))
             others = " or ".join(kind for kind in sorted(LAYERS) if reads(kind, key))
             raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {others} would be right")
-    if case.inner_decay and len(layer_specs(case, 0)) < 3:
-        said = "is not read without layers between the first and the last one; leave it out"
-        raise CaseError(f"gnn.inner_decay: {said}")
+    check_inner_decay(case)
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
@@ -282,6 +280,13 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         if getattr(last, norm):
             text = case.layers[-1]
             raise CaseError(f"gnn.layers: {text!r}: {norm} is not read by the last layer; leave it out")
+
+
+def check_inner_decay(case: GnnCase) -> None:
+    """Refuse gnn.inner_decay where no layer is between the first and the last one. Raises CaseError."""
+    if case.inner_decay and len(layer_specs(case, 0)) < 3:
+        said = "is not read without layers between the first and the last one; leave it out"
+        raise CaseError(f"gnn.inner_decay: {said}")
 
 
 def _refuse_unread_edges(case: GnnCase, edges: bool) -> None:

@@ -16,6 +16,7 @@ Solutions and predictions are written by the file's ids, which go with the rows.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -95,13 +96,18 @@ def _parts(n: int) -> int:
     return min(PARTS, block_count(n), max(n, 1))
 
 
+def check_order(order: str) -> None:
+    """Refuse an order whose library is not installed. Raises CaseError."""
+    if order == "metis" and find_spec("pymetis") is None:
+        right = "pip install pymetis, or another order, would be right"
+        raise CaseError(f'graph.order = "metis": pymetis is not installed; {right}')
+
+
 def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Nodes by (part, old number)."""
-    try:
-        import pymetis
-    except ImportError:
-        right = "pip install pymetis, or another order, would be right"
-        raise CaseError(f'graph.order = "metis": pymetis is not installed; {right}') from None
+    check_order("metis")
+    import pymetis
+
     n = len(indptr) - 1
     parts = _parts(n)
     if parts < 2:

@@ -85,10 +85,7 @@ class QNetwork:
     def limit_memory(self, device: Any, budget: TierBudget) -> None:
         """Let what backward passes need lie in two tiers of memory; no bit changes. Raises CaseError."""
         if not isinstance(self.embedding, Structure2Vec):
-            raise CaseError(
-                f'memory.fast_mb: policy.model = "{self.policy.model}" keeps its rows in one tier; '
-                '"structure2vec", or no limit, would be right'
-            )
+            raise one_tier(self.policy)
         self.embedding.shelf = Shelf(device, budget)
 
     @property
@@ -329,6 +326,12 @@ def _check_hubs(policy: PolicyCase, problem: Problem) -> None:
             "policy.hub_degree: is for structure2vec of covers, independent and dominating sets and cliques, "
             f"with mean_degree and scale_free features, got {policy.hub_degree}; 0 would be right"
         )
+
+
+def one_tier(policy: PolicyCase) -> CaseError:
+    """Why the rows of a policy's embedding cannot lie in two tiers of memory."""
+    right = '"structure2vec", or no limit, would be right'
+    return CaseError(f'memory.fast_mb: policy.model = "{policy.model}" keeps its rows in one tier; {right}')
 
 
 def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerEmbedding:

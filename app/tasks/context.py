@@ -14,6 +14,7 @@ import numpy as np
 from app.case.config import GRAPH_TABLES, VERSION, Case, graph_tables, is_relational
 from app.case.file import build
 from app.case.graph import GraphCase
+from app.case.policy import PolicyCase
 from app.case.text import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
@@ -32,6 +33,7 @@ from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
+from app.partition.order import check_order
 from app.partition.recut import read_cost_model
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.table import (
@@ -117,10 +119,23 @@ def check_names(case: Case) -> None:
         from app.rl.training import share_of  # of no use to tasks that do not learn a policy
 
         share_of(case.agent, case.parallel.data)
+    _refuse_late(case)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify":
         _check_network(case)
+
+
+def _refuse_late(case: Case) -> None:
+    """Refuse what a run would come to after a policy is trained, or graphs are read. Raises CaseError."""
+    learns = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+    if learns and case.memory.fast_mb and case.policy.model != PolicyCase().model:
+        from app.rl.qnet import one_tier  # of no use to tasks that do not learn a policy
+
+        raise one_tier(case.policy)
+    for table in (case.graph, *((case.train.graphs, case.train.held_back) if learns else ())):
+        if table is not None:
+            check_order(table.order)
 
 
 def _check_network(case: Case) -> None:

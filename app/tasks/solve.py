@@ -80,6 +80,7 @@ def run_solve(context: Context) -> dict[str, Any]:
     instances, traced = [], []
     answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
     known = {i: state for i, state in answers.items() if state is not None}
+    _warn_of_unproved(context, known)
     try:
         for entry, written, solved in solve(context, grid, problem, policy, graphs, largest, known):
             instances.append(entry)
@@ -98,6 +99,20 @@ def run_solve(context: Context) -> dict[str, Any]:
         plot_solves(context.folder, context.log, traced[:DRAWN], problem.solution)
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+def _keep(context: Context, number: int, state: State) -> None:
+    """Let checkpoints hold an answer, and whether what proves its bound was asked for. Ranks: all call."""
+    values = {**state.values, "certificates": context.case.output.certificates}
+    context.keeper.keep(f"answer {number}", State(values, state.arrays))
+
+
+def _warn_of_unproved(context: Context, known: dict[int, State]) -> None:
+    """Say that answers of an earlier part of the run were found without what is now asked for."""
+    bare = sum(not state.values["certificates"] for state in known.values())
+    if context.case.output.certificates and bare:
+        found = f"{bare} answer{'s' if bare > 1 else ''} of an earlier part of the run came without"
+        context.warn(f"output.certificates: {found}; --overwrite in place of --resume asks for all")
 
 
 def _named_apart(context: Context, grid: Grid, graphs: list[Loaded]) -> list[Loaded]:
@@ -155,7 +170,7 @@ def _solve_one_by_one(
     for i, solved in enumerate(_solve_all(context, problem, policy, graphs, largest, found)):
         yield solved.entry, written_of(solved), solved
         if i not in known:
-            context.keeper.keep(f"answer {i}", solved.state())
+            _keep(context, i, solved.state())
         context.keeper.at(i + 1)
 
 
@@ -191,7 +206,7 @@ def _solve_at_once(
             if number not in known:
                 kept = {"certificate": np.frombuffer(written.certificate, dtype=np.uint8)}
                 told = State({"entry": entry, "text": written.text, "trace": []}, kept)
-                context.keeper.keep(f"answer {number}", told if solved is None else solved.state())
+                _keep(context, number, told if solved is None else solved.state())
         if context.group.max_integer(int(halted)):
             context.keeper.halt()
         context.keeper.at(turn + 1)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from app.case.graph import GraphCase
+from app.checkpoint.identity import TRAINED
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import digest, raise_together
@@ -132,16 +133,13 @@ def _keep(context: Context, training: Training) -> None:
     """Let checkpoints hold a training that is finished."""
     values = {key: getattr(training, key) for key in SAVED}
     values["steps"] = context.case.train.steps
-    context.keeper.keep("trained", State(values, training.weights))
+    context.keeper.keep(TRAINED, State(values, training.weights))
 
 
 def _trained_before(context: Context, problem: Problem) -> Training | None:
     """The training that an earlier part of the run has finished."""
-    state = context.keeper.recall("trained")
+    state = context.keeper.recall(TRAINED)
     if state is None:
-        return None
-    if state.values["steps"] != context.case.train.steps:
-        context.log.info("the kept training has %d steps: a new one begins", state.values["steps"])
         return None
     net = QNetwork(context.case.policy, problem)
     return Training(net, state.arrays, **{key: state.values[key] for key in SAVED})

@@ -24,7 +24,7 @@ from app.tasks.folds import BESIDE, beside_test
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
-    check_network,
+    check_training,
     subjects,
     train,
     with_settings,
@@ -112,7 +112,7 @@ def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
     except CaseError as error:
         raise CaseError(f"{place}: {error}") from None
     gnn = with_settings(recipe, {"model": kind, **settings}, place)
-    check_network(case, gnn, place)
+    check_training(case, gnn, place)
     return gnn
 
 

@@ -21,7 +21,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.layers.layer import parse_layer
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import Scores
-from app.gnn.model import Model, check_layers
+from app.gnn.model import Model, check_inner_decay, check_layers
 from app.gnn.training import Fit, fit
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
@@ -138,13 +138,22 @@ def check_network(case: Case, gnn: GnnCase, place: str) -> None:
     Model(gnn, 1, last or 1)
 
 
+def check_training(case: Case, gnn: GnnCase, place: str) -> None:
+    """Refuse one training of a study, of which others may read other keys. Raises CaseError."""
+    check_network(case, gnn, place)
+    try:
+        check_inner_decay(gnn)
+    except CaseError as error:
+        raise CaseError(f"{place}: {error}") from None
+
+
 def _check_networks(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
     """Refuse what one training of a data set cannot do, and keys that none reads. Raises CaseError."""
     kind = case.study.kind
     if asked.gnn.layers:
         raise CaseError(f'{asked.place}: gnn.layers: is not read by study.kind = "{kind}"; leave it out')
     for gnn in trainings:
-        check_network(case, gnn, asked.place)
+        check_training(case, gnn, asked.place)
     for key in OF_KINDS:
         refusals = [_refusal(gnn, key, getattr(asked.gnn, key)) for gnn in trainings]
         if all(refusals):
