@@ -31,16 +31,15 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
 from app.results import Classification
-from app.tasks.classify import (
-    Classified,
-    classify_nodes,
+from app.tasks.context import Context, context_of_settings, reading_together
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.nodes import (
+    NodeExamples,
     gather_embeddings,
     gather_predictions,
     gather_probabilities,
-    saved_of,
-    with_edges,
 )
-from app.tasks.context import Context, context_of_settings, reading_together
+from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
 
 OTHERS = {"link": "find_links", "edge": "classify_edges"}  # by gnn.level, what is of it
@@ -149,16 +148,16 @@ def _classified(
     context: Context, loaded: Loaded, names: list[Any] | None, data: NodeData, model: SavedModel | None
 ) -> Classification:
     """Train, or apply, and what the call tells of it. Ranks: all call."""
-    done = classify_nodes(context, loaded, data, model)
+    done = learn(context, NodeExamples(loaded, data, context.case.graph.neighbours), model)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify: {said}", stacklevel=4)
-    predicted = _predicted(context, loaded, done)
+    predicted = _predicted(loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":
         _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(len(predicted))) if names is None else names, done.final, done.fit.epochs,
-        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
+        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, done.saved,
         **_asked(context, loaded, done), plain=done.plain, **_smoothed(done),
         importance=done.importance,
     )  # fmt: skip
@@ -201,27 +200,27 @@ def node_data(
     return data
 
 
-def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
+def _predicted(loaded: Loaded, done: Learned) -> np.ndarray:
     """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
-    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier, done.smoothed))
+    rows = by_node(loaded, gather_predictions(done))
     if rows.dtype.kind == "f":
         return rows[:, 0] if rows.shape[1] == 1 else rows
     return done.classifier.data.called(rows) if rows.ndim == 1 else rows
 
 
-def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.ndarray]:
+def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, np.ndarray]:
     """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
     asked, found = context.case.output, {}
     if asked.probabilities:
-        each = by_node(loaded, gather_probabilities(context, done.classifier, done.smoothed))
+        each = by_node(loaded, gather_probabilities(done))
         named = done.classifier.data.called(np.arange(each.shape[1]))
         found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
-        found["embeddings"] = by_node(loaded, gather_embeddings(context, done.classifier))
+        found["embeddings"] = by_node(loaded, gather_embeddings(done))
     return found
 
 
-def _smoothed(done: Classified) -> dict[str, Any]:
+def _smoothed(done: Learned) -> dict[str, Any]:
     """Of Correct and Smooth its settings, and the scores of the network alone."""
     return {} if done.smoothed is None else {"smooth": done.smoothed.told, "network": done.scores}
 

@@ -33,17 +33,16 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import EdgeClassification
-from app.tasks.classify import with_edges
-from app.tasks.classify_edges import (
-    EdgesClassified,
+from app.tasks.context import Context, context_of_settings
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.edges import (
+    EdgeExamples,
     gather_edge_predictions,
     gather_edge_probabilities,
     gather_edges,
     gather_node_rows,
-    learn_edge_labels,
-    saved_edges_of,
 )
-from app.tasks.context import Context, context_of_settings
+from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
 
 # What edges are learned by unless settings say otherwise: the table [gnn] of inputs/edges.toml.
@@ -111,7 +110,7 @@ def classify_edges(
     about = _labels(context, loaded, called, labels if by_pairs else None, sets, ends)
     for text in about.about.warnings:
         warnings.warn(text, stacklevel=3)
-    done = learn_edge_labels(context, loaded, data, about, model)
+    done = learn(context, EdgeExamples(loaded, data, about), model)
     if said := ended_early(done.fit, done.classifier.case):
         warnings.warn(f"classify_edges: {said}", stacklevel=3)
     return _told(context, done, called, names, ends)
@@ -210,14 +209,14 @@ def _ends_of(context: Context, loaded: Loaded, called: list[Any] | None, given: 
 
 
 def _told(
-    context: Context, done: EdgesClassified, called: list[Any] | None, names: list[Any] | None,
+    context: Context, done: Learned, called: list[Any] | None, names: list[Any] | None,
     ends: np.ndarray | None,
 ) -> EdgeClassification:  # fmt: skip
     """What the call tells. Ranks: all call.
 
     called   labels of nodes of a graph in memory     names   of the nodes by their numbers, or None
     """
-    loaded, about, asked = done.loaded, done.classifier.about, context.case.output
+    loaded, about, asked = done.examples.loaded, done.classifier.about, context.case.output
     edges, predicted, found = gather_edges(done), gather_edge_predictions(done), {}
     if asked.probabilities:
         found = {"probabilities": gather_edge_probabilities(done)}
@@ -241,7 +240,7 @@ def _told(
     losses = [row["loss"] for row in done.fit.records]
     return EdgeClassification(
         predicted, list(range(loaded.graph.n)) if names is None else names, done.scores, done.fit.epochs,
-        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_edges_of(done),
+        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, done.saved,
         **found, plain=done.plain, importance=done.importance,
         edges=[(texts[u], texts[v]) for u, v in pairs.tolist()],
     )  # fmt: skip

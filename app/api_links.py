@@ -19,7 +19,7 @@ from app.api_given import (
 from app.api_graph import loaded_graph
 from app.case.file import merged
 from app.case.gnn import LinksCase
-from app.comm.guard import raise_together
+from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.links.best import Partners
 from app.gnn.saved import ARCHITECTURE, SavedModel
@@ -30,7 +30,8 @@ from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import FoundLinks
 from app.tasks.context import Context, context_of_settings
-from app.tasks.find_links import GivenPairs, gather_rows, learn_edges, saved_of
+from app.tasks.levels.course import learn
+from app.tasks.levels.links import GivenPairs, LinkExamples, gather_rows
 from app.threads import with_few_threads
 
 # What links are learned by unless settings say otherwise: the table [gnn] of inputs/links.toml.
@@ -100,19 +101,21 @@ def find_links(
         _first_side(context, loaded, labels, graph, sides),
         None if propose_for is None else _rows_of_nodes(context, loaded, labels, propose_for, "propose_for"),
     )
-    done = learn_edges(context, loaded, data, given, model)
+    done = learn(context, LinkExamples(loaded, data, context.case.links, given), model)
+    found = done.examples.answer(context, done)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     called = plain_ids(ids) if labels is None else [labels[i] for i in ids.tolist()]
     told, proposed = (
-        [(called[u], called[v]) for u, v in part[0].tolist()] for part in (done.told, done.proposed)
+        [(called[u], called[v]) for u, v in part[0].tolist()] for part in (found.told, found.proposed)
     )
-    each = _proposed_each(called, *done.each) if done.each else {}
+    each = _proposed_each(called, *found.each) if found.each else {}
     losses = [row["loss"] for row in done.fit.records]
     rows = by_node(loaded, gather_rows(done))
     return FoundLinks(
-        told, done.told[1], list(zip(proposed, done.proposed[1].tolist())), done.scores, done.plain,
+        told, found.told[1], list(zip(proposed, found.proposed[1].tolist())), done.scores, done.plain,
         list(range(len(rows))) if names is None else names, rows, done.fit.epochs,
-        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_of(done), each,
+        losses[-1] if losses else None, done.fit.seconds, digest({**done.examples.digested(found), **done.fit.weights}),
+        done.fit.records, done.saved, each,
         done.importance,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table
 from app.partition.rows import partition_rows
 from app.sparse.rowblock import RowBlock
-from app.tasks.find_links import data_of_links
+from app.tasks.levels.links import data_of_links
 from bench import subjects
 from bench.gnn_case import LEARNING_RATE, GcnCase
 from bench.gnn_lockstep import FIRST_PRODUCTS

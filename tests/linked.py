@@ -13,7 +13,7 @@ from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream, ordered
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.find_links import data_of_links
+from app.tasks.levels.links import data_of_links
 
 PLAIN = {
     "run.task": "classify", "gnn.level": "link", "gnn.feature_rows": "as_given", "gnn.dropout": 0.0,

@@ -12,8 +12,8 @@ from test_gnn_studies import study_of
 
 from app import classify
 from app.errors import CaseError, NumericsError
-from app.tasks.classify import load
 from app.tasks.folds import draw_folds, lacking, mean_curve, split_by_fold, summary
+from app.tasks.levels.reading import load
 from app.tasks.studies.gnn_folds import run_folds
 
 alone = pytest.mark.mpi_skip

@@ -34,8 +34,8 @@ from app.page.results import _plain
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.folds import draw_folds, run_fold, split_by_fold
+from app.tasks.levels.reading import load
 
 NODES, CLASSES = 61, 3
 KINDS = [(False, "both"), (True, "both"), (False, "in"), (True, "out")]  # weighted, neighbours

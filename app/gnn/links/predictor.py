@@ -148,7 +148,7 @@ class LinkPredictor(Classifier):
         """How good scores are, by split; watched: one of them, which is made too. Ranks: all call."""
         return self._scores_of(("val",) if watched in EACH else ())
 
-    def evaluate_each(self) -> dict[str, LinkScores]:
+    def evaluate_ranking(self) -> dict[str, LinkScores]:
         """`evaluate`, and how well each node's partners are ranked where that is asked for. Ranks: all."""
         return self._scores_of(("val", "test") if self.links.rank_each else ())
 

@@ -27,8 +27,8 @@ from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.context import Context
+from app.tasks.levels.reading import load
 
 OF_KINDS = ("heads", "normalisation", "own_loops", "edge_weights", "first_product")  # that few layers read
 CLOCKED_EPOCHS = 5  # of which the median counts

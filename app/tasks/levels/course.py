@@ -1,0 +1,338 @@
+"""The course of all learning on graphs, whatever is predicted: check, set up, train, evaluate, tell.
+
+What a level of predictions (gnn.level) brings to it are its Examples: nodes.py, edges.py, links.py.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from app.case.config import Case
+from app.case.gnn import GnnCase
+from app.comm.group import Group
+from app.comm.guard import digest, raise_together
+from app.errors import CaseError
+from app.gnn.balanced import Balanced, cut_by, unlike
+from app.gnn.classifier import Classifier
+from app.gnn.importance import Importance, Measured, importance, told_by
+from app.gnn.model import DEEP
+from app.gnn.saved import SavedModel, check_edges, check_fits, load_model
+from app.gnn.smoothing import Smoothed, check_smoothing, smooth
+from app.gnn.training import Fit, ended_early, fit
+from app.graphs.nodes.data import NodeData, no_labels
+from app.memory.tiers import TierBudget
+from app.partition.cost import CostModel
+from app.partition.load import Loaded
+from app.sparse.rowblock import RowBlock
+from app.tasks.context import Context
+from app.tasks.levels import said
+from app.text import printable
+
+
+@dataclass(frozen=True)
+class Examples(ABC):
+    """A graph and what is known of it: what networks of a level learn from.
+
+    loaded    the whole graph
+    data      features of its nodes, and their labels where these are learned
+    splits_key   what names the sets of what is learned
+    """
+
+    loaded: Loaded
+    data: NodeData
+
+    splits_key: ClassVar[str] = "graph.splits"
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """One of the things that are told apart, in words."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of them are in each set."""
+        return self.about.counts
+
+    @property
+    def about(self) -> NodeData:
+        """Their labels and sets."""
+        return self.data
+
+    @property
+    def heard(self) -> str:
+        """The neighbours that a node hears (graph.neighbours, "both" of an undirected graph)."""
+        return "both"
+
+    def check(self, gnn: GnnCase, embeddings: bool) -> None:
+        """Refuse what cannot be learned from. Raises CaseError."""
+        check_weights(gnn, self.loaded)
+        check_labels(gnn, self.about, self.what, self.splits_key)
+        if embeddings:
+            check_embeddings(gnn)
+
+    def check_weights_fit(self, path: str, saved: SavedModel) -> None:
+        """Refuse weights for other features. Raises GraphError, CaseError."""
+        check_fits(path, saved, self.data.width or self.loaded.graph.n)
+        check_edges(path, saved, self.data.edges)
+
+    @abstractmethod
+    def known_to(self, path: str, saved: SavedModel) -> Self:
+        """These examples as trained weights number their classes. Raises GraphError."""
+
+    def made_ready(self, context: Context, gnn: GnnCase) -> Self:
+        """What is trained on, or tested where weights are applied; the log hears of what is missing.
+
+        Ranks   all call
+        """
+        if not gnn.epochs and self.about.labels is not None and not any(self.counts.values()):
+            return self.all_tested(context.group)  # nothing is trained on: all can tell how good weights are
+        said.warn_of_validation(context, gnn, self.counts)
+        return self
+
+    def all_tested(self, group: Group) -> Self:
+        """All labelled ones in the test set. Ranks: all call."""
+        return self
+
+    def rows(self, context: Context, gnn: GnnCase) -> RowBlock:
+        """The device rows that layers multiply by. Ranks: all call."""
+        return context.rows(self.loaded, gnn.hidden if self.data.edges is None else 0)
+
+    @abstractmethod
+    def classifier(
+        self, context: Context, gnn: GnnCase, block: RowBlock, seed: int, saved: SavedModel | None = None,
+        budget: TierBudget | None = None,
+    ) -> Classifier:  # fmt: skip
+        """A network with weights drawn for a seed, or saved ones. Ranks: all call.
+
+        budget   a limit of memory in place of [memory]'s
+        """
+
+    @abstractmethod
+    def plain(self, classifier: Classifier) -> dict[str, Any]:
+        """How good plain rules are, by rule. Ranks: all call."""
+
+    @property
+    def measure(self) -> Callable[[Classifier, str], Measured] | None:
+        """Score and loss of a set, for the importance of features; None: those of its labels."""
+        return None
+
+    @abstractmethod
+    def answer(self, context: Context, done: "Learned") -> Any:
+        """What the network says. Ranks: all call. Raises NumericsError where scores are not finite."""
+
+    @abstractmethod
+    def digested(self, answer: Any) -> dict[str, np.ndarray]:
+        """The arrays of an answer that the run's digest is of."""
+
+    @abstractmethod
+    def sizes(self, context: Context) -> dict[str, Any]:
+        """What result.json tells of the graph. Ranks: all call."""
+
+    @abstractmethod
+    def named(self, scores: Any) -> dict[str, float | None]:
+        """Scores by split and name, None where nothing tells them."""
+
+    def say_model(self, context: Context, classifier: Classifier) -> None:
+        """The graph, the layers, and the memory of their buffers. Ranks: all call."""
+        said.say_labels(context, self.loaded, classifier)
+        said.say_layers(context, classifier)
+
+    def say_scores(self, context: Context, classifier: Classifier, scores: Any) -> None:
+        """How good the weights are that training leaves."""
+        said.say_scores(context, classifier, scores)
+
+    def say_beside(self, context: Context, classifier: Classifier, scores: Any, plain: Any) -> None:
+        """How good plain rules are."""
+        said.say_beside(context, classifier, plain)
+
+    @property
+    def score(self) -> str:
+        """What training shows over epochs, in words; "": what the goal of the network says."""
+        return ""
+
+    @abstractmethod
+    def write_answer(self, context: Context, done: "Learned", answer: Any) -> None:
+        """predictions/ and what [output] asks for beside. Ranks: all call."""
+
+
+@dataclass
+class Learned:
+    """A network after its run: what it learned, and how good it is.
+
+    examples    as it has met them     digest   of its weights
+    scores      by split               plain    those of plain rules, by rule
+    smoothed    what Correct and Smooth makes of its probabilities; None: predictions are the network's
+    importance  of features; None: nobody asked
+    """
+
+    classifier: Classifier
+    examples: Examples
+    fit: Fit
+    scores: Any
+    digest: str
+    plain: dict[str, Any] = field(default_factory=dict)
+    smoothed: Smoothed | None = None
+    importance: Importance | None = None
+
+    @property
+    def final(self) -> Any:
+        """Scores of what is predicted."""
+        return self.scores if self.smoothed is None else self.smoothed.scores
+
+    @property
+    def saved(self) -> SavedModel:
+        """What weights.npz holds."""
+        classifier, about = self.classifier, self.classifier.about
+        ids = about.class_ids if len(about.class_ids) else np.arange(classifier.classes)  # of links: columns
+        return SavedModel(
+            classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
+            self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
+            about.class_names, classifier.edge_columns,
+        )  # fmt: skip
+
+
+def learn(context: Context, examples: Examples, model: SavedModel | None = None) -> Learned:
+    """Train for gnn.epochs on examples, from gnn.weights where given. Ranks: all call.
+
+    model   the weights, where they are in memory
+    """
+    case, log, group = context.case, context.log, context.group
+    with raise_together(group, "checking the data"):
+        saved = _weights_of(case.gnn, examples, model)
+        gnn = case.gnn if saved is None else saved.architecture_of(case.gnn)
+        examples.check(gnn, case.output.embeddings)
+        if saved is not None:
+            examples = examples.known_to(case.gnn.weights, saved)
+    said.warn_of_weights(context, gnn, saved, examples.heard)
+    examples = examples.made_ready(context, gnn)
+    block = examples.rows(context, gnn)
+    if gnn.edge_weights and not block.adjacency.weighted:
+        name = examples.loaded.graph.name
+        log.info("warning: gnn.edge_weights: %s has no edge weights; every edge counts one", name)
+    with log.phase("set up"):
+        classifier = examples.classifier(context, gnn, block, case.seed, saved)
+        if saved is not None:
+            classifier.params.set(saved.arrays)
+        cost = cost_model_of(context, classifier)
+        balanced = Balanced(classifier, cost) if follows(case) else None
+    _check_asked(case, classifier)
+    examples.say_model(context, classifier)
+    found = _train(context, classifier, balanced)
+    with log.phase("evaluate"):
+        scores = classifier.evaluate_ranking()
+        plain = examples.plain(classifier) if gnn.baselines else {}
+    said.say_training(context, classifier, found)
+    examples.say_scores(context, classifier, scores)
+    smoothed = smooth_after(context, classifier)
+    examples.say_beside(context, classifier, scores, plain)
+    asked = important_features(context, examples, classifier)
+    if advice := ended_early(found, gnn):
+        log.info("advice: %s", advice)
+    if balanced:
+        said.say_balance(context, balanced)
+    return Learned(classifier, examples, found, scores, digest(found.weights), plain, smoothed, asked)
+
+
+def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
+    """Saved weights that fit the examples, where some are given; model: those in memory."""
+    if not gnn.weights:
+        return None
+    saved = model or load_model(gnn.weights)
+    if saved.case.level != gnn.level:
+        right = f'gnn.level = "{saved.case.level}" would be right'
+        raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
+    examples.check_weights_fit(gnn.weights, saved)
+    return saved
+
+
+def _train(context: Context, classifier: Classifier, balanced: Balanced | None) -> Fit:
+    """Ranks: all call."""
+    hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
+    with context.log.phase("train"):
+        record = said.recorder(context)
+        return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
+
+
+# ---- what is refused --------------------------------------------------------------------------------------
+
+
+def check_weights(gnn: GnnCase, loaded: Loaded) -> None:
+    """Refuse negative weights of edges, where they count. Raises CaseError."""
+    given = [each for each in (loaded.graph.weights, loaded.graph.transpose_weights) if each is not None]
+    if gnn.edge_weights and any((each < 0).any() for each in given):
+        raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
+
+
+def check_labels(gnn: GnnCase, about: NodeData, what: str, splits_key: str) -> None:
+    """Refuse labels that cannot be learned. Raises CaseError."""
+    if not about.classes and not gnn.weights:
+        raise CaseError(no_labels(what))
+    if gnn.epochs and not about.counts["train"]:
+        right = f"set {splits_key} (or gnn.epochs = 0 to apply weights)"
+        raise CaseError(f"no {what} is to be trained on: {right}")
+    if gnn.epochs and gnn.class_weights == "balanced" and (about.multilabel or about.values):
+        each = f"an {what}" if what == "edge" else f"a {what}"
+        raise CaseError(f'gnn.class_weights: balanced is for one class {each}; "equal" would be right')
+
+
+def check_embeddings(gnn: GnnCase) -> None:
+    """Refuse to tell what the last layer reads where there is no other. Raises CaseError."""
+    if (len(gnn.layers) or gnn.depth) == 1 and gnn.model != DEEP:
+        raise CaseError("output.embeddings: of one layer there are none; false would be right")
+
+
+def _check_asked(case: Case, classifier: Classifier) -> None:
+    """Refuse, before there is training to lose, what the network will not be able to tell. Raises
+    CaseError."""
+    check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
+    if case.output.importance:
+        told_by(classifier)
+    if case.output.probabilities and classifier.goal.kind == "values":
+        raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
+
+
+# ---- parts of it that studies have too --------------------------------------------------------------------
+
+
+def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
+    """What [smooth] makes of a trained network's probabilities, which the log tells. Ranks: all call."""
+    case = context.case.smooth
+    if case.method == "none":
+        return None
+    with context.log.phase("smooth"):
+        found = smooth(classifier, case)
+    said.say_smoothed(context, classifier, found)
+    return found
+
+
+def important_features(context: Context, examples: Examples, classifier: Classifier) -> Importance | None:
+    """What scores lose without some features, where that is asked for; the log tells it. Ranks: all call."""
+    most = context.case.output.importance
+    if not most:
+        return None
+    with context.log.phase("importance"):
+        found = importance(classifier, most, examples.measure)
+    for line in found.lines(said.TOLD):
+        context.log.info("%s", line)
+    return found
+
+
+def cost_model_of(context: Context, classifier: Classifier) -> CostModel | None:
+    """The model of parallel.cost_model, and rows where it wants them; None where it is of other layers, which
+    the log says. Ranks: all call."""
+    model = context.cost_model()
+    if model is None:
+        return None
+    if why := unlike(classifier, model):
+        context.log.info("warning: %s is not used: %s", printable(context.case.parallel.cost_model), why)
+        return None
+    cut_by(classifier, model)
+    return model
+
+
+def follows(case: Case) -> bool:
+    """Whether rows move during training to where the measured time wants them."""
+    return case.parallel.partition == "learned" and case.gnn.epochs > 0
