@@ -28,7 +28,7 @@ STUDY = {
 
 
 def trials_of(vary, **more):
-    return make_trials(build({**BASE, "study.vary": vary, **more}))
+    return make_trials(build({**BASE, "study.vary": vary, **more})).possible
 
 
 def texts(vary, **more):

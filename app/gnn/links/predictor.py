@@ -32,6 +32,12 @@ class LinkGoal:
     """What the columns of a network's scores are: no classes, but a row of numbers for each node."""
 
     kind: str = "links"
+    digits: str = ".4f"
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Scores by words, as goals of labels have them: the first is shown over epochs."""
+        return {"area under the ROC curve": "auc"}
 
 
 @dataclass(frozen=True)

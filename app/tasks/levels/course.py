@@ -4,14 +4,15 @@ What a level of predictions (gnn.level) brings to it are its Examples: nodes.py,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import GnnCase
+from app.case.gnn import GnnCase, LinksCase
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
@@ -31,6 +32,8 @@ from app.tasks.context import Context
 from app.tasks.levels import said
 from app.text import printable
 
+MEASURES = ("accuracy", "micro_f1", "macro_f1", "auc", "ap", "r2", "rmse", "mae")
+
 
 @dataclass(frozen=True)
 class Examples(ABC):
@@ -39,12 +42,16 @@ class Examples(ABC):
     loaded    the whole graph
     data      features of its nodes, and their labels where these are learned
     splits_key   what names the sets of what is learned
+    beside       columns of the test scores of plain rules
+    counted      what sets have, in columns of tables
     """
 
     loaded: Loaded
     data: NodeData
 
     splits_key: ClassVar[str] = "graph.splits"
+    beside: ClassVar[tuple[str, ...]] = ()
+    counted: ClassVar[str] = "nodes"
 
     @property
     @abstractmethod
@@ -60,6 +67,11 @@ class Examples(ABC):
     def about(self) -> NodeData:
         """Their labels and sets."""
         return self.data
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """How good predictions of a test set are, by the names that scores have."""
+        return MEASURES
 
     @property
     def heard(self) -> str:
@@ -82,14 +94,18 @@ class Examples(ABC):
     def known_to(self, path: str, saved: SavedModel) -> Self:
         """These examples as trained weights number their classes. Raises GraphError."""
 
-    def made_ready(self, context: Context, gnn: GnnCase) -> Self:
-        """What is trained on, or tested where weights are applied; the log hears of what is missing.
+    @property
+    def learned(self) -> Loaded:
+        """The graph that layers multiply by."""
+        return self.loaded
 
-        Ranks   all call
-        """
-        if not gnn.epochs and self.about.labels is not None and not any(self.counts.values()):
-            return self.all_tested(context.group)  # nothing is trained on: all can tell how good weights are
-        said.warn_of_validation(context, gnn, self.counts)
+    @property
+    def lacking(self) -> str:
+        """What there is none of, in words, where nothing is in the validation set."""
+        return f"{self.what}s"
+
+    def drawn(self, context: Context) -> Self:
+        """With the sets that the case's seed draws, where reading has drawn none. Ranks: all call."""
         return self
 
     def all_tested(self, group: Group) -> Self:
@@ -113,6 +129,19 @@ class Examples(ABC):
     @abstractmethod
     def plain(self, classifier: Classifier) -> dict[str, Any]:
         """How good plain rules are, by rule. Ranks: all call."""
+
+    def plain_tests(self, classifier: Classifier) -> dict[str, float | None]:
+        """Test scores of plain rules by columns of `beside`, where gnn.baselines asks for them; all call."""
+        found = self.plain(classifier) if classifier.case.baselines else {}
+        scores = {
+            rule: None if isnan(each["test"].score) else each["test"].score for rule, each in found.items()
+        }
+        columns = self.rules(classifier)
+        return {column: scores.get(columns.get(column, "")) for column in self.beside}
+
+    @abstractmethod
+    def rules(self, classifier: Classifier) -> dict[str, str]:
+        """Plain rules by columns of `beside`."""
 
     @property
     def measure(self) -> Callable[[Classifier, str], Measured] | None:
@@ -148,10 +177,46 @@ class Examples(ABC):
         """How good plain rules are."""
         said.say_beside(context, classifier, plain)
 
-    @property
-    def score(self) -> str:
-        """What training shows over epochs, in words; "": what the goal of the network says."""
-        return ""
+    def tried(self, links: LinksCase) -> Self:
+        """These with other ways of scoring pairs, where they are scored."""
+        return self
+
+    def test_score(self, classifier: Classifier, scores: Any, watch: str) -> tuple[str, float]:
+        """In what words, and how good, predictions of the test set are. Ranks: all call."""
+        return next(iter(classifier.goal.told)), scores["test"].score
+
+    # ---- cross-validation -------------------------------------------------------------------------------
+
+    def refuse_untold(self, splits: bool) -> None:
+        """Refuse, for a study, examples without labels, or without sets that it does not draw. Raises
+        CaseError."""
+        name, told = self.loaded.graph.name, self.about.classes
+        if not told and not splits:
+            raise CaseError(f"{name}: the study needs labels (docs/formats.md)")
+        if splits and not (told and self.counts["train"]):
+            raise CaseError(f"{name}: the study needs labels and splits (docs/formats.md)")
+
+    def lacking_folds(self, group: Group, folds: int) -> Iterator[str]:
+        """What to say of classes that some folds have none of. Ranks: all call."""
+        yield from ()
+
+    @abstractmethod
+    def folds(self, context: Context, seed: int, folds: int) -> Any:
+        """What `of_fold` needs to tell folds apart. Ranks: all call. Raises CaseError where there are more
+        folds than there is to be told apart."""
+
+    @abstractmethod
+    def of_fold(self, context: Context, drawn: Any, fold: int, held_back: int) -> Self:
+        """These with a fold tested, the next one for validation, and all others trained on.
+
+        drawn       what `folds` has found
+        held_back   the number of folds that are not trained on, 1: there is no validation
+        Ranks       all call
+        """
+
+    def predicted(self, classifier: Classifier, Z_own: np.ndarray) -> np.ndarray:
+        """What own rows of scores, or of smoothed ones, say, [n_own, ...]. Ranks: all call."""
+        return classifier.goal.predicted(Z_own)
 
     @abstractmethod
     def write_answer(self, context: Context, done: "Learned", answer: Any) -> None:
@@ -207,7 +272,10 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         if saved is not None:
             examples = examples.known_to(case.gnn.weights, saved)
     said.warn_of_weights(context, gnn, saved, examples.heard)
-    examples = examples.made_ready(context, gnn)
+    examples = examples.drawn(context)
+    if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
+        examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
+    said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
     block = examples.rows(context, gnn)
     if gnn.edge_weights and not block.adjacency.weighted:
         name = examples.loaded.graph.name

@@ -1,5 +1,6 @@
 """What the edges of a graph are (gnn.level = "edge"): their examples and predictions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from app.gnn.edge_level.classifier import EdgeClassifier, nodes_at
 from app.gnn.edge_level.plain import plain_edge_scores
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
+from app.gnn.plain import ALIKE
 from app.gnn.saved import SavedModel
 from app.graphs.ids import between_names, blank_between, plain_ids
 from app.graphs.nodes.data import NodeData
@@ -20,11 +22,13 @@ from app.graphs.nodes.of_edges import EdgeLabels
 from app.memory.tiers import TierBudget
 from app.partition.edge_labels import edges_in_test, load_edge_labels
 from app.partition.ids import ids_everywhere
+from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.course import Examples, Learned
+from app.tasks.levels.dealt import draw_edge_folds, lacking, split_by_fold
 from app.tasks.levels.nodes import labels_text, named_scores, write_probabilities
-from app.tasks.levels.reading import load, refuse_read
+from app.tasks.levels.reading import load
 from app.text import printable
 
 LINES = 1 << 16  # of a file that are made at a time
@@ -37,6 +41,8 @@ class EdgeExamples(Examples):
     labels: EdgeLabels
 
     splits_key: ClassVar[str] = "graph.edge_splits"
+    beside: ClassVar[tuple[str, ...]] = ("test_ends", "test_alike")
+    counted: ClassVar[str] = "edges"
 
     @property
     def what(self) -> str:
@@ -98,6 +104,24 @@ class EdgeExamples(Examples):
         """See Examples."""
         return plain_edge_scores(classifier)
 
+    def rules(self, classifier: EdgeClassifier) -> dict[str, str]:
+        """See Examples."""
+        return {"test_ends": "ends", "test_alike": ALIKE[classifier.goal.kind]}
+
+    def lacking_folds(self, group: Group, folds: int) -> Iterator[str]:
+        """See Examples."""
+        return lacking(group, self.labels.once(), folds)
+
+    def folds(self, context: Context, seed: int, folds: int) -> np.ndarray:
+        """[nnz] the fold of each entry of a labelled edge."""
+        return draw_edge_folds(context.group, self.labels, self.loaded, seed, folds)
+
+    def of_fold(self, context: Context, drawn: np.ndarray, fold: int, held_back: int) -> Self:
+        """See Examples."""
+        labels = self.labels
+        about = split_by_fold(context.group, labels.about, drawn, fold, held_back, labels.first)
+        return replace(self, labels=replace(labels, about=about))
+
     def answer(self, context: Context, done: Learned) -> np.ndarray:
         """What `gather_edge_predictions` says."""
         return gather_edge_predictions(done)
@@ -119,7 +143,7 @@ class EdgeExamples(Examples):
         """See Examples."""
         folder, group, asked, graph = context.folder, context.group, context.case.output, self.loaded.graph
         about = done.classifier.about
-        ids, edges = ids_everywhere(group, graph, self.loaded.rows), gather_edges(done)
+        ids, edges = ids_everywhere(group, graph, self.loaded.rows), gather_edges(group, self.loaded)
         with raise_together(group, "writing the predictions"):
             if group.rank == 0:
                 with folder.placed(f"predictions/{graph.name}.txt") as file:
@@ -142,7 +166,6 @@ def read_edges(context: Context) -> EdgeExamples:
         labels = load_edge_labels(context.group, loaded, context.case)
     for warning in labels.about.warnings:
         context.log.info("warning: %s", warning)
-    refuse_read(context, loaded)
     return EdgeExamples(loaded, data, labels)
 
 
@@ -154,29 +177,26 @@ def gather_edge_predictions(done: Learned) -> np.ndarray:
     classifier = done.classifier
     scores = classifier.scores_own()
     refuse_infinite_rows(classifier.group, scores, "edges")
-    return _gathered(classifier, classifier.goal.predicted(scores))
+    return rows_of_edges(classifier.group, classifier.goal.predicted(scores))
 
 
 def gather_edge_probabilities(done: Learned) -> np.ndarray:
     """[m, classes] float32, how likely each class is for each edge. Ranks: all call."""
-    return _gathered(done.classifier, done.classifier.probabilities_own())
+    return rows_of_edges(done.classifier.group, done.classifier.probabilities_own())
 
 
-def gather_edges(done: Learned) -> np.ndarray:
+def gather_edges(group: Group, loaded: Loaded) -> np.ndarray:
     """[m, 2] int64 the edges u < v by numbers of rows, ascending. Ranks: all call."""
-    graph = done.examples.loaded.graph
+    graph = loaded.graph
     u, v = graph.row_of(), graph.indices.astype(np.int64)
     own = np.ascontiguousarray(np.stack([u, v], axis=1)[u < v])
-    sizes = done.classifier.group.gather_integers(np.array([len(own)]))[:, 0].tolist()
-    return done.classifier.group.gather_host(own, sizes)
+    return rows_of_edges(group, own)
 
 
-def _gathered(classifier: EdgeClassifier, own: np.ndarray) -> np.ndarray:
+def rows_of_edges(group: Group, own: np.ndarray) -> np.ndarray:
     """Rows of all edges from those of own ones. Ranks: all call."""
-    group = classifier.group
-    return group.gather_host(
-        np.ascontiguousarray(own), group.gather_integers(np.array([len(own)]))[:, 0].tolist()
-    )
+    sizes = group.gather_integers(np.array([len(own)]))[:, 0].tolist()
+    return group.gather_host(np.ascontiguousarray(own), sizes)
 
 
 def gather_node_rows(done: Learned) -> np.ndarray:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec import structs
@@ -18,11 +18,13 @@ from app.gnn.links.best import Partners
 from app.gnn.links.plain import plain_scores
 from app.gnn.links.predictor import LinkPredictor, told_of
 from app.gnn.links.propose import propose, propose_each
-from app.gnn.links.scores import LinkScores
+from app.gnn.links.ranking import EACH
+from app.gnn.links.scores import HITS, LinkScores
 from app.gnn.links.sides import Sides, coloured_sides, given_sides, refuse_within
-from app.gnn.links.split import LinkSplit, split_edges
+from app.gnn.links.split import TEST, VAL, LinkSplit, Spans, spans_of, split_edges
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.saved import SavedModel
+from app.gnn.watch import WORDS
 from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
@@ -35,10 +37,9 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.course import Examples, Learned, check_weights
-from app.tasks.levels.reading import load, refuse_read
+from app.tasks.levels.reading import load
 from app.text import printable
 
-SCORE = "area under the ROC curve"  # over epochs
 LINES = 1 << 16  # of a file that are made at a time
 NAMES = {"val": "links.val_edges", "test": "links.test_edges", "asked": "links.pairs"}  # of given pairs
 HELD = ("val", "test")
@@ -82,15 +83,38 @@ class Found:
 
 
 @dataclass(frozen=True)
+class LinkFolds:
+    """How edges are dealt to folds: each by itself, as edges are held out (gnn/links/split.py)."""
+
+    sides: Sides | None
+    seed: int
+    count: int
+
+    def spans(self, fold: int, validated: bool) -> Spans:
+        """The tested fold, and the next one for validation, as spans of [0, 1) that edges are drawn to."""
+        numbers = {TEST: fold} | ({VAL: (fold + 1) % self.count} if validated else {})
+        return {kind: (at / self.count, (at + 1) / self.count) for kind, at in numbers.items()}
+
+
+@dataclass(frozen=True)
 class LinkExamples(Examples):
     """Edges of a graph, some of them held out.
 
-    split   by what edges are for; None: before `made_ready`
+    split   by what edges are for; None: not drawn yet
     """
 
     links: LinksCase
     given: GivenPairs = field(default_factory=GivenPairs)
     split: LinkSplit | None = None
+
+    beside: ClassVar[tuple[str, ...]] = tuple(f"test_{rule}" for rule in RULES)
+    counted: ClassVar[str] = "edges"
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """See Examples."""
+        ranked = [f"{name}_{self.links.rank_each}" for name in EACH if self.links.rank_each]
+        return ("auc", "ap", *(f"hits_{k}" for k in HITS), *ranked)
 
     @property
     def what(self) -> str:
@@ -99,41 +123,42 @@ class LinkExamples(Examples):
 
     @property
     def counts(self) -> dict[str, int]:
-        """See Examples; those that scores can be told by."""
-        return {name: each.told for name, each in self.split.sets.items()}
+        """See Examples; of held-out ones those that scores can be told by."""
+        held = {name: self.split.sets[name].told for name in HELD}
+        return {"train": self.learned.graph.edges} | held
 
     @property
-    def score(self) -> str:
+    def learned(self) -> Loaded:
+        """See Examples; without the edges that are held out, once these are drawn."""
+        return self.split.loaded if self.split else self.loaded
+
+    @property
+    def lacking(self) -> str:
         """See Examples."""
-        return SCORE
+        return "pairs without an edge" if len(self.split.sets["val"].joined) else "edges"
 
     def check(self, gnn: GnnCase, embeddings: bool) -> None:
         """See Examples."""
         check_weights(gnn, self.loaded)
-        if not self.loaded.graph.edges:
-            right = "a graph with edges would be right"
-            name = self.loaded.graph.name
-            raise CaseError(f"{name}: has no edges, and links are learned from them; {right}")
+        refuse_without_edges(self.loaded)
 
     def known_to(self, path: str, saved: SavedModel) -> Self:
         """See Examples."""
         return replace(self, links=structs.replace(self.links, dimension=saved.classes))
 
-    def made_ready(self, context: Context, gnn: GnnCase) -> Self:
+    def drawn(self, context: Context) -> Self:
         """See Examples."""
         links, given, group = self.links, self.given, context.group
         with context.log.phase("set up"):
-            shares, sides = (links.validation, links.held_out), sides_of(context, self.loaded, given)
-            split = split_edges(group, self.loaded, shares, context.case.seed, given.val, given.test, sides)
+            spans = spans_of(0.0 if given.val is not None else links.validation, links.held_out)
+            sides = sides_of(context, self.loaded, given)
+            split = split_edges(group, self.loaded, spans, context.case.seed, given.val, given.test, sides)
         _say_split(context, split)
-        ready, val = replace(self, split=split), split.sets["val"]
-        lacking = "pairs without an edge" if len(val.joined) else "edges"
-        said.warn_of_validation(context, gnn, ready.counts, lacking)
-        return ready
+        return replace(self, split=split)
 
     def rows(self, context: Context, gnn: GnnCase) -> RowBlock:
         """See Examples; of the edges that are learned from."""
-        return context.rows(self.split.loaded, max(gnn.hidden, self.links.dimension))
+        return context.rows(self.learned, max(gnn.hidden, self.links.dimension))
 
     def classifier(
         self, context: Context, gnn: GnnCase, block: RowBlock, seed: int, saved: SavedModel | None = None,
@@ -155,6 +180,46 @@ class LinkExamples(Examples):
     def measure(self) -> Callable[[Classifier, str], Measured]:
         """See Examples."""
         return lambda predictor, name: (predictor.evaluate()[name].auc, math.nan)
+
+    def rules(self, classifier: LinkPredictor) -> dict[str, str]:
+        """See Examples; a column for each rule."""
+        return {f"test_{rule}": rule for rule in RULES}
+
+    def tried(self, links: LinksCase) -> Self:
+        """See Examples; the edges that are held out stay."""
+        return replace(self, links=links)
+
+    def test_score(
+        self, classifier: LinkPredictor, scores: dict[str, LinkScores], watch: str
+    ) -> tuple[str, float]:
+        """See Examples; of rankings that are watched the same of the test set."""
+        name = watch.removeprefix("val_")
+        if name not in EACH:
+            return super().test_score(classifier, scores, watch)
+        return WORDS[name], getattr(classifier.evaluate_ranking()["test"], name)
+
+    def refuse_untold(self, splits: bool) -> None:
+        """See Examples; an edge is its own label."""
+        refuse_without_edges(self.loaded)
+
+    def folds(self, context: Context, seed: int, folds: int) -> LinkFolds:
+        """Sides, seed and number of folds, which say with its ends what fold an edge is in."""
+        if self.loaded.graph.edges < folds:
+            right = (
+                f"at most {self.loaded.graph.edges}, the edges of {self.loaded.graph.name}, would be right"
+            )
+            raise CaseError(f"study.folds: found {folds}; {right}")
+        return LinkFolds(sides_of(context, self.loaded, self.given), seed, folds)
+
+    def of_fold(self, context: Context, drawn: LinkFolds, fold: int, held_back: int) -> Self:
+        """See Examples; those of the tested fold and of the one for validation are held out."""
+        spans = drawn.spans(fold, held_back > 1)
+        split = split_edges(context.group, self.loaded, spans, drawn.seed, sides=drawn.sides)
+        return replace(self, split=split)
+
+    def predicted(self, classifier: LinkPredictor, Z_own: np.ndarray) -> np.ndarray:
+        """[k] float32, of the tested edges; the same on all ranks."""
+        return told_of(self.links, classifier.score_pairs(self.split.sets["test"].joined))
 
     def answer(self, context: Context, done: Learned) -> Found:
         """See Examples."""
@@ -220,10 +285,16 @@ class LinkExamples(Examples):
                 folder.write_arrays(f"embeddings/{graph.name}.npz", ids=ids, embeddings=rows)
 
 
+def refuse_without_edges(loaded: Loaded) -> None:
+    """Raise CaseError where there is nothing to learn from."""
+    if not loaded.graph.edges:
+        right = "a graph with edges would be right"
+        raise CaseError(f"{loaded.graph.name}: has no edges, and links are learned from them; {right}")
+
+
 def read_links(context: Context) -> LinkExamples:
     """The edges of a case's graph, and the pairs that it names. Ranks: all call."""
     loaded, data = load(context)
-    refuse_read(context, loaded)
     return LinkExamples(loaded, data, context.case.links, read_pairs(context, loaded))
 
 

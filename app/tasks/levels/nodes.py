@@ -1,7 +1,8 @@
 """What nodes of a graph are, or graphs of a set (gnn.level "node", "graph"): examples and predictions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from app.comm.guard import raise_together
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
-from app.gnn.plain import plain_scores
+from app.gnn.plain import ALIKE, plain_scores
 from app.gnn.saved import SavedModel
 from app.gnn.smoothing import probabilities_of
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
@@ -22,7 +23,8 @@ from app.partition.nodes import all_in_test
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.course import Examples, Learned
-from app.tasks.levels.reading import load, refuse_read
+from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
+from app.tasks.levels.reading import load
 from app.tasks.levels.said import count_arcs
 
 
@@ -34,6 +36,8 @@ class NodeExamples(Examples):
     """
 
     neighbours: str = "both"
+
+    beside: ClassVar[tuple[str, ...]] = ("test_propagated", "test_alike")
 
     @property
     def what(self) -> str:
@@ -73,6 +77,22 @@ class NodeExamples(Examples):
         """See Examples."""
         return plain_scores(classifier)
 
+    def rules(self, classifier: Classifier) -> dict[str, str]:
+        """See Examples."""
+        return {"test_propagated": "label_propagation", "test_alike": ALIKE[classifier.goal.kind]}
+
+    def lacking_folds(self, group: Group, folds: int) -> Iterator[str]:
+        """See Examples."""
+        return lacking(group, self.data, folds)
+
+    def folds(self, context: Context, seed: int, folds: int) -> np.ndarray:
+        """[n_own] the fold of each labelled row."""
+        return draw_folds(context.group, self.data, self.loaded, seed, folds)
+
+    def of_fold(self, context: Context, drawn: np.ndarray, fold: int, held_back: int) -> Self:
+        """See Examples."""
+        return replace(self, data=split_by_fold(context.group, self.data, drawn, fold, held_back))
+
     def answer(self, context: Context, done: Learned) -> np.ndarray:
         """What `gather_predictions` says."""
         return gather_predictions(done)
@@ -111,7 +131,6 @@ class NodeExamples(Examples):
 def read_nodes(context: Context) -> NodeExamples:
     """The nodes, or graphs, of a case's files. Ranks: all call."""
     loaded, data = load(context)
-    refuse_read(context, loaded)
     return NodeExamples(loaded, data, context.case.graph.neighbours)
 
 

@@ -73,11 +73,11 @@ def warn_of_weights(context: Context, gnn: GnnCase, saved: SavedModel | None, he
         context.warn(f'the weights {learned}; here nodes hear "{heard}"')
 
 
-def warn_of_validation(context: Context, gnn: GnnCase, counts: dict[str, int], lacking: str = "") -> None:
+def warn_of_validation(context: Context, gnn: GnnCase, count: int, lacking: str) -> None:
     """Where nothing is there to choose the weights by; lacking: what, in words."""
-    if gnn.epochs and not counts["val"] and (gnn.patience or gnn.keep == "best"):
-        what = lacking or f"{gnn.level}s"
-        context.log.info("warning: no validation %s: gnn.patience and gnn.keep go by the training loss", what)
+    if gnn.epochs and not count and (gnn.patience or gnn.keep == "best"):
+        said = "warning: no validation %s: gnn.patience and gnn.keep go by the training loss"
+        context.log.info(said, lacking)
 
 
 # ---- the model --------------------------------------------------------------------------------------------

@@ -47,6 +47,6 @@ def write_learned(context: Context, done: Learned, answer: Any) -> None:
     if done.importance is not None:
         folder.write_text(f"importance/{name}.csv", done.importance.text())
     if case.output.plots:
-        score = done.examples.score or next(iter(done.classifier.goal.told))
+        score = next(iter(done.classifier.goal.told))
         plot_training(folder, context.log, done.fit.records, score=score)
         plot_breakdown(folder, context.log, {name: done.classifier.engine.seconds})
