@@ -102,7 +102,8 @@ def find_links(
         _first_side(context, loaded, labels, graph, sides),
         None if propose_for is None else _rows_of_nodes(context, loaded, labels, propose_for, "propose_for"),
     )
-    examples = LinkExamples(loaded, data, context.case.links, given)
+    applied = not context.case.gnn.epochs
+    examples = LinkExamples(loaded, data, context.case.links, given, applied=applied)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     called = plain_ids(ids) if labels is None else [labels[i] for i in ids.tolist()]
 

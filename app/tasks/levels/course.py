@@ -16,6 +16,7 @@ from app.case.gnn import GnnCase, LinksCase
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
+from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Importance, Measured, importance, told_by
@@ -93,6 +94,19 @@ class Examples(ABC):
     @abstractmethod
     def known_to(self, path: str, saved: SavedModel) -> Self:
         """These examples as trained weights number their classes. Raises GraphError."""
+
+    def brought(self, case: Case, gnn: GnnCase) -> str:
+        """The keys that a case sets and weights have otherwise, as they have them; "" where none is.
+
+        gnn   with the layers of the weights
+        """
+        return replaced("gnn", case.gnn, gnn)
+
+    def strange_to(self, saved: SavedModel) -> Iterator[str]:
+        """What weights have learned with, and what is here instead."""
+        if saved.neighbours != self.heard:
+            learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
+            yield f'{learned}; here nodes hear "{self.heard}"'
 
     @property
     def learned(self) -> Loaded:
@@ -255,7 +269,7 @@ class Learned:
         return SavedModel(
             classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
             self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
-            about.class_names, classifier.edge_columns,
+            about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
         )  # fmt: skip
 
 
@@ -271,7 +285,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         examples.check(gnn, case.output.embeddings)
         if saved is not None:
             examples = examples.known_to(case.gnn.weights, saved)
-    said.warn_of_weights(context, gnn, saved, examples.heard)
+            said.warn_of_weights(context, gnn, saved, examples)
     examples = examples.drawn(context)
     if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from msgspec import structs
 
+from app.case.config import Case
 from app.case.gnn import GnnCase, LinksCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError
+from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
 from app.gnn.links.best import Partners
@@ -100,12 +102,13 @@ class LinkFolds:
 class LinkExamples(Examples):
     """Edges of a graph, some of them held out.
 
-    split   by what edges are for; None: not drawn yet
+    split   by what edges are for; None: not drawn yet     applied   weights are, and not trained
     """
 
     links: LinksCase
     given: GivenPairs = field(default_factory=GivenPairs)
     split: LinkSplit | None = None
+    applied: bool = False
 
     beside: ClassVar[tuple[str, ...]] = tuple(f"test_{rule}" for rule in RULES)
     counted: ClassVar[str] = "edges"
@@ -143,8 +146,24 @@ class LinkExamples(Examples):
         refuse_without_edges(self.loaded)
 
     def known_to(self, path: str, saved: SavedModel) -> Self:
+        """See Examples; with the columns of the weights, and the loss that they have learned, without which
+        their scores mean something else. Weights that are trained further may go on with another one."""
+        known, usual = {"dimension": saved.classes}, LinksCase().loss
+        if saved.links is not None and (self.applied or self.links.loss == usual):
+            known["loss"] = saved.links.loss
+        return replace(self, links=structs.replace(self.links, **known))
+
+    def brought(self, case: Case, gnn: GnnCase) -> str:
+        """See Examples; with the keys of [links]."""
+        parts = super().brought(case, gnn), replaced("links", case.links, self.links)
+        return ", ".join(part for part in parts if part)
+
+    def strange_to(self, saved: SavedModel) -> Iterator[str]:
         """See Examples."""
-        return replace(self, links=structs.replace(self.links, dimension=saved.classes))
+        yield from super().strange_to(saved)
+        here = self.links.between
+        if saved.links is not None and saved.links.between != here:
+            yield f'have learned with links.between = "{saved.links.between}"; here pairs are of "{here}"'
 
     def drawn(self, context: Context) -> Self:
         """See Examples."""
@@ -295,7 +314,8 @@ def refuse_without_edges(loaded: Loaded) -> None:
 def read_links(context: Context) -> LinkExamples:
     """The edges of a case's graph, and the pairs that it names. Ranks: all call."""
     loaded, data = load(context)
-    return LinkExamples(loaded, data, context.case.links, read_pairs(context, loaded))
+    given, applied = read_pairs(context, loaded), not context.case.gnn.epochs
+    return LinkExamples(loaded, data, context.case.links, given, applied=applied)
 
 
 def read_pairs(context: Context, loaded: Loaded) -> GivenPairs:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.case.gnn import GnnCase
 from app.comm.guard import raise_together
-from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, layer_kinds
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
@@ -23,6 +22,9 @@ from app.log import ToGo
 from app.partition.cost import from_arrays
 from app.partition.load import Loaded
 from app.tasks.context import Context
+
+if TYPE_CHECKING:
+    from app.tasks.levels.course import Examples
 
 TOLD = 10  # features that the log names
 RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have
@@ -61,16 +63,15 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 # ---- settings ---------------------------------------------------------------------------------------------
 
 
-def warn_of_weights(context: Context, gnn: GnnCase, saved: SavedModel | None, heard: str) -> None:
-    """Of settings that weights replace, and of neighbours that they have not learned with.
+def warn_of_weights(context: Context, gnn: GnnCase, saved: SavedModel, examples: "Examples") -> None:
+    """Of settings that weights replace, and of what they have not learned with.
 
-    gnn     with the layers of saved weights     heard   the neighbours that a node hears
+    gnn     with the layers of the weights
     """
-    if said := replaced("gnn", context.case.gnn, gnn):
+    if said := examples.brought(context.case, gnn):
         context.warn(f"the weights bring their layers: {said}")
-    if saved is not None and saved.neighbours != heard:
-        learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
-        context.warn(f'the weights {learned}; here nodes hear "{heard}"')
+    for found in examples.strange_to(saved):
+        context.warn(f"the weights {found}")
 
 
 def warn_of_validation(context: Context, gnn: GnnCase, count: int, lacking: str) -> None:
