@@ -37,6 +37,7 @@ LAYERS = (
     ("tasks",),
     ("results", "summary"),
     ("api_given", "api_loop", "api_folds", "api_tune"),
+    ("api_learning",),
     ("api_routes",),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_classify", "api_triples"),

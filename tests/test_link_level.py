@@ -380,7 +380,7 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
         ({"gnn.layers": ["gcn 8", "gcn 7"]}, "links.dimension is 32; leave the width out"),
         ({"gnn.readout": "max"}, "gnn.readout: is read by"),
         ({"gnn.model": "gine"}, "these layers read features of edges"),
-        ({"run.task": "study", "study.kind": "models"}, "gnn.level: no study is of links"),
+        ({"run.task": "study", "study.kind": "models"}, "gnn.level: study.kind = .models. is not of links"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings, said):
