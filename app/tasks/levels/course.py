@@ -43,7 +43,6 @@ class Examples(ABC):
     loaded    the whole graph
     data      features of its nodes, and their labels where these are learned
     splits_key   what names the sets of what is learned
-    beside       columns of the test scores of plain rules
     counted      what sets have, in columns of tables
     """
 
@@ -51,7 +50,6 @@ class Examples(ABC):
     data: NodeData
 
     splits_key: ClassVar[str] = "graph.splits"
-    beside: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[str] = "nodes"
 
     @property
@@ -68,6 +66,11 @@ class Examples(ABC):
     def about(self) -> NodeData:
         """Their labels and sets."""
         return self.data
+
+    @property
+    @abstractmethod
+    def beside(self) -> tuple[str, ...]:
+        """Columns of the test scores of plain rules."""
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -41,8 +41,12 @@ class EdgeExamples(Examples):
     labels: EdgeLabels
 
     splits_key: ClassVar[str] = "graph.edge_splits"
-    beside: ClassVar[tuple[str, ...]] = ("test_ends", "test_alike")
     counted: ClassVar[str] = "edges"
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """See Examples."""
+        return ("test_ends", "test_alike")
 
     @property
     def what(self) -> str:

@@ -17,7 +17,7 @@ from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
 from app.gnn.links.best import Partners
-from app.gnn.links.plain import plain_scores
+from app.gnn.links.plain import plain_scores, rules_of
 from app.gnn.links.predictor import LinkPredictor, told_of
 from app.gnn.links.propose import propose, propose_each
 from app.gnn.links.ranking import EACH
@@ -110,8 +110,12 @@ class LinkExamples(Examples):
     split: LinkSplit | None = None
     applied: bool = False
 
-    beside: ClassVar[tuple[str, ...]] = tuple(f"test_{rule}" for rule in RULES)
     counted: ClassVar[str] = "edges"
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """See Examples."""
+        return tuple(f"test_{rule}" for rule in rules_of(self.links.between == "sides"))
 
     @property
     def measures(self) -> tuple[str, ...]:

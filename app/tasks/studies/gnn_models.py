@@ -20,7 +20,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.model import check_layers
 from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
-from app.tasks.levels.nodes import NodeExamples
+from app.tasks.levels.nodes import BESIDE
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
@@ -33,7 +33,7 @@ from app.text import show
 
 MEASURED = (
     "score", "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
-    *NodeExamples.beside, "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
+    *BESIDE, "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
 )  # fmt: skip
 COLUMNS = ("dataset", "model", *MEASURED, "recipe")
 DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
