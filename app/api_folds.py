@@ -11,7 +11,7 @@ from app.graphs.nodes.data import NodeData, no_labels
 from app.partition.load import Loaded
 from app.tasks.context import Context
 from app.tasks.folds import FoldRun, columns_of, mean_lost, run_fold, summary
-from app.tasks.levels.course import Examples
+from app.tasks.levels.examples import Examples
 from app.tasks.studies.gnn_subjects import subject_of
 
 

@@ -13,7 +13,8 @@ from app.case.file import merged
 from app.errors import CaseError
 from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.tasks.context import Context, context_of_settings, reading_together
-from app.tasks.levels.course import Examples, Learned
+from app.tasks.levels.course import Learned
+from app.tasks.levels.examples import Examples
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ from app.partition.pairs import rows_of_pairs
 from app.results import FoundLinks
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
-from app.tasks.levels.links import GivenPairs, LinkExamples, gather_rows
+from app.tasks.levels.found_links import gather_rows
+from app.tasks.levels.given_pairs import GivenPairs
+from app.tasks.levels.links import LinkExamples
 from app.threads import with_few_threads
 
 # What links are learned by unless settings say otherwise: the table [gnn] of inputs/links.toml.
@@ -123,7 +125,7 @@ def _told(context: Context, done: Learned, called: list[Any], names: list[Any] |
     told, proposed = (
         [(called[u], called[v]) for u, v in part[0].tolist()] for part in (found.told, found.proposed)
     )
-    rows = by_node(done.examples.loaded, gather_rows(done))
+    rows = by_node(done.examples.loaded, gather_rows(done.classifier))
     return FoundLinks(
         pairs=told, likely=found.told[1], proposed=list(zip(proposed, found.proposed[1].tolist())),
         scores=done.scores, nodes=list(range(len(rows))) if names is None else names, node_rows=rows,

@@ -11,7 +11,7 @@ from app.comm.grid import cut_grid
 from app.errors import CaseError
 from app.results import Classification, EdgeClassification, FoundLinks
 from app.tasks.context import Context
-from app.tasks.levels.course import Examples
+from app.tasks.levels.examples import Examples
 from app.tasks.studies.gnn_subjects import subject_of
 from app.tasks.studies.gnn_tune import best_of, digest_of, rows_of, tune
 from app.tasks.studies.trials import Trial, make_trials

@@ -13,8 +13,8 @@ from test_gnn_studies import study_of
 from app import classify
 from app.errors import CaseError, NumericsError
 from app.tasks.folds import mean_curve, summary
-from app.tasks.levels.course import MEASURES
 from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
+from app.tasks.levels.examples import MEASURES
 from app.tasks.levels.reading import load
 from app.tasks.studies.gnn_folds import run_folds
 

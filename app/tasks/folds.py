@@ -15,7 +15,7 @@ from app.gnn.smoothing import check_smoothing, smooth
 from app.gnn.training import fit
 from app.graphs.nodes.data import SPLITS
 from app.tasks.context import Context
-from app.tasks.levels.course import Examples
+from app.tasks.levels.examples import Examples
 
 NETWORK = "test_network"  # the test score of the network alone, where [smooth] follows it
 LOST = ("part", "score_lost", "loss_added")  # what the importance of a feature is told by

@@ -25,8 +25,9 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
-from app.tasks.levels.course import Examples, Learned
+from app.tasks.levels.course import Learned
 from app.tasks.levels.dealt import draw_edge_folds, lacking, split_by_fold
+from app.tasks.levels.examples import Examples
 from app.tasks.levels.nodes import labels_text, named_scores, write_probabilities
 from app.tasks.levels.reading import load
 from app.text import printable

@@ -10,40 +10,32 @@ from msgspec import structs
 
 from app.case.config import Case
 from app.case.gnn import GnnCase, LinksCase
-from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
-from app.gnn.links.best import Partners
 from app.gnn.links.plain import plain_scores, rules_of
 from app.gnn.links.predictor import LinkPredictor, told_of
-from app.gnn.links.propose import propose, propose_each
 from app.gnn.links.ranking import EACH
 from app.gnn.links.scores import HITS, LinkScores
-from app.gnn.links.sides import Sides, coloured_sides, given_sides, refuse_within
+from app.gnn.links.sides import Sides
 from app.gnn.links.split import TEST, VAL, LinkSplit, Spans, spans_of, split_edges
-from app.gnn.loss import refuse_infinite_rows
 from app.gnn.saved import SavedModel
 from app.gnn.watch import WORDS
-from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
-from app.partition.generators import second_side
-from app.partition.ids import ids_everywhere, ids_on_first
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
-from app.partition.pairs import pairs_of_file, rows_of_pairs
-from app.search.solution_text import read_nodes, read_sides
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels import said
-from app.tasks.levels.course import Examples, Learned, check_weights
+from app.tasks.levels.course import Learned
+from app.tasks.levels.examples import Examples, check_weights
+from app.tasks.levels.found_links import Found, find, gather_rows, write_found
+from app.tasks.levels.given_pairs import GivenPairs, read_pairs, sides_of
 from app.tasks.levels.reading import load
-from app.text import printable
 
-LINES = 1 << 16  # of a file that are made at a time
-NAMES = {"val": "links.val_edges", "test": "links.test_edges", "asked": "links.pairs"}  # of given pairs
 HELD = ("val", "test")
 RULES = {
     "common_neighbours": "common neighbours",
@@ -52,36 +44,6 @@ RULES = {
     "l3": "L3",
     "degrees": "product of degrees",
 }
-
-
-@dataclass
-class GivenPairs:
-    """Pairs that a case names, as rows [k, 2] u < v on all ranks, and nodes; None: none are given.
-
-    val, test   the edges that are held out     asked   those that predictions tell of
-    first       [n] bool, the rows of the first of two sides
-    nodes       [k] the rows that partners are proposed for
-    """
-
-    val: np.ndarray | None = None
-    test: np.ndarray | None = None
-    asked: np.ndarray | None = None
-    first: np.ndarray | None = None
-    nodes: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a predictor of links says.
-
-    told      [k, 2] the pairs that predictions tell of, and how likely [k] each is to be joined
-    proposed  [p, 2] and [p], the likeliest pairs that no edge joins
-    each      the best partners of each node, and how likely [k, K] they are; None: nobody asked
-    """
-
-    told: tuple[np.ndarray, np.ndarray]
-    proposed: tuple[np.ndarray, np.ndarray]
-    each: tuple[Partners, np.ndarray] | None
 
 
 @dataclass(frozen=True)
@@ -246,13 +208,9 @@ class LinkExamples(Examples):
 
     def answer(self, context: Context, done: Learned) -> Found:
         """See Examples."""
-        predictor, links, given = done.classifier, self.links, self.given
+        told = self.split.held if self.given.asked is None else self.given.asked
         with context.log.phase("predict"):
-            told = self.split.held if given.asked is None else given.asked
-            proposed = propose(predictor, links.propose) if links.propose else told[:0]
-            both = [(pairs, _likely(predictor, pairs)) for pairs in (told, proposed)]
-            each = _likely_each(predictor, given.nodes) if links.propose_each else None
-        return Found(*both, each)
+            return find(done.classifier, told, self.given.nodes)
 
     def digested(self, answer: Found) -> dict[str, np.ndarray]:
         """See Examples."""
@@ -294,16 +252,9 @@ class LinkExamples(Examples):
         """See Examples."""
         folder, group, graph = context.folder, context.group, self.loaded.graph
         ids = ids_everywhere(group, graph, self.loaded.rows)
-        with raise_together(group, "writing the predictions"):
-            folder.write_text(f"predictions/{graph.name}.txt", _pairs_text(ids, *answer.told))
-            if self.links.propose:
-                folder.write_text(f"proposed/{graph.name}.txt", _pairs_text(ids, *answer.proposed))
-            if answer.each is not None and group.rank == 0:
-                with folder.placed(f"proposed_each/{graph.name}.txt") as file:
-                    for pairs, likely in pairs_of_each(*answer.each):
-                        file.write(_pairs_text(ids, pairs, likely).encode())
+        write_found(context, graph.name, ids, answer)
         if context.case.output.embeddings:
-            rows = gather_rows(done)
+            rows = gather_rows(done.classifier)
             with raise_together(group, "writing the embeddings"):
                 folder.write_arrays(f"embeddings/{graph.name}.npz", ids=ids, embeddings=rows)
 
@@ -322,53 +273,6 @@ def read_links(context: Context) -> LinkExamples:
     return LinkExamples(loaded, data, context.case.links, given, applied=applied)
 
 
-def read_pairs(context: Context, loaded: Loaded) -> GivenPairs:
-    """The pairs and nodes of the files that [links] names. Ranks: all call."""
-    links, group, found = context.case.links, context.group, []
-    with context.log.phase("read"):
-        for path in (links.val_edges, links.test_edges, links.pairs):
-            ids = pairs_of_file(group, context.case, path) if path else None
-            found.append(None if ids is None else rows_of_pairs(group, loaded, ids, printable(path)))
-        first = _flags_of(group, loaded, links.sides, read_sides)
-        nodes = _flags_of(group, loaded, links.propose_for, read_nodes)
-    first = None if first is None else ~first
-    return GivenPairs(*found, first, None if nodes is None else np.flatnonzero(nodes))
-
-
-def _flags_of(
-    group: Group, loaded: Loaded, path: str, read: Callable[[str, np.ndarray], np.ndarray]
-) -> np.ndarray | None:
-    """[n] bool on all ranks, what a file says of the rows; None: there is no file. Ranks: all call."""
-    if not path:
-        return None
-    ids, flags = ids_on_first(group, loaded.graph, loaded.rows), np.zeros(loaded.graph.n, dtype=np.uint8)
-    with raise_together(group, "reading nodes"):
-        if group.rank == 0:
-            flags[:] = read(path, ids)
-    return group.broadcast(flags).astype(bool)
-
-
-def sides_of(context: Context, loaded: Loaded, given: GivenPairs) -> Sides | None:
-    """The two kinds of nodes that pairs are of; None: pairs are of any two nodes. Ranks: all call.
-
-    Raises CaseError where pairs or edges are within a side, or no two sides are there
-    """
-    group = context.group
-    if context.case.links.between == "any":
-        return None
-    if given.first is not None:
-        sides = given_sides(given.first, loaded, group)
-    elif loaded.source == "generator" and context.case.graph.generator == "bipartite":
-        old = np.arange(loaded.graph.n) if loaded.order_all is None else loaded.order_all
-        sides = given_sides(old < len(old) - second_side(context.case.graph, len(old)), loaded, group)
-    else:
-        sides = coloured_sides(loaded, group)
-    for what in ("val", "test", "asked"):
-        if (pairs := getattr(given, what)) is not None:
-            refuse_within(sides, pairs, NAMES[what], loaded, group)
-    return sides
-
-
 def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData:
     """Features of nodes, all of which are learned from, without labels."""
     none, counts = (
@@ -380,21 +284,6 @@ def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData
         np.empty(0, dtype=np.int64), data.width, data.binary, counts | {"train": split.loaded.graph.n},
         numbers=data.numbers,
     )  # fmt: skip
-
-
-def _likely(predictor: LinkPredictor, pairs: np.ndarray) -> np.ndarray:
-    """[k] float32. Ranks: all call. Raises NumericsError where scores are not finite."""
-    scores = predictor.score_pairs(pairs)
-    refuse_infinite_rows(predictor.group, scores[:, None] if predictor.group.rank == 0 else scores[:0, None])
-    return told_of(predictor.links, scores)
-
-
-def _likely_each(predictor: LinkPredictor, rows: np.ndarray | None) -> tuple[Partners, np.ndarray]:
-    """What Found.each holds, of the nodes of some rows or of all. Ranks: all call."""
-    found = propose_each(predictor, predictor.links.propose_each, rows)
-    told = np.where(found.nodes >= 0, found.scores, 0)
-    refuse_infinite_rows(predictor.group, told if predictor.group.rank == 0 else told[:0])
-    return found, told_of(predictor.links, found.scores)
 
 
 # ---- what is said -----------------------------------------------------------------------------------------
@@ -426,29 +315,3 @@ def _say_rows(context: Context, name: str, rows: dict[str, LinkScores]) -> None:
             k, found = each.each.k, (each.recall, each.precision, each.ndcg)
             words = f"{name:5} {rule:18} recall@{k} %.4f  precision@{k} %.4f  NDCG@{k} %.4f  (%d nodes)"
             log.info(words, *found, each.each.nodes)
-
-
-# ---- what is written --------------------------------------------------------------------------------------
-
-
-def gather_rows(done: Learned) -> np.ndarray:
-    """[n, d] float32, the rows whose products score pairs. Ranks: all call."""
-    block = done.classifier.block
-    own = np.ascontiguousarray(done.classifier.scores_own()[: block.n_real])
-    return done.classifier.group.gather_host(own, block.rows.row_counts())
-
-
-def pairs_of_each(found: Partners, likely: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs [k, 2] of nodes with their partners, and how likely [k] they are, some nodes at a time."""
-    step = max(LINES // max(found.nodes.shape[1], 1), 1)
-    for lo in range(0, len(found.rows), step):
-        nodes = found.nodes[lo : lo + step]
-        row, place = np.nonzero(nodes >= 0)
-        yield np.stack([found.rows[lo + row], nodes[row, place]], axis=1), likely[lo + row, place]
-
-
-def _pairs_text(ids: np.ndarray, pairs: np.ndarray, likely: np.ndarray) -> str:
-    """Lines `id id likelihood`."""
-    blank = blank_between(ids)
-    ends = (plain_ids(ids[column]) for column in pairs.T)
-    return "".join(f"{u}{blank}{v}{blank}{p:.6g}\n" for u, v, p in zip(*ends, likely.tolist()))

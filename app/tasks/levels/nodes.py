@@ -22,8 +22,9 @@ from app.partition.ids import ids_everywhere
 from app.partition.nodes import all_in_test
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
-from app.tasks.levels.course import Examples, Learned
+from app.tasks.levels.course import Learned
 from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
+from app.tasks.levels.examples import Examples
 from app.tasks.levels.reading import load
 from app.tasks.levels.said import count_arcs
 

@@ -24,7 +24,7 @@ from app.partition.load import Loaded
 from app.tasks.context import Context
 
 if TYPE_CHECKING:
-    from app.tasks.levels.course import Examples
+    from app.tasks.levels.examples import Examples
 
 TOLD = 10  # features that the log names
 RANKED = {"area under the ROC curve": "auc", "average precision": "ap"}  # by words, scores that not all have

@@ -28,7 +28,7 @@ from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
-from app.tasks.levels.course import Examples
+from app.tasks.levels.examples import Examples
 from app.tasks.levels.table import LEVELS
 
 OF_KINDS = ("heads", "normalisation", "own_loops", "edge_weights", "first_product")  # that few layers read
