@@ -108,6 +108,7 @@ OWNERS = {
         "api.py",
         "api_classify.py",
         "api_edges.py",
+        "api_learning.py",
         "api_links.py",
         "api_triples.py",
     ),
