@@ -110,6 +110,8 @@ def test_ends_of_a_range_are_written_as_numbers_are(text):
         (["hidden 8..1.2.3"], {"study.trials": 3}, "at least two values, each once, or a range"),
         (["hidden 8..." + "9" * 999], {"study.trials": 3}, r"found 8\.\.\.9+\.\.\.9+; A\.\.B"),
         (["hidden 8....16"], {"study.trials": 3}, "at least two values, each once, or a range"),
+        (["hidden 0..1"], {"study.trials": 9}, r"study\.vary: hidden=0: gnn\.hidden: must be"),
+        (["dropout 0.1..2"], {"study.trials": 9}, r"study\.vary: dropout=2\.0: gnn\.dropout: must be"),
         (["bias 0..1"], {"study.trials": 3}, "bias has no range; its values one by one"),
         (["model 1..2"], {"study.trials": 3}, "model has no range; its values one by one"),
         (["hidden 8 x"], {}, r"study\.vary: hidden=x: .*gnn\.hidden"),

@@ -69,7 +69,14 @@ class Varied:
         else:
             value = low + share * (high - low)
         digits = DIGITS + int(math.log10(high / (high - low)))
-        value = min(max(float(f"{value:.{digits}g}"), low), high)
+        return self._text(min(max(float(f"{value:.{digits}g}"), low), high))
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """Values that are right where all are but 0: those of a list, or the ends."""
+        return self.values if self.ends is None else tuple(self._text(end) for end in self.ends if end)
+
+    def _text(self, value: float) -> str:
         return str(round(value)) if isinstance(self.usual, int) else repr(value)
 
 
@@ -254,9 +261,8 @@ class _Networks:
         self._asked = {key: value for key, value in self._asked.items() if value != getattr(usual, key)}
         self._drawn = {each.key for each in varied if each.ends}
         for each in varied:
-            values = [_checked(each.key, text) for text in each.values]
-            self._values |= {(each.key, text): value for text, value in zip(each.values, values)}
-            values = values[1:] if each.ends else values
+            values = [_checked(each.key, text) for text in each.tried]
+            self._values |= {(each.key, text): value for text, value in zip(each.tried, values)}
             some = next((value for value in values if value != each.usual), None)
             if some is not None and each.key in GnnCase.__struct_fields__:
                 self._asked[each.key] = some
@@ -288,7 +294,7 @@ class _Networks:
     def _value(self, key: str, text: str) -> Any:
         """A value of a list, or a number between two ends, all of which have been checked."""
         if key in self._drawn:
-            return int(text) if text.isdecimal() else float(text)
+            return (int(text) if text.isdecimal() else float(text)) or _checked(key, text)
         return self._values[key, text]
 
     def _unread_of(self, gnn: GnnCase) -> set[str]:
