@@ -1,19 +1,17 @@
 """Classify from Python: nodes of a graph, whole graphs, folds; for api_links.py what they have in common."""
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from mpi4py import MPI
 
-from app.api_folds import CrossValidation, cross_validate, refuse_beside
-from app.api_given import Begun, check_given, digest_of_names, digests_of_table, refuse_data_keys, setting
+from app.api_folds import CrossValidation, cross_validate
+from app.api_given import Begun, check_given, digest_of_names, digests_of_table, setting
 from app.api_graph import loaded_graph
 from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
-from app.api_tune import Tuning, texts_of, tuned
-from app.case.file import merged
+from app.api_learning import Asked, begin, course_of
+from app.api_tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.saved import SavedModel
@@ -31,16 +29,15 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
 from app.results import Classification
-from app.tasks.classify import (
-    Classified,
-    classify_nodes,
+from app.tasks.context import Context
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.nodes import (
+    NodeExamples,
     gather_embeddings,
     gather_predictions,
     gather_probabilities,
-    saved_of,
-    with_edges,
 )
-from app.tasks.context import Context, context_of_settings, reading_together
+from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
 
 OTHERS = {"link": "find_links", "edge": "classify_edges"}  # by gnn.level, what is of it
@@ -99,19 +96,9 @@ def classify(
     begun = Begun(weights, "gnn", settings)
     given = given_set(graph, setting(settings, "gnn", "level") == "graph")
     recipe = {} if given is None else recipe_for(settings, weights)
-    with reading_together(comm):
-        chosen = merged({"run.task": "classify"}, recipe, settings, begun.keys())
-        if vary is not None:
-            if folds is not None or weights is not None:
-                raise CaseError(f"{'weights' if folds is None else 'folds'}: given beside vary; leave it out")
-            chosen = merged(chosen, {"study.kind": "tune", "study.vary": texts_of(vary)})
-        if folds is not None:
-            refuse_beside({"train": train, "val": val, "test": test, "weights": weights})
-            chosen = merged(chosen, {"study.kind": "folds", "study.folds": folds})
-    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
-    if folds is not None:
-        refuse_beside({"gnn.weights": context.case.gnn.weights or None})
-    refuse_data_keys(context.case, "classify")
+    sets = {"train": train, "val": val, "test": test}
+    asked = Asked(folds, vary, sets)
+    context, model = begin(begun, asked, recipe, comm, verbose)
     if context.case.gnn.level in OTHERS:
         level = context.case.gnn.level
         said = f'classify is of nodes or graphs, {OTHERS[level]} of "{level}"'
@@ -132,35 +119,32 @@ def classify(
         names = given.names or names_of_file(context, loaded)
         with raise_together(context.group, "reading the features"):
             features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
-    data = node_data(context, loaded, names, features, labels, {"train": train, "val": val, "test": test})
+    data = node_data(context, loaded, names, features, labels, sets)
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     data = with_edges(context, loaded, data, model)
-    if folds is not None:
-        return cross_validate(context, loaded, data, names)
-    if vary is not None:
-        best, trials, told = tuned(context, loaded, data)
-        context = replace(context, case=msgspec.structs.replace(context.case, gnn=best.gnn))
-        return Tuning(_classified(context, loaded, names, data, None), trials=trials, **told)
-    return _classified(context, loaded, names, data, model)
+    examples = NodeExamples(loaded, data, context.case.graph.neighbours)
+
+    def train_once(chosen: Context) -> Classification:
+        return _classified(chosen, examples, names, model)
+
+    return asked.done(context, examples, train_once, lambda: cross_validate(context, examples, names))
 
 
 def _classified(
-    context: Context, loaded: Loaded, names: list[Any] | None, data: NodeData, model: SavedModel | None
+    context: Context, examples: NodeExamples, names: list[Any] | None, model: SavedModel | None
 ) -> Classification:
     """Train, or apply, and what the call tells of it. Ranks: all call."""
-    done = classify_nodes(context, loaded, data, model)
+    done, loaded = learn(context, examples, model), examples.loaded
     if said := ended_early(done.fit, done.classifier.case):
-        warnings.warn(f"classify: {said}", stacklevel=4)
-    predicted = _predicted(context, loaded, done)
+        warnings.warn(f"classify: {said}", stacklevel=6)
+    predicted = _predicted(loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":
         _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
-    losses = [row["loss"] for row in done.fit.records]
     return Classification(
-        predicted, list(range(len(predicted))) if names is None else names, done.final, done.fit.epochs,
-        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
-        **_asked(context, loaded, done), plain=done.plain, **_smoothed(done),
-        importance=done.importance,
+        predicted=predicted, nodes=list(range(len(predicted))) if names is None else names,
+        scores=done.final, digest=done.digest, **course_of(done), **_asked(context, loaded, done),
+        **_smoothed(done),
     )  # fmt: skip
 
 
@@ -201,27 +185,27 @@ def node_data(
     return data
 
 
-def _predicted(context: Context, loaded: Loaded, done: Classified) -> np.ndarray:
+def _predicted(loaded: Loaded, done: Learned) -> np.ndarray:
     """Classes, by name where they have names, or numbers, in the order of the nodes. Ranks: all call."""
-    rows = by_node(loaded, gather_predictions(context, loaded, done.classifier, done.smoothed))
+    rows = by_node(loaded, gather_predictions(done))
     if rows.dtype.kind == "f":
         return rows[:, 0] if rows.shape[1] == 1 else rows
     return done.classifier.data.called(rows) if rows.ndim == 1 else rows
 
 
-def _asked(context: Context, loaded: Loaded, done: Classified) -> dict[str, np.ndarray]:
+def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, np.ndarray]:
     """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
     asked, found = context.case.output, {}
     if asked.probabilities:
-        each = by_node(loaded, gather_probabilities(context, done.classifier, done.smoothed))
+        each = by_node(loaded, gather_probabilities(done))
         named = done.classifier.data.called(np.arange(each.shape[1]))
         found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
-        found["embeddings"] = by_node(loaded, gather_embeddings(context, done.classifier))
+        found["embeddings"] = by_node(loaded, gather_embeddings(done))
     return found
 
 
-def _smoothed(done: Classified) -> dict[str, Any]:
+def _smoothed(done: Learned) -> dict[str, Any]:
     """Of Correct and Smooth its settings, and the scores of the network alone."""
     return {} if done.smoothed is None else {"smooth": done.smoothed.told, "network": done.scores}
 
@@ -247,4 +231,4 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
     if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
         said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
         hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
-        warnings.warn(f"{said}; {hint}", stacklevel=5)
+        warnings.warn(f"{said}; {hint}", stacklevel=7)

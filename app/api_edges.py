@@ -2,27 +2,20 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from app.api_classify import by_node, names_of_file, node_data
-from app.api_given import (
-    Begun,
-    check_given,
-    digest_of_arrays,
-    digest_of_names,
-    ids_of_pairs,
-    refuse_data_keys,
-    setting,
-)
+from app.api_folds import CrossValidation, by_own_fold, called_by, run_folds, told_of_folds
+from app.api_given import Begun, check_given, digest_of_arrays, digest_of_names, ids_of_pairs
 from app.api_graph import loaded_graph
-from app.case.file import merged
+from app.api_learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api_tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
-from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.gnn.training import ended_early
 from app.graphs.formats.memory_edges import labels_of_edges
 from app.graphs.ids import named, plain_ids
@@ -33,17 +26,17 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import EdgeClassification
-from app.tasks.classify import with_edges
-from app.tasks.classify_edges import (
-    EdgesClassified,
+from app.tasks.context import Context
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.edges import (
+    EdgeExamples,
     gather_edge_predictions,
     gather_edge_probabilities,
     gather_edges,
     gather_node_rows,
-    learn_edge_labels,
-    saved_edges_of,
+    rows_of_edges,
 )
-from app.tasks.context import Context, context_of_settings
+from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
 
 # What edges are learned by unless settings say otherwise: the table [gnn] of inputs/edges.toml.
@@ -66,10 +59,12 @@ def classify_edges(
     test: Any = None,
     edge_features: Any = None,
     weights: Any = None,
+    folds: int | None = None,
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> EdgeClassification:
+) -> EdgeClassification | CrossValidation | Tuning:
     """Train a graph network on the edges of a graph, full batch, to say what they are; or apply weights.
 
     graph      as for `classify`; directions of edges do not count
@@ -85,19 +80,19 @@ def classify_edges(
     edge_features   as for `classify`; the network reads them whatever its layers are
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
+    folds, vary   as for `classify`: folds of the labelled edges, and settings to choose among by the scores
+               of validation edges
     settings   keys of a case, over those of inputs/edges.toml
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     Raises GraphError for what is no graph or no edge of it, CaseError for wrong settings
     """
     begun, sets = Begun(weights, "gnn", settings), {"train": train, "val": val, "test": test}
-    drawn = all(each is None for each in sets.values()) and not begun.applied
-    splits = {"graph.edge_splits": "random"} if drawn else {}
-    recipe = _recipe(settings, weights)
-    chosen = merged({"run.task": "classify"}, recipe, splits, settings, begun.keys())
-    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
-    refuse_data_keys(context.case, "classify")
-    if context.case.gnn.level != "edge":
-        raise CaseError(f'settings: gnn.level: must be "edge", got "{context.case.gnn.level}"; leave it out')
+    drawn = all(each is None for each in sets.values()) and not begun.applied and folds is None
+    recipe = recipe_of(RECIPE, begun, BY_LAYERS, ("dropout",))
+    asked = Asked(folds, vary, sets)
+    recipe |= {"graph.edge_splits": "random"} if drawn else {}
+    context, model = begin(begun, asked, recipe, comm, verbose)
+    refuse_level(context, "edge")
     by_pairs = isinstance(labels, Mapping)
     listed = None if by_pairs else labels
     told = {"edge_features": edge_features, "edge_labels": listed, "listed": True}
@@ -111,19 +106,62 @@ def classify_edges(
     about = _labels(context, loaded, called, labels if by_pairs else None, sets, ends)
     for text in about.about.warnings:
         warnings.warn(text, stacklevel=3)
-    done = learn_edge_labels(context, loaded, data, about, model)
-    if said := ended_early(done.fit, done.classifier.case):
-        warnings.warn(f"classify_edges: {said}", stacklevel=3)
-    return _told(context, done, called, names, ends)
+    examples, order = EdgeExamples(loaded, data, about), Order.of(context, loaded, called, ends)
+
+    def train_once(chosen: Context) -> EdgeClassification:
+        done = learn(chosen, examples, model)
+        if said := ended_early(done.fit, done.classifier.case):
+            warnings.warn(f"classify_edges: {said}", stacklevel=5)
+        return _told(chosen, done, order, names)
+
+    return asked.done(context, examples, train_once, lambda: _crossed(context, examples, order, names))
 
 
-def _recipe(settings: Any, weights: Any) -> dict[str, Any]:
-    """The recipe without the keys that gnn.layers of the settings, or given weights, say otherwise."""
-    begun = weights is not None or setting(settings, "gnn", "weights")
-    told = BY_LAYERS if setting(settings, "gnn", "layers") else ()
-    told = (*told, "dropout") if setting(settings, "gnn", "depth") == 1 else told
-    told = [key for key in ARCHITECTURE if key != "level"] if begun else told
-    return {key: value for key, value in RECIPE.items() if key.removeprefix("gnn.") not in told}
+@dataclass(frozen=True)
+class Order:
+    """The edges as a caller lists them.
+
+    at      [k] where each stands among all edges [m, 2] of rows; None: they are in that order
+    pairs   its ends, as the caller calls them
+    """
+
+    at: np.ndarray | None
+    pairs: list[tuple[Any, Any]]
+
+    @classmethod
+    def of(
+        cls, context: Context, loaded: Loaded, called: list[Any] | None, ends: np.ndarray | None
+    ) -> "Order":
+        """called: labels of nodes of a graph in memory; ends: what `_listed_ends` says. Ranks: all call."""
+        edges, at = gather_edges(context.group, loaded), None
+        pairs = edges
+        if ends is not None:
+            ends = ends[ends[:, 0] != ends[:, 1]]
+            at = _places(loaded, edges, ends)
+            pairs = ends if loaded.order_all is None else np.argsort(loaded.order_all)[ends]
+        ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
+        texts = plain_ids(ids) if called is None else [called[i] for i in ids.tolist()]
+        return cls(at, [(texts[u], texts[v]) for u, v in pairs.tolist()])
+
+    def listed(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of all edges as the caller lists these."""
+        return rows if self.at is None else rows[self.at]
+
+
+def _crossed(
+    context: Context, examples: EdgeExamples, order: Order, names: list[Any] | None
+) -> CrossValidation:
+    """Folds of labelled edges. Ranks: all call."""
+    drawn, both = run_folds(context, examples)
+    runs, about = [run for _, run in both], examples.labels.once()
+    fold_own = drawn[examples.labels.first]
+    rows = by_own_fold(about, runs, fold_own), fold_own
+    predicted, fold = (order.listed(rows_of_edges(context.group, each)) for each in rows)
+    return CrossValidation(
+        predicted=called_by(about, predicted), fold=fold, edges=order.pairs,
+        nodes=list(range(examples.loaded.graph.n)) if names is None else names,
+        **told_of_folds(examples, runs),
+    )  # fmt: skip
 
 
 def _listed_ends(loaded: Loaded) -> np.ndarray | None:
@@ -209,28 +247,12 @@ def _ends_of(context: Context, loaded: Loaded, called: list[Any] | None, given: 
     return rows if loaded.order_all is None else loaded.order_all[rows]
 
 
-def _told(
-    context: Context, done: EdgesClassified, called: list[Any] | None, names: list[Any] | None,
-    ends: np.ndarray | None,
-) -> EdgeClassification:  # fmt: skip
-    """What the call tells. Ranks: all call.
-
-    called   labels of nodes of a graph in memory     names   of the nodes by their numbers, or None
-    """
-    loaded, about, asked = done.loaded, done.classifier.about, context.case.output
-    edges, predicted, found = gather_edges(done), gather_edge_predictions(done), {}
+def _told(context: Context, done: Learned, order: Order, names: list[Any] | None) -> EdgeClassification:
+    """What the call tells; names: of the nodes by their numbers, or None. Ranks: all call."""
+    loaded, about, asked = done.examples.loaded, done.classifier.about, context.case.output
+    predicted, found = order.listed(gather_edge_predictions(done)), {}
     if asked.probabilities:
-        found = {"probabilities": gather_edge_probabilities(done)}
-    ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
-    if ends is not None:
-        ends = ends[ends[:, 0] != ends[:, 1]]
-        at = _places(loaded, edges, ends)
-        predicted, found = predicted[at], {name: each[at] for name, each in found.items()}
-        pairs = ends if loaded.order_all is None else np.argsort(loaded.order_all)[ends]
-    else:
-        pairs = edges
-    texts = plain_ids(ids) if called is None else [called[i] for i in ids.tolist()]
-    if found:
+        found["probabilities"] = order.listed(gather_edge_probabilities(done))
         found["classes"] = about.called(np.arange(done.classifier.classes))
     if asked.embeddings:
         found["embeddings"] = by_node(loaded, gather_node_rows(done))
@@ -238,12 +260,9 @@ def _told(
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:
         predicted = about.called(predicted)
-    losses = [row["loss"] for row in done.fit.records]
     return EdgeClassification(
-        predicted, list(range(loaded.graph.n)) if names is None else names, done.scores, done.fit.epochs,
-        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_edges_of(done),
-        **found, plain=done.plain, importance=done.importance,
-        edges=[(texts[u], texts[v]) for u, v in pairs.tolist()],
+        predicted=predicted, nodes=list(range(loaded.graph.n)) if names is None else names,
+        scores=done.scores, digest=done.digest, **course_of(done), **found, edges=order.pairs,
     )  # fmt: skip
 
 

@@ -1,26 +1,25 @@
-"""Cross-validation from Python: what `classify(..., folds=k)` returns."""
+"""Cross-validation from Python: what `classify(..., folds=k)`, `classify_edges` and `find_links` return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from app.case.gnn import GnnCase
 from app.comm.guard import digest_text
 from app.errors import CaseError
-from app.gnn.classifier import Classifier
 from app.graphs.nodes.data import NodeData, no_labels
-from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.tasks.context import Context
-from app.tasks.folds import draw_folds, lacking, run_fold, split_by_fold, summary
+from app.tasks.folds import FoldRun, columns_of, mean_lost, run_fold, summary
+from app.tasks.levels.examples import Examples
+from app.tasks.studies.gnn_subjects import subject_of
 
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What the networks say that were trained without a fold, of its nodes or graphs.
+    """What the networks say that were trained without a fold, of its nodes, graphs or edges.
 
-    folds       a row for each fold: nodes by split, epochs, scores of the weights that were kept
+    folds       a row for each fold: nodes (or edges) by split, epochs, scores of the weights that were kept
     summary     means and sample standard deviations over the folds, by name ("test_mean", "test_std",
                 "auc_mean", ...); "best_mean_epoch" and "test_at_best_mean_epoch", which is optimistic: the
                 test folds chose the epoch
@@ -29,6 +28,10 @@ class CrossValidation:
                 have -1 (or "", NaN, zeros)
     fold        [n] the fold that tested a node, -1: none
     nodes       as those of Classification
+    edges       where edges are tested: pairs of nodes, which `predicted` and `fold` have rows for; of
+                `find_links` all edges, and how likely each is by the network that has not seen it
+    importance  with "output.importance" of the settings, a row for each feature: means over the folds that
+                have left it out
     """
 
     folds: list[dict[str, Any]]
@@ -38,6 +41,8 @@ class CrossValidation:
     fold: np.ndarray
     nodes: list[Any]
     digest: str
+    edges: list[tuple[Any, Any]] = field(default_factory=list)
+    importance: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         mean, deviation = self.summary["test_mean"], self.summary["test_std"]
@@ -52,41 +57,52 @@ def refuse_beside(given: dict[str, Any]) -> None:
             raise CaseError(f"{name}: given beside folds, which are drawn and trained anew; leave it out")
 
 
-def cross_validate(
-    context: Context, loaded: Loaded, data: NodeData, names: list[Any] | None
-) -> CrossValidation:
+def run_folds(context: Context, examples: Examples) -> tuple[Any, list[tuple[Examples, FoldRun]]]:
     """Test each of study.folds by a network that is trained on the others. Ranks: all call.
 
-    names   of the nodes or graphs by their numbers, or None
+    returns   what the examples know folds by, and by fold its examples and its training
     """
-    case, group = context.case, context.group
-    study, gnn, members = case.study, case.gnn, loaded.members
-    if not data.classes:
+    study, gnn, seed = context.case.study, context.case.gnn, context.case.seed
+    if gnn.level != "link" and not examples.about.classes:
         raise CaseError(no_labels(gnn.level))
-    for text in lacking(group, data, study.folds):
+    subject = subject_of(context, examples, gnn, [seed], splits=False)
+    for text in examples.lacking_folds(context.group, study.folds):
         context.warn(text)
-    fold_own = draw_folds(group, data, loaded, case.seed, study.folds)
-    block = context.rows(loaded, gnn.hidden if data.edges is None else 0)
-
-    def make(gnn: GnnCase, data: NodeData, seed: int) -> Classifier:
-        return Classifier(group, gnn, block, data, seed, budget=TierBudget.of(case.memory), members=members)
-
-    runs, held_back = [], 2 if study.fold_validation == "next" else 1
+    drawn, runs = examples.folds(context, seed, study.folds), []
     for fold in range(study.folds):
-        own = split_by_fold(group, data, fold_own, fold, held_back)
-        runs.append(run_fold(context, gnn, own, case.seed, make, predict=True))
-    predicted = np.full_like(runs[0].predicted, 0 if data.multilabel else np.nan if data.values else -1)
+        part = examples.of_fold(context, drawn, fold, 2 if study.fold_validation == "next" else 1)
+        classifier = subject.of(part).classifier(gnn, seed)
+        runs.append((part, run_fold(context, part, classifier, predict=True)))
+    return drawn, runs
+
+
+def told_of_folds(examples: Examples, runs: list[FoldRun]) -> dict[str, Any]:
+    """What a CrossValidation tells of trainings, whatever they are of."""
+    rows = [run.row for run in runs]
+    return {
+        "folds": rows, "summary": summary(rows, [run.curve for run in runs], columns_of(examples)),
+        "score": rows[0]["score"], "importance": mean_lost([run.lost for run in runs]),
+        "digest": digest_text({str(fold): run.weights for fold, run in enumerate(runs)}),
+    }  # fmt: skip
+
+
+def by_own_fold(about: NodeData, runs: list[FoldRun], fold_own: np.ndarray) -> np.ndarray:
+    """What each own row was told by the network that tested it; about: labels of the rows."""
+    predicted = np.full_like(runs[0].predicted, 0 if about.multilabel else np.nan if about.values else -1)
     for fold, run in enumerate(runs):
         predicted[fold_own == fold] = run.predicted[fold_own == fold]
+    return predicted
 
-    def whole(own: np.ndarray) -> np.ndarray:
-        return _by_node(context, loaded, own)
 
-    rows, said = [run.row for run in runs], whole(predicted)
+def cross_validate(context: Context, examples: Examples, names: list[Any] | None) -> CrossValidation:
+    """Folds of nodes, or graphs; names: of these by their numbers, or None. Ranks: all call."""
+    fold_own, both = run_folds(context, examples)
+    runs = [run for _, run in both]
+    data, loaded = examples.data, examples.loaded
+    said = _by_node(context, loaded, by_own_fold(data, runs, fold_own))
     return CrossValidation(
-        rows, summary(rows, [run.curve for run in runs]), rows[0]["score"], _called(data, said),
-        whole(fold_own), list(range(len(said))) if names is None else names,
-        digest_text({str(fold): run.weights for fold, run in enumerate(runs)}),
+        predicted=called_by(data, said), fold=_by_node(context, loaded, fold_own),
+        nodes=list(range(len(said))) if names is None else names, **told_of_folds(examples, runs),
     )  # fmt: skip
 
 
@@ -100,7 +116,7 @@ def _by_node(context: Context, loaded: Loaded, own: np.ndarray) -> np.ndarray:
     return found if loaded.members is None else found[loaded.members.own_rows]
 
 
-def _called(data: NodeData, rows: np.ndarray) -> np.ndarray:
+def called_by(data: NodeData, rows: np.ndarray) -> np.ndarray:
     """Classes, by name where they have names; values of one column [n]."""
     if data.values:
         return rows[:, 0] if rows.shape[1] == 1 else rows

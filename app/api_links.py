@@ -1,36 +1,33 @@
 """Links from Python: which nodes of a graph are likely to be joined."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from app.api_classify import by_node, names_of_file, node_data
-from app.api_given import (
-    Begun,
-    check_given,
-    digest_of_arrays,
-    ids_of_nodes,
-    ids_of_pairs,
-    refuse_data_keys,
-    setting,
-)
+from app.api_folds import CrossValidation, run_folds, told_of_folds
+from app.api_given import Begun, check_given, digest_of_arrays, ids_of_nodes, ids_of_pairs
 from app.api_graph import loaded_graph
-from app.case.file import merged
+from app.api_learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api_tune import Tuning
 from app.case.gnn import LinksCase
-from app.comm.guard import raise_together
+from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.links.best import Partners
-from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.graphs.formats.source import shown
 from app.graphs.ids import named, one_id, plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.results import FoundLinks
-from app.tasks.context import Context, context_of_settings
-from app.tasks.find_links import GivenPairs, gather_rows, learn_edges, saved_of
+from app.tasks.context import Context
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.found_links import gather_rows
+from app.tasks.levels.given_pairs import GivenPairs
+from app.tasks.levels.links import LinkExamples
 from app.threads import with_few_threads
 
 # What links are learned by unless settings say otherwise: the table [gnn] of inputs/links.toml.
@@ -59,10 +56,12 @@ def find_links(
     sides: Any = None,
     propose_for: Any = None,
     weights: Any = None,
+    folds: int | None = None,
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> FoundLinks:
+) -> FoundLinks | CrossValidation | Tuning:
     """Learn from a graph's edges which of its nodes are likely to be joined; or apply weights.
 
     graph      as for `classify`; directions of edges do not count
@@ -76,6 +75,10 @@ def find_links(
     propose_for   nodes that "links.propose_each" of the settings is of; None: all, or those of the first side
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
+    folds      cross-validation: each edge is held out once, by seed and its ends, and told how likely it is
+               by a network that has not seen it
+    vary       as for `classify`, by the scores of validation edges: keys of [gnn], and "links.dimension",
+               "links.loss" and "links.negatives"
     settings   keys of a case, as {"gnn.model": "sage", "links.propose": 20, "seed": 1}, over those of
                inputs/links.toml; links.propose: how many of the likeliest pairs without an edge to return,
                links.propose_each: how many partners of each node
@@ -85,13 +88,14 @@ def find_links(
     """
     begun = Begun(weights, "gnn", settings)
     between = {"links.between": "any" if sides is None else "sides"}
-    chosen = merged({"run.task": "classify"}, _recipe(settings, weights), between, settings, begun.keys())
-    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
-    refuse_data_keys(context.case, "classify")
-    if context.case.gnn.level != "link":
-        raise CaseError(f'settings: gnn.level: must be "link", got "{context.case.gnn.level}"; leave it out')
+    recipe = recipe_of(RECIPE, begun, BY_LAYERS, OF_HIDDEN) | between
+    asked = Asked(folds, vary, {"val": val, "test": test, "pairs": pairs, "propose_for": propose_for})
+    context, model = begin(begun, asked, recipe, comm, verbose)
+    refuse_level(context, "link")
     with raise_together(context.group, "reading the settings"):
         _refuse_keys(context.case.links, sides, propose_for)
+        if folds is not None:
+            _refuse_beside_folds(context.case.links)
     loaded, labels = loaded_graph(context, graph)
     names = labels or names_of_file(context, loaded)
     data = node_data(context, loaded, names, features, None, {})
@@ -100,21 +104,57 @@ def find_links(
         _first_side(context, loaded, labels, graph, sides),
         None if propose_for is None else _rows_of_nodes(context, loaded, labels, propose_for, "propose_for"),
     )
-    done = learn_edges(context, loaded, data, given, model)
+    applied = not context.case.gnn.epochs
+    examples = LinkExamples(loaded, data, context.case.links, given, applied=applied)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     called = plain_ids(ids) if labels is None else [labels[i] for i in ids.tolist()]
+
+    def train_once(chosen: Context) -> FoundLinks:
+        done = learn(chosen, replace(examples, links=chosen.case.links), model)
+        return _told(chosen, done, called, names)
+
+    return asked.done(context, examples, train_once, lambda: _crossed(context, examples, called, names))
+
+
+def _told(context: Context, done: Learned, called: list[Any], names: list[Any] | None) -> FoundLinks:
+    """What the call tells. Ranks: all call.
+
+    called   the nodes by their rows     names   by their numbers, or None
+    """
+    found = done.examples.answer(context, done)
     told, proposed = (
-        [(called[u], called[v]) for u, v in part[0].tolist()] for part in (done.told, done.proposed)
+        [(called[u], called[v]) for u, v in part[0].tolist()] for part in (found.told, found.proposed)
     )
-    each = _proposed_each(called, *done.each) if done.each else {}
-    losses = [row["loss"] for row in done.fit.records]
-    rows = by_node(loaded, gather_rows(done))
+    rows = by_node(done.examples.loaded, gather_rows(done.classifier))
     return FoundLinks(
-        told, done.told[1], list(zip(proposed, done.proposed[1].tolist())), done.scores, done.plain,
-        list(range(len(rows))) if names is None else names, rows, done.fit.epochs,
-        losses[-1] if losses else None, done.fit.seconds, done.digest, done.fit.records, saved_of(done), each,
-        done.importance,
+        pairs=told, likely=found.told[1], proposed=list(zip(proposed, found.proposed[1].tolist())),
+        scores=done.scores, nodes=list(range(len(rows))) if names is None else names, node_rows=rows,
+        digest=digest({**done.examples.digested(found), **done.fit.weights}),
+        proposed_each=_proposed_each(called, *found.each) if found.each else {}, **course_of(done),
     )  # fmt: skip
+
+
+def _crossed(
+    context: Context, examples: LinkExamples, called: list[Any], names: list[Any] | None
+) -> CrossValidation:
+    """Folds of edges, each held out once. Ranks: all call."""
+    _, both = run_folds(context, examples)
+    runs, n = [run for _, run in both], examples.loaded.graph.n
+    tested = [part.split.sets["test"].joined for part, _ in both]
+    pairs, fold = np.concatenate(tested), np.repeat(np.arange(len(tested)), list(map(len, tested)))
+    likely, order = np.concatenate([run.predicted for run in runs]), np.lexsort(pairs.T[::-1])
+    return CrossValidation(
+        predicted=likely[order], fold=fold[order], nodes=list(range(n)) if names is None else names,
+        edges=[(called[u], called[v]) for u, v in pairs[order].tolist()], **told_of_folds(examples, runs),
+    )  # fmt: skip
+
+
+def _refuse_beside_folds(links: LinksCase) -> None:
+    """Raise CaseError for settings of what folds hold out themselves, and of what they do not tell."""
+    usual = LinksCase()
+    for key in ("held_out", "validation", "propose", "propose_each"):
+        if getattr(links, key) != getattr(usual, key):
+            raise CaseError(f"links.{key}: is not read beside folds; leave it out")
 
 
 def _refuse_keys(links: LinksCase, sides: Any, propose_for: Any) -> None:
@@ -178,16 +218,6 @@ def _rows_of_nodes(
         missing = one_id(wrong, 0)
         raise GraphError(f"{name}: found node {missing}; a node of {loaded.graph.name} would be right")
     return order[at] if len(ids) else np.empty(0, dtype=np.int64)
-
-
-def _recipe(settings: Any, weights: Any) -> dict[str, Any]:
-    """The recipe without the keys that gnn.layers of the settings, or given weights, say otherwise."""
-    begun = weights is not None or setting(settings, "gnn", "weights")
-    told = BY_LAYERS if setting(settings, "gnn", "layers") else ()
-    if setting(settings, "gnn", "depth") == 1:
-        told = (*told, *OF_HIDDEN)
-    told = [key for key in ARCHITECTURE if key != "level"] if begun else told
-    return {key: value for key, value in RECIPE.items() if key.removeprefix("gnn.") not in told}
 
 
 def _rows(

@@ -1,17 +1,18 @@
 """Tuning from Python: what `classify(..., vary={...})` returns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
+import msgspec
+
 from app.comm.grid import cut_grid
 from app.errors import CaseError
-from app.graphs.nodes.data import NodeData, no_labels
-from app.partition.load import Loaded
-from app.results import Classification
+from app.results import Classification, EdgeClassification, FoundLinks
 from app.tasks.context import Context
-from app.tasks.studies.gnn_subjects import Subject
+from app.tasks.levels.examples import Examples
+from app.tasks.studies.gnn_subjects import subject_of
 from app.tasks.studies.gnn_tune import best_of, digest_of, rows_of, tune
 from app.tasks.studies.trials import Trial, make_trials
 from app.text import counted, printable, shorten, show, toml_value
@@ -21,16 +22,17 @@ from app.text import counted, printable, shorten, show, toml_value
 class Tuning:
     """What settings were tried, and the network that was trained with the best ones.
 
-    best        the Classification of a training with them and the seed of the call
+    best        what the call returns of a training with them and the seed of the call
     settings    the best ones, as {"gnn.hidden": 32, ...}, for the settings of a call
     trials      a row for each trial, the best first: settings, validation score (mean, sample standard
                 deviation), seeds it was trained with
     score       what trials were compared by, in words
+    not_possible   combinations that were left out, by settings in a line, and why
     test_mean, test_std   of the best settings over the seeds, by the words of `test_score`; test nodes chose
                 nothing. None without test nodes; the deviation of one seed is None
     """
 
-    best: Classification
+    best: Classification | EdgeClassification | FoundLinks
     settings: dict[str, Any]
     trials: list[dict[str, Any]]
     score: str
@@ -38,6 +40,7 @@ class Tuning:
     test_mean: float | None
     test_std: float | None
     digest: str
+    not_possible: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         named = " ".join(f"{key}={value}" for key, value in self.settings.items())
@@ -74,18 +77,28 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def tuned(
-    context: Context, loaded: Loaded, data: NodeData
-) -> tuple[Trial, list[dict[str, Any]], dict[str, Any]]:
-    """The best trial of study.vary, the rows of all, and what else a Tuning tells. Ranks: all call."""
+def tuned(context: Context, examples: Examples, train: Callable[[Context], Any]) -> Tuning:
+    """What the trials of study.vary come to, and the network of the best one. Ranks: all call.
+
+    train   what the call does without `vary`
+    """
     case, group = context.case, context.group
-    if not data.classes:
-        raise CaseError(no_labels(case.gnn.level))
-    block = context.rows(loaded, case.gnn.hidden if data.edges is None else 0)
-    subject = Subject(loaded.graph.name, context, loaded, data, block, case.gnn, case.study.seeds, "")
-    courses, watch = tune(context, cut_grid(group, 1, 1), subject, make_trials(case))
-    told = best_of(courses, watch)
-    named = {f"gnn.{key}": getattr(courses[0].trial.gnn, key) for key in courses[0].trial.settings}
-    beside = {key: told[key] for key in ("score", "test_score", "test_mean", "test_std")}
-    beside |= {"settings": named, "digest": digest_of(courses)}
-    return courses[0].trial, rows_of(courses, watch), beside
+    examples.check(case.gnn, False)
+    subject = subject_of(context, examples, case.gnn, case.study.seeds)
+    trials = make_trials(case)
+    courses, watch = tune(context, cut_grid(group, 1, 1), subject, trials)
+    told, best = best_of(courses, watch), courses[0].trial
+    with_best = replace(context, case=msgspec.structs.replace(case, gnn=best.gnn, links=best.links))
+    return Tuning(
+        train(with_best), _settings_of(best), rows_of(courses, watch), told["score"], told["test_score"],
+        told["test_mean"], told["test_std"], digest_of(courses), trials.impossible,
+    )  # fmt: skip
+
+
+def _settings_of(trial: Trial) -> dict[str, Any]:
+    """The settings of a trial, as a call takes them."""
+    found = {}
+    for key in trial.settings:
+        table, name = ("links", trial.links) if key.startswith("links.") else ("gnn", trial.gnn)
+        found[f"{table}.{key.rpartition('.')[2]}"] = getattr(name, key.rpartition(".")[2])
+    return found

@@ -44,8 +44,6 @@ TASKS = Table(
         "classify": "app.tasks.classify:run_classify",
         "study": "app.tasks.study:run_study",
         "relations": "app.tasks.rgcn:run_rgcn",  # classify of gnn.model = "rgcn"
-        "links": "app.tasks.find_links:run_edges",  # classify of gnn.level = "link"
-        "edges": "app.tasks.classify_edges:run_classify_edges",  # classify of gnn.level = "edge"
     }
 )
 # What reads the weights that a table names.
@@ -247,8 +245,6 @@ def _task_of(case: Case) -> Any:
     """What runs a case."""
     if case.run.task == "classify" and is_relational(case):
         return TASKS["relations"]
-    if case.run.task == "classify" and case.gnn.level in ("link", "edge"):
-        return TASKS["links" if case.gnn.level == "link" else "edges"]
     return TASKS[case.run.task]
 
 

@@ -5,7 +5,7 @@ from mpi4py import MPI
 
 from app.case.file import build
 from app.gnn.links.predictor import LinkPredictor
-from app.gnn.links.split import split_edges
+from app.gnn.links.split import spans_of, split_edges
 from app.gnn.optim import make_optimiser
 from app.graphs.graph import Graph
 from app.graphs.nodes.memory import table_of_arrays
@@ -14,7 +14,7 @@ from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table
 from app.partition.rows import partition_rows
 from app.sparse.rowblock import RowBlock
-from app.tasks.find_links import data_of_links
+from app.tasks.levels.links import data_of_links
 from bench import subjects
 from bench.gnn_case import LEARNING_RATE, GcnCase
 from bench.gnn_lockstep import FIRST_PRODUCTS
@@ -45,7 +45,7 @@ class Model:
         rows, edges = partition_rows(case.n, 1), len(case.indices) // 2
         graph = Graph(case.name, case.n, 0, case.n, case.indptr, case.indices, edges)
         loaded = Loaded(graph, rows, EdgeCounts(edges, 0, 0, 0))
-        split = split_edges(group, loaded, (0.0, 0.0), case.seed)
+        split = split_edges(group, loaded, spans_of(0.0, 0.0), case.seed)
         block = RowBlock(group, split.loaded.graph, rows, "auto", widths[1])
         known = deal_node_table(group, table_of_arrays(case.X, None, n=case.n), loaded)
         data = data_of_links(known, split, block)

@@ -6,14 +6,14 @@ import numpy as np
 from app.case.file import build
 from app.gnn.links.predictor import LinkPredictor
 from app.gnn.links.sides import given_sides
-from app.gnn.links.split import split_edges
+from app.gnn.links.split import spans_of, split_edges
 from app.gnn.links.wrong import apart_rows
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream, ordered
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.find_links import data_of_links
+from app.tasks.levels.links import data_of_links
 
 PLAIN = {
     "run.task": "classify", "gnn.level": "link", "gnn.feature_rows": "as_given", "gnn.dropout": 0.0,
@@ -43,8 +43,8 @@ def predictor_on(group, settings=None, exchange="auto", budget=None, n=90, given
     sides = None
     if first is not None:
         sides = given_sides(first if loaded.order_all is None else first[loaded.order_all], loaded, group)
-    shares = case.links.validation, case.links.held_out
-    split = split_edges(group, loaded, shares, case.seed, sides=sides)
+    spans = spans_of(case.links.validation, case.links.held_out)
+    split = split_edges(group, loaded, spans, case.seed, sides=sides)
     block = RowBlock(group, split.loaded.graph, loaded.rows, exchange, case.gnn.hidden)
     data = data_of_links(deal_node_table(group, table, loaded), split, block)
     return LinkPredictor(group, case.gnn, case.links, block, data, split, case.seed, budget=budget)

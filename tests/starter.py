@@ -18,10 +18,9 @@ LAUNCHER_LINE = "PMI_FD"  # a number of a file: what MPICH's ranks talk to their
 # What runs of one kind or another load.
 LOADED = (
     "app.main", "app.output", "app.plots.runs", "app.problems.mvc", "app.rl.agent", "app.solver.pipeline",
-    "app.tasks.classify", "app.tasks.classify_edges", "app.tasks.find_links", "app.tasks.rgcn",
-    "app.tasks.solve", "app.tasks.study", "app.tasks.train", "networkx", "highspy", "scipy.linalg",
-    "scipy.optimize", "scipy.sparse.csgraph",
-    "scipy.sparse.linalg", "scipy.spatial",
+    "app.tasks.classify", "app.tasks.levels.edges", "app.tasks.levels.links", "app.tasks.levels.nodes",
+    "app.tasks.rgcn", "app.tasks.solve", "app.tasks.study", "app.tasks.train", "networkx", "highspy",
+    "scipy.linalg", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial",
 )  # fmt: skip
 
 

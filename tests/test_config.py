@@ -745,21 +745,28 @@ def cases(draw):
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"] = {}
+    kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     if data["run"]["task"] != "classify":
-        data["output"].pop("importance", None)
-    if data["gnn"]["level"] == "edge" and data["run"]["task"] == "classify":
+        data["output"] |= {"embeddings": False, "probabilities": False}
+        if kind != "folds":
+            data["output"].pop("importance", None)
+    if kind:
+        data["gnn"]["goal"] = "classes"
+        if kind not in ("tune", "folds"):
+            data["gnn"]["level"] = "node"
+    learns = data["run"]["task"] == "classify" or kind in ("tune", "folds")
+    if data["gnn"]["level"] == "edge" and learns:
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["graph"]["edge_splits"] = draw(st.sampled_from(["", "random"]))
         data["parallel"]["exchange"] = draw(st.sampled_from(["auto", "halo", "gather"]))
-    if data["gnn"]["level"] == "link" and data["run"]["task"] == "classify":
-        data["links"] = links(draw)
+    if data["gnn"]["level"] == "link" and learns:
+        data["links"] = links(draw, kind)
         rankings = ["recall", "precision", "ndcg"] if data["links"]["rank_each"] else []
         data["gnn"] |= {"goal": "classes", "class_weights": "equal", "baselines": True}
         data["gnn"]["watch"] = draw(st.sampled_from(["auto", "auc", *rankings]))
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
     if data["run"]["task"] == "study":
-        data["gnn"] |= {"goal": "classes", "level": "node"}
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
         if data["study"]["kind"] != "tune":
             data["study"] |= {"vary": [], "trials": 0, "race": 3.0}
@@ -771,13 +778,13 @@ def cases(draw):
     return convert(data, Case)
 
 
-def links(draw):
-    """A table [links] whose keys are read."""
+def links(draw, study):
+    """A table [links] whose keys are read; study: its kind, or ""."""
     drawn = {key: draw(st.integers(0, 99)) for key in ("propose", "propose_each", "rank_each")}
     loss, between = draw(st.sampled_from(["logistic", "bpr"])), draw(st.sampled_from(["any", "sides"]))
     drawn |= {"loss": loss, "between": between, "dimension": draw(st.integers(1, 99))}
     drawn["negatives"] = float(draw(st.integers(1, 99))) if loss == "bpr" else draw(st.floats(0.1, 9))
-    return drawn
+    return drawn | ({"propose": 0, "propose_each": 0} if study else {})
 
 
 def smoothing(draw):

@@ -470,7 +470,7 @@ def test_loops_and_repeats():
         ("kind", {"settings": {"gnn.goal": "values"}}, r"labels: .*real numbers"),
         ("kind", {"settings": {"gnn.edge_feature_rows": "one_hot"}}, "edge_feature_rows: edges"),
         ("kind", {"settings": {"smooth.method": "both"}}, "is of nodes, whose neighbours it hears"),
-        ("kind", {"settings": {"run.task": "study", "study.kind": "models"}}, "no study is of edges"),
+        ("kind", {"settings": {"run.task": "study", "study.kind": "models"}}, "is not of edges"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(labels, more, said):

@@ -38,8 +38,8 @@ from app.partition.nodes import load_node_data
 from app.solver.pipeline import Pipeline
 from app.sparse.rowblock import RowBlock
 from app.tasks import context
-from app.tasks.classify import refuse_read
 from app.tasks.context import context_of_settings
+from app.tasks.levels.reading import refuse_read
 
 WORLD = MPI.COMM_WORLD
 DOCUMENT = ROOT / "docs" / "faults.md"

@@ -12,8 +12,10 @@ from test_gnn_studies import study_of
 
 from app import classify
 from app.errors import CaseError, NumericsError
-from app.tasks.classify import load
-from app.tasks.folds import draw_folds, lacking, mean_curve, split_by_fold, summary
+from app.tasks.folds import mean_curve, summary
+from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
+from app.tasks.levels.examples import MEASURES
+from app.tasks.levels.reading import load
 from app.tasks.studies.gnn_folds import run_folds
 
 alone = pytest.mark.mpi_skip
@@ -103,7 +105,7 @@ def test_the_epoch_of_the_best_mean():
         [[1, 0.2, None, 0.1], [2, 0.4, None, 0.4], [3, 0.2, None, 0.8], [4, 0.9, None, 1.0]],
     ]
     rows[1]["rmse"], rows[0]["rmse"] = math.inf, 1.0
-    found = summary(rows, curves)
+    found = summary(rows, curves, MEASURES)
     assert (found["rmse_mean"], found["rmse_std"]) == (math.inf, None)  # errors that pass all numbers
     assert (
         found["best_mean_epoch"] == 2

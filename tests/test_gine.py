@@ -39,8 +39,8 @@ from app.partition.nodes import deal_node_table
 from app.partition.rows import RowPartition
 from app.sparse import rowblock
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.context import context_of_settings
+from app.tasks.levels.reading import load
 
 alone = pytest.mark.mpi_skip
 READING = [each for each in EXCHANGES if each != "staged"]

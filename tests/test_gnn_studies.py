@@ -35,8 +35,8 @@ from app.partition.balance import Balance
 from app.partition.load import load_stream
 from app.partition.rows import RowPartition
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.context import Context
+from app.tasks.levels.reading import load
 from app.tasks.studies import gnn_inference, gnn_models
 from app.tasks.studies.gnn_memory import run_memory
 from app.tasks.studies.gnn_models import run_depth, run_models

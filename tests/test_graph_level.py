@@ -39,8 +39,8 @@ from app.memory.tiers import TierBudget
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.context import context_of_settings
+from app.tasks.levels.reading import load
 
 alone = pytest.mark.mpi_skip
 MODELS = ("gcn", "sage", "gat", "gin", "gin_norm", "commnet")

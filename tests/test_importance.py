@@ -135,8 +135,7 @@ def test_it_is_refused_before_there_is_training_to_lose(monkeypatch):
     def trained(*_, **__):
         raise AssertionError("training began")
 
-    for task in ("classify", "classify_edges", "find_links"):
-        monkeypatch.setattr(f"app.tasks.{task}.fit", trained)
+    monkeypatch.setattr("app.tasks.levels.course.fit", trained)
     graph, _, labels = planted()
     asked = {"output.importance": 2}
     calls = (
@@ -151,5 +150,6 @@ def test_it_is_refused_before_there_is_training_to_lose(monkeypatch):
 
 @pytest.mark.parametrize("task", ["solve", "train", "study"])
 def test_other_tasks_do_not_read_it(task):
-    with pytest.raises(CaseError, match=r'output\.importance: is read by run\.task = "classify" alone'):
+    right = r'run\.task = "classify" and study\.kind = "folds"'
+    with pytest.raises(CaseError, match=rf"output\.importance: is read by {right} alone"):
         build({"run.task": task, "graph.generator": "er", "output.importance": 2})

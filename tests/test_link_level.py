@@ -24,7 +24,7 @@ from app.gnn.links.plain import plain_scores
 from app.gnn.links.predictor import likelihood
 from app.gnn.links.propose import propose
 from app.gnn.links.scores import LinkScores
-from app.gnn.links.split import split_edges
+from app.gnn.links.split import spans_of, split_edges
 from app.gnn.links.wrong import Permutations, rounds_of
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
@@ -115,16 +115,16 @@ def test_given_edges_are_held_out(group):
     source = stream_of_object(graph)[0] if group.rank == 0 else None
     loaded = load_stream(group, source, case.graph, case)
     val, test = np.array([[0, 3], [80, 81]]), np.array(sorted(map(sorted, list(graph.edges)[5:9])))
-    split = split_edges(group, loaded, (0.1, 0.2), 1, val, test)
+    split = split_edges(group, loaded, spans_of(0.1, 0.2), 1, val, test)
     assert split.sets["val"].joined.tolist() == val.tolist()  # the second is no edge, and counts as one
     assert split.sets["test"].joined.tolist() == test.tolist()
     assert split.loaded.graph.edges == graph.size() - len(test) - graph.has_edge(0, 3)
     every = {tuple(pair) for each in split.sets.values() for pair in each.apart.tolist()}
     assert (80, 81) not in every
     with pytest.raises(CaseError, match="edge 0-3 is in both"):
-        split_edges(group, loaded, (0, 0), 1, val, val)
+        split_edges(group, loaded, spans_of(0, 0), 1, val, val)
     with pytest.raises(CaseError, match=r"links.test_edges, links.validation: no edge is left to learn from"):
-        split_edges(group, loaded, (0, 0), 1, None, np.array(sorted(map(sorted, graph.edges))))
+        split_edges(group, loaded, spans_of(0, 0), 1, None, np.array(sorted(map(sorted, graph.edges))))
 
 
 @alone
@@ -380,7 +380,7 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
         ({"gnn.layers": ["gcn 8", "gcn 7"]}, "links.dimension is 32; leave the width out"),
         ({"gnn.readout": "max"}, "gnn.readout: is read by"),
         ({"gnn.model": "gine"}, "these layers read features of edges"),
-        ({"run.task": "study", "study.kind": "models"}, "gnn.level: no study is of links"),
+        ({"run.task": "study", "study.kind": "models"}, "gnn.level: study.kind = .models. is not of links"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings, said):

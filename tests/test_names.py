@@ -44,7 +44,7 @@ from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs, with_shared_blocks
 from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
-from app.tasks.classify import _predictions_text
+from app.tasks.levels.nodes import _predictions_text
 
 ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
 FILES = {

@@ -170,7 +170,7 @@ def test_rankings_are_those_of_whole_arrays(group, monkeypatch, kinds):
     plain = plain_scores(group, split, predictor.ranking(("val", "test")))
     tables = plain_tables(edges, n, kinds)
     assert set(tables) == set(plain)
-    tables = [(chained(Z), predictor.evaluate_each()), *((tables[rule], plain[rule]) for rule in tables)]
+    tables = [(chained(Z), predictor.evaluate_ranking()), *((tables[rule], plain[rule]) for rule in tables)]
     for S, scores in tables:
         lists = dense_lists(S, allowed, 6, np.arange(n))
         for name in ("val", "test"):
@@ -191,7 +191,7 @@ def test_rankings_are_those_of_whole_arrays(group, monkeypatch, kinds):
             assert np.allclose([each.recall, each.precision, each.ndcg], means)
             assert scores[name].named()["ndcg_6"] == each.ndcg
     assert predictor.evaluate()["val"].each is None
-    assert predictor.evaluate("recall")["val"] == predictor.evaluate_each()["val"]
+    assert predictor.evaluate("recall")["val"] == predictor.evaluate_ranking()["val"]
 
 
 # ---- two sides --------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_learning_between_sides_has_the_same_bits_on_any_ranks(group, single, ex
         predictor = between(each, settings, exchange=exchange)[0]
         done = fit(predictor)
         lists = propose_each(predictor, 4, None)
-        found.append((done.weights, done.records, lists, predictor.evaluate_each(), done.watched))
+        found.append((done.weights, done.records, lists, predictor.evaluate_ranking(), done.watched))
     (weights, records, lists, scores, watched), (wanted, *other) = found
     assert all(weights[name].tobytes() == wanted[name].tobytes() for name in wanted)
     assert (records, watched) == (other[0], "val_ndcg")

@@ -20,7 +20,7 @@ from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
+from app.tasks.levels.reading import load
 from app.tasks.studies.gnn_sampling import run_sampling
 from app.tasks.studies.sampled_gcn import LayerSampler, SampledGCN
 from app.tasks.studies.sampled_sage import NeighbourSampler, SampledSage

@@ -34,8 +34,10 @@ from app.page.results import _plain
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
-from app.tasks.folds import draw_folds, run_fold, split_by_fold
+from app.tasks.folds import run_fold
+from app.tasks.levels.dealt import draw_folds, split_by_fold
+from app.tasks.levels.nodes import NodeExamples
+from app.tasks.levels.reading import load
 
 NODES, CLASSES = 61, 3
 KINDS = [(False, "both"), (True, "both"), (False, "in"), (True, "out")]  # weighted, neighbours
@@ -457,18 +459,17 @@ def test_folds_are_smoothed_each_by_the_labels_of_the_others(group):
     context = study_of(group, asked)
     loaded, data = load(context)
     own = split_by_fold(group, data, draw_folds(group, data, loaded, 1, 3), 0, 1)
-    block = context.rows(loaded, 8)
+    block, examples = context.rows(loaded, 8), NodeExamples(loaded, own)
 
-    def make(gnn, data, seed):
-        return Classifier(group, gnn, block, data, seed)
+    def run_in(context, **more):
+        classifier = Classifier(group, context.case.gnn, block, own, 1)
+        return run_fold(context, examples, classifier, **more)
 
-    run = run_fold(context, context.case.gnn, own, 1, make, predict=True)
+    run = run_in(context, predict=True)
     labels, said, test = (everywhere(group, loaded, each) for each in (data.labels, run.predicted, own.test))
     assert run.row["test"] == (said == labels)[test].mean()
     alone = structs.replace(context.case, smooth=SmoothCase())
-    other = run_fold(
-        SimpleNamespace(group=group, case=alone, keeper=context.keeper), context.case.gnn, own, 1, make
-    )
+    other = run_in(SimpleNamespace(group=group, case=alone, keeper=context.keeper))
     assert run.row["test_network"] == other.row["test"] and other.row["test_network"] is None
     assert run.row["test_propagated"] == other.row["test_propagated"] > run.row["test_alike"]
     assert run.weights == other.weights

@@ -28,7 +28,7 @@ STUDY = {
 
 
 def trials_of(vary, **more):
-    return make_trials(build({**BASE, "study.vary": vary, **more}))
+    return make_trials(build({**BASE, "study.vary": vary, **more})).possible
 
 
 def texts(vary, **more):
@@ -110,6 +110,8 @@ def test_ends_of_a_range_are_written_as_numbers_are(text):
         (["hidden 8..1.2.3"], {"study.trials": 3}, "at least two values, each once, or a range"),
         (["hidden 8..." + "9" * 999], {"study.trials": 3}, r"found 8\.\.\.9+\.\.\.9+; A\.\.B"),
         (["hidden 8....16"], {"study.trials": 3}, "at least two values, each once, or a range"),
+        (["hidden 0..1"], {"study.trials": 9}, r"study\.vary: hidden=0: gnn\.hidden: must be"),
+        (["dropout 0.1..2"], {"study.trials": 9}, r"study\.vary: dropout=2\.0: gnn\.dropout: must be"),
         (["bias 0..1"], {"study.trials": 3}, "bias has no range; its values one by one"),
         (["model 1..2"], {"study.trials": 3}, "model has no range; its values one by one"),
         (["hidden 8 x"], {}, r"study\.vary: hidden=x: .*gnn\.hidden"),
@@ -123,7 +125,12 @@ def test_ends_of_a_range_are_written_as_numbers_are(text):
         (["model gcn nothing"], {}, "unknown layer 'nothing'"),
         (["hidden 8 16"], {"study.datasets": ["x.npz"]}, r"study\.datasets: is not read by"),
         (["class_weights equal balanced"], {"gnn.watch": "loss"}, "class_weights change the loss"),
-        (["warmup 1 9"], {"gnn.epochs": 5}, r"gnn\.warmup: less than gnn\.epochs"),
+        (["warmup 6 9"], {"gnn.epochs": 5}, r"study\.vary: warmup=6: gnn\.warmup: less than gnn\.epochs"),
+        (["heads 3 5"], {"gnn.model": "gat"}, r"study\.vary: heads=3: "),
+        (["links.dimension 2 3"], {}, r'study\.vary: "links.dimension 2 3": \[links\] is read by gnn\.level'),
+        (["links.pairs a b"], {"gnn.level": "link"}, '"links.pairs" is not tried; dimension, loss'),
+        (["links.dim 2 3"], {"gnn.level": "link"}, r'"links.dim" is no key of \[links\]'),
+        (["links.loss bpr nothing"], {"gnn.level": "link"}, r"study\.vary: links\.loss=nothing: "),
         (["depth " + " ".join(map(str, range(1, 200))), "hidden " + " ".join(map(str, range(1, 200)))], {},
          r"39,601 combinations; study\.trials would draw"),
     ],
@@ -142,6 +149,41 @@ def test_keys_of_tuning_are_refused_in_other_studies(key):
     value = {"vary": ["hidden 2 3"], "trials": 3, "race": 2.0}[key]
     with pytest.raises(CaseError, match=rf'study\.{key}: is read by study\.kind = "tune" alone'):
         build({"run.task": "study", "study.kind": "models", f"study.{key}": value})
+
+
+def test_settings_that_are_impossible_together_are_left_out():
+    found = make_trials(build({**BASE, "study.vary": ["model gcn gat", "heads 2 4", "hidden 6 8"]}))
+    assert [each.name for each in found.possible] == [
+        "model=gcn hidden=6", "model=gcn hidden=8", "model=gat heads=2 hidden=6",
+        "model=gat heads=2 hidden=8", "model=gat heads=4 hidden=8",
+    ]  # fmt: skip
+    ((name, why),) = found.impossible.items()
+    assert name == "model=gat heads=4 hidden=6"
+    assert "4" in why and "6" in why
+    found = make_trials(build({**BASE, "gnn.epochs": 5, "study.vary": ["warmup 1 9"]}))
+    assert [each.name for each in found.possible] == ["warmup=1"]
+    assert found.impossible == {"warmup=9": "gnn.warmup: less than gnn.epochs = 5 would be right, got 9"}
+
+
+def test_keys_of_links_are_tried_where_pairs_are_scored():
+    more = {"gnn.level": "link", "study.trials": 6, "graph.generator": "er", "graph.nodes": 20}
+    vary = ["links.dimension 4..64", "links.loss logistic bpr", "links.negatives 1 1.5", "depth 1 2"]
+    found = make_trials(build({**BASE, **more, "study.vary": vary, "study.trials": 40}))
+    assert all(
+        4 <= each.links.dimension <= 64 and each.links.negatives in (1, 1.5) for each in found.possible
+    )
+    assert {each.links.loss for each in found.possible} == {"logistic", "bpr"}
+    assert all("must be whole for links.loss = bpr" in why for why in found.impossible.values())
+    assert found.impossible and not any("1.5" in each.name and "bpr" in each.name for each in found.possible)
+
+
+def test_many_trials_of_many_keys_are_looked_at_once_each(monkeypatch):
+    asked = []
+    monkeypatch.setattr("app.tasks.studies.trials.check_layers", asked.append)
+    vary = ["learning_rate 1e-4..1e-1", "weight_decay 1e-6..1e-2", "dropout 0..0.8", "hidden 8 16"]
+    found = make_trials(build({**BASE, "study.vary": vary, "study.trials": 300}))
+    assert len(found.possible) == 300
+    assert len(asked) < 20  # of both widths, and of each key
 
 
 # ---- the race ---------------------------------------------------------------------------------------------
@@ -228,6 +270,17 @@ def test_without_validation_nodes_nothing_can_be_compared():
 
 
 # ---- what a run leaves ------------------------------------------------------------------------------------
+
+
+@alone
+def test_what_is_left_out_is_told_in_the_table(group, tmp_path):
+    asked = {**STUDY, "gnn.model": "gat", "study.vary": ["heads 2 3", "learning_rate 0.01 0.1"]}
+    found = run_tune(study_of(group, asked, tmp_path / "out"))
+    assert list(found["not_possible"]) == ["heads=3 learning_rate=0.01", "heads=3 learning_rate=0.1"]
+    with open(tmp_path / "out" / "tune.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["place"] for row in rows] == ["1", "2", "", ""]
+    assert all(row["failed"].startswith("not possible: ") for row in rows[2:])
 
 
 @alone

@@ -17,6 +17,7 @@ from app.text import show
 
 Mistake = tuple[Keys, str]  # a key, and what is wrong with it
 LIKE_CLASSIFY = ("models", "depth", "folds", "tune")  # studies that train as the task classify does
+OF_EDGES = ("tune", "folds")  # studies that are of edges and of links, too
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
@@ -35,10 +36,21 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_networks = (_nothing_to_apply, _networks, _importance, _sets_of_graphs, _links, _edges, _smooth)
     of_problems = (_policy_alone, _communities, _partition, _steiner, _routing)
-    for rules in (*of_problems, _agent, _name_of_run, *of_networks, _studies, _empty):
+    for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
+    yield from network_conflicts(case, places)
+    for rules in (_studies, _empty):
+        yield from _located(rules(case), places)
+
+
+def network_conflicts(case: Case, places: Places | None = None) -> Iterator[str]:
+    """Those of networks alone."""
+    of_networks = (
+        _nothing_to_apply, _networks, _told_by_network, _sets_of_graphs, _links, _edges, _smooth,
+    )  # fmt: skip
+    for rules in of_networks:
+        yield from _located(rules(case), places or {})
 
 
 def _located(found: Iterator[Mistake], places: Places) -> Iterator[str]:
@@ -319,10 +331,16 @@ def _networks(case: Case) -> Iterator[Mistake]:
         )
 
 
-def _importance(case: Case) -> Iterator[Mistake]:
-    """Features are left out of one network that the task classify has trained or applied."""
-    if case.output.importance and case.run.task != "classify":
-        yield ("output", "importance"), 'is read by run.task = "classify" alone; leave it out'
+def _told_by_network(case: Case) -> Iterator[Mistake]:
+    """What is told of the one network that the task classify has trained or applied, of folds by means."""
+    task, asked = case.run.task, case.output
+    folds = (task, case.study.kind) == ("study", "folds")
+    if asked.importance and task != "classify" and not folds:
+        right = 'run.task = "classify" and study.kind = "folds"'
+        yield ("output", "importance"), f"is read by {right} alone; leave it out"
+    for key in ("embeddings", "probabilities"):
+        if getattr(asked, key) and task != "classify":
+            yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
 
 
 def _sets_of_graphs(case: Case) -> Iterator[Mistake]:
@@ -349,13 +367,13 @@ def _links(case: Case) -> Iterator[Mistake]:
     """What networks that predict edges leave of other tables, and [links] where there are none."""
     gnn, graph, task = case.gnn, case.graph, case.run.task
     if gnn.level != "link" or task not in ("classify", "study"):
-        keys = (each.name for each in structs.fields(LinksCase))
+        keys = LinksCase.__struct_fields__
         wrong = next((key for key in keys if getattr(case.links, key) != getattr(LinksCase(), key)), "")
         if wrong and task == "classify":
             yield ("links", wrong), 'is read by gnn.level = "link" alone; leave it out'
         return
     if task == "study":
-        yield ("gnn", "level"), 'no study is of links; "node" or "graph" would be right'
+        yield from _study_of_links(case)
     for key in ("goal", "class_weights", "baselines"):
         if getattr(gnn, key) != getattr(GnnCase(), key):
             yield ("gnn", key), 'is of labels, which gnn.level = "link" does not read; leave it out'
@@ -383,10 +401,37 @@ def _links(case: Case) -> Iterator[Mistake]:
         yield ("links", "held_out"), "leaves no edge to learn from beside links.validation"
 
 
+def _no_study_of(what: str, kind: str) -> Mistake:
+    """A study that is not of edges, or links, and those that are."""
+    right = " or ".join(show(each) for each in OF_EDGES)
+    return ("gnn", "level"), f"study.kind = {show(kind)} is not of {what}; {right} would be right"
+
+
+def _own_folds() -> str:
+    return '"" would be right for study.kind = "folds", which draws its own'
+
+
+def _study_of_links(case: Case) -> Iterator[Mistake]:
+    """What studies of links are not of, and keys of [links] that they do not read."""
+    kind, links, usual = case.study.kind, case.links, LinksCase()
+    if kind not in OF_EDGES:
+        yield _no_study_of("links", kind)
+        return
+    for key in ("pairs", "propose", "propose_each"):
+        if getattr(links, key) != getattr(usual, key):
+            right = f'is read by run.task = "classify" alone; {show(getattr(usual, key))} would be right'
+            yield ("links", key), right
+    for key in ("held_out", "validation", "val_edges", "test_edges"):
+        if kind == "folds" and getattr(links, key) != getattr(usual, key):
+            right = 'is not read by study.kind = "folds", which holds each edge out once; leave it out'
+            yield ("links", key), right
+
+
 def _edges(case: Case) -> Iterator[Mistake]:
     """What networks that say what edges are leave of other tables, and their keys where there are none."""
     gnn, graph, task = case.gnn, case.graph, case.run.task
-    learned = gnn.level == "edge" and task == "classify"
+    kind = case.study.kind if task == "study" else ""
+    learned = gnn.level == "edge" and (task == "classify" or kind in OF_EDGES)
     right = 'is read by gnn.level = "edge" of run.task = "classify", of [graph]; leave it out'
     for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
         for key in ("edge_labels", "edge_splits", "edge_data_by"):
@@ -395,8 +440,10 @@ def _edges(case: Case) -> Iterator[Mistake]:
                 yield (*keys, key), right
     if gnn.level != "edge" or task not in ("classify", "study"):
         return
-    if task == "study":
-        yield ("gnn", "level"), 'no study is of edges; "node" or "graph" would be right'
+    if kind and kind not in OF_EDGES:
+        yield _no_study_of("edges", kind)
+    if kind == "folds" and graph.edge_splits not in ("", "random"):
+        yield ("graph", "edge_splits"), f"{_own_folds()}, got {show(graph.edge_splits)}"
     for key in ("labels", "splits"):
         if getattr(graph, key):
             right = f"graph.edge_{key} would be right"
@@ -439,8 +486,7 @@ def _studies(case: Case) -> Iterator[Mistake]:
         found = f'got {study.folds} (study.fold_validation = "next")'
         yield ("study", "folds"), f"must be at least 3, to test, to validate and to train on, {found}"
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
-        right = '"" would be right for study.kind = "folds", which draws its own'
-        yield ("graph", "splits"), f"{right}, got {show(case.graph.splits)}"
+        yield ("graph", "splits"), f"{_own_folds()}, got {show(case.graph.splits)}"
     for key in ("vary", "trials", "race"):
         asked = getattr(study, key) != getattr(StudyCase(), key)
         if asked and study.kind != "tune" and case.run.task == "study":

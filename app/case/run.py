@@ -160,8 +160,8 @@ class OutputCase(Table, frozen=True):
     importance: Annotated[
         Count,
         about(
-            "classify: leave so many features out of the trained network, one at a time, and write what its "
-            "scores lose by it; 0: none"
+            "classify: leave so many features out of the trained network, one at a time (as many of edges), "
+            "and write what its scores lose by it; study of folds: the means; 0: none"
         ),
     ] = 0
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

@@ -44,7 +44,8 @@ class StudyCase(Table, frozen=True):
             "answers: solves of a catalogue of graphs with known best values; "
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
-            "folds: cross-validation; tune: the settings with the best validation score; "
+            "folds: cross-validation; tune: the settings with the best validation score, both also of edges "
+            "and links; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
@@ -71,7 +72,8 @@ class StudyCase(Table, frozen=True):
     vary: Annotated[
         list[str],
         about(
-            'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn], or "KEY A..B", a range that '
+            'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn] (of links also links.dimension, '
+            'links.loss and links.negatives), or "KEY A..B", a range that '
             "study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly), whole where the "
             "key's numbers are"
         ),
@@ -113,8 +115,8 @@ class StudyCase(Table, frozen=True):
         int,
         Meta(ge=2, le=10_000),
         about(
-            "folds: parts of the labelled nodes or graphs, each tested once; drawn anew for each of "
-            "study.seeds, each class as even as can be"
+            "folds: parts of the labelled nodes, graphs or edges, each tested once, each class as even as "
+            "can be; of links parts of the edges, each held out once; drawn anew for each of study.seeds"
         ),
     ] = 10
     fold_validation: Annotated[

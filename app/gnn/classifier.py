@@ -398,6 +398,10 @@ class Classifier:
         """[n_own, classes] host copy of the class scores of own rows, without dropout. Ranks: all call."""
         return self._with_scores(lambda Z: np.array(self.device.get(Z)))
 
+    def real_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of scores [n_own, ...] without those of padding."""
+        return rows[: self.block.n_real]
+
     def _with_scores(self, read: Callable[[Array], Any]) -> Any:
         """What is read from the class scores of own rows while they stand in a buffer. Ranks: all call."""
         engine = self.engine

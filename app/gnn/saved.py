@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import GnnCase
+from app.case.gnn import GnnCase, LinksCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.categories import Categories
@@ -39,6 +39,9 @@ LATER = {
 }  # keys that older files lack: they mean the default
 
 
+LINKS = ("loss", "between")  # of [links], what scores of pairs mean
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """A model read back, or about to be written.
@@ -52,6 +55,7 @@ class SavedModel:
     inputs      of the features that it reads, or their categories; None: they are read as they are
     class_names [classes] what the data call the classes, ascending; empty: by their numbers
     edges       columns of the features of edges; None: no layer reads any
+    links       of a network that scores pairs, how it has learned to (LINKS); None: of others, of older files
     """
 
     case: GnnCase
@@ -64,6 +68,7 @@ class SavedModel:
     inputs: Scale | Categories | None = None
     class_names: tuple[str, ...] = ()
     edges: EdgeColumns | None = None
+    links: LinksCase | None = None
 
     @property
     def goal(self) -> Goal:
@@ -130,6 +135,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         about["inputs"] = saved.inputs.told()
     if saved.edges is not None:
         about["edges"] = saved.edges.told()
+    if saved.links is not None:
+        about["links"] = {key: getattr(saved.links, key) for key in LINKS}
     return save_archive(path, saved.arrays, "gnn", about)
 
 
@@ -153,8 +160,9 @@ def load_model(path: str) -> SavedModel:
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
-        edges = _edges(manifest, case)
-        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names, edges)
+        edges, links = _edges(manifest, case), _links(manifest, case, len(class_ids))
+        known = heard, scale, inputs, names, edges, links
+        found = SavedModel(case, features, class_ids, several, arrays, *known)
         wanted = Model(case, features, found.classes, edges.width if edges else 0).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
@@ -177,6 +185,16 @@ def _edges(manifest: dict[str, Any], case: GnnCase) -> EdgeColumns | None:
     """The columns of edge features, where layers or a head read them, as a manifest holds them."""
     reads = case_reads_edges(case) or (case.level == "edge" and "edges" in manifest)
     return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if reads else None
+
+
+def _links(manifest: dict[str, Any], case: GnnCase, columns: int) -> LinksCase | None:
+    """How a network that scores pairs has learned to, as a manifest holds it; None where it does not."""
+    if case.level != "link" or "links" not in manifest:
+        return None
+    told = msgspec.convert(manifest["links"], dict[str, str])
+    if sorted(told) != sorted(LINKS):
+        raise ValueError("other keys of links")
+    return msgspec.convert({**told, "dimension": columns}, LinksCase)
 
 
 def _scale(path: str, saved: object, columns: int) -> Scale:

@@ -13,7 +13,9 @@ that it owns whole (comm/tree.py), the terms (app/model/terms.py states their am
     attention          what weighs an entry, for each of them and each head
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
     a head of edges    of each edge from both ends, for h hidden columns: passes over h numbers, and products
-                       of h with as many columns as there are classes
+                       of h with as many columns as there are classes; what an entry costs whatever h
+    a ranking          of k nodes among c candidates: products of d numbers, passes over the k c scores, and
+                       what a list costs; by walks also passes over the entries for each node
     calls              what an operation costs beside work that grows with the graph
     gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of
                        the columns (comm/ordered.py)
@@ -26,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from app.case.conflicts import OF_RANKINGS
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.edge_level.head import ROWS as HEAD_ROWS
@@ -44,9 +47,29 @@ from app.partition.rows import block_count, block_starts
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = TierBudget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
-HEAD_AHEAD, HEAD_BACK = 14, 30  # passes over the hidden columns of an entry that a head makes
+# Numbers that a head passes over for each hidden column of an entry, and for the entry whatever h: its place,
+# a softmax of few columns, the calls of its piece.
+HEAD_AHEAD, HEAD_BACK, ENTRY_AHEAD, ENTRY_BACK = 8, 25, 200, 550
+# Numbers that a ranking passes over: for each pair of a node and a candidate, for each node, for each of its
+# K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
+PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rankings of the partners of nodes, of links.
+
+    nodes        that have an edge held out for validation, and of either set     candidates   of each
+    count        K     sides   nodes are of two
+    """
+
+    validated: float
+    nodes: float
+    candidates: int
+    count: int
+    sides: bool
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,7 @@ class Inputs:
     apart      of links: pairs that are not joined for each edge
     ranks      of links.loss = "bpr": such pairs of a node, whose scores travel beside rows; else 0
     learned    where edges have the labels, the share of them that is learned from; else 0
+    ranked     of links: rankings that are asked for
     """
 
     features: int
@@ -78,6 +102,7 @@ class Inputs:
     apart: float = 1.0
     ranks: int = 0
     learned: float = 0.0
+    ranked: Ranked | None = None
 
     @property
     def dense(self) -> bool:
@@ -175,11 +200,25 @@ class Training:
         work.add("operation", "call", SCORE_CALLS)
         rows = int(self.layout.stored[rank]) // 2 if self.case.level == "edge" else work.own
         work.passes("hits", 4 * len(SPLITS) * rows * self.inputs.classes)
+        if self.inputs.ranked and self.case.watch in OF_RANKINGS:
+            work.part = "ranking"
+            work.ranked("ranking", self.inputs.ranked.validated, self.inputs.classes)
+            work.part = "scores"
         if self.case.goal == "values":
             work.sum_tree("scores", 2 * len(SPLITS) * self.inputs.classes)
         elif work.P > 1:
             size = INTEGER * len(SPLITS) * (4 * self.inputs.classes + 1)
             work.message("hits", "max", size, size, None)
+        return work.terms
+
+    def last(self, rank: int) -> list[Term]:
+        """Rankings by the network and by plain rules, once training has ended."""
+        work, asked = Share(self, rank, "last"), self.inputs.ranked
+        if asked:
+            work.part = "ranking"
+            for _ in range(2):  # by the network, and by degrees
+                work.ranked("ranking", asked.nodes, self.inputs.classes)
+            work.walked(asked)
         return work.terms
 
     def once(self, rank: int) -> list[Term]:
@@ -249,6 +288,23 @@ class Share(Terms):
             roots = self.training.roots
             self.sum_addends(name, width, roots[self.rank], sum(roots))
 
+    def ranked(self, name: str, nodes: float, width: int) -> None:
+        """The best candidates of nodes, of all ranks, by products of rows of `width` (gnn/links/best.py)."""
+        asked = self.training.inputs.ranked
+        own, candidates = nodes / self.P, asked.candidates
+        self.stage(name, width)
+        self.add(f"{name}: products", "wide dense", own, width, candidates, 4 * width * candidates)
+        self.passes(f"{name}: scores", PAIR * own * candidates)
+        self.passes(f"{name}: lists", own * (NODE + PLACE * asked.count))
+
+    def walked(self, asked: Ranked) -> None:
+        """The same by walks (gnn/links/ranking.py): all nodes' steps are made by all ranks."""
+        entries, own = int(self.layout.stored[self.rank]), asked.candidates / self.P
+        walks = WALK_RULES * STEPS[asked.sides] * asked.nodes
+        self.passes("walks", WALKED_ENTRY * walks * entries)
+        each = WALKED_PAIR * own + NODE + PLACE * asked.count
+        self.passes("walks: lists", WALK_RULES * asked.nodes * each)
+
     # ---- operations -------------------------------------------------------------------------------------
 
     def dropped_features(self) -> None:
@@ -314,7 +370,8 @@ class Share(Terms):
         entries = round(inputs.learned * stored) if back else stored // 2
         k, m = h + inputs.edges, inputs.classes
         self.add(f"{name}: head", "wide dense", (1 + back) * entries, k, m, 4 * k * m)
-        self.passes(f"{name}: ends", (HEAD_BACK if back else HEAD_AHEAD) * entries * h)
+        each = HEAD_BACK * h + ENTRY_BACK if back else HEAD_AHEAD * h + ENTRY_AHEAD
+        self.passes(f"{name}: ends", each * entries)
         if back:
             self.add(f"{name}: gradient", "wide gram", entries // 2, k, m, 4 * k * m)
             self.passes(f"{name}: loss", entries * m, "loss")

@@ -1,5 +1,6 @@
 """What classifying nodes will take: memory, bytes and seconds of an epoch, from headers alone (--dry-run)."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -27,11 +28,12 @@ from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.counts import classified_counts, edge_features_of, graphs_of, streams_of
 from app.model.defaults import DEFAULTS
-from app.model.gnn import Inputs, Training, traffic
+from app.model.gnn import Inputs, Ranked, Training, traffic
 from app.model.layout import estimate
 from app.model.memory import Need, size, total, words
 from app.model.rates import Rates
 from app.model.terms import Term
+from app.partition.generators import second_side
 from app.partition.stands_for import is_set
 
 SOME = 16  # categories of a column that is not read through
@@ -56,6 +58,7 @@ def node_plan_lines(
         yield said
     if entries:
         yield from estimate_lines(training, rates, case.smooth.method != "none")
+        yield from ranking_lines(training, rates)
     else:
         yield "its header has no counts of edges: time is known once the graph is read"
 
@@ -73,8 +76,9 @@ def training_of(
     if gnn.level == "link":  # each row has all pairs of its node
         apart = _pairs_apart(case, nodes, entries)
         inputs = replace(
-            inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes)
-        )
+            inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes),
+            ranked=_ranked(case, nodes, entries),
+        )  # fmt: skip
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
@@ -103,6 +107,24 @@ def training_of(
 def _rounds(case: Case, nodes: int) -> int:
     """Of links.loss = "bpr" the pairs apart of a node; 0: of other losses."""
     return min(int(case.links.negatives), max(nodes - 1, 1)) if case.links.loss == "bpr" else 0
+
+
+def _ranked(case: Case, nodes: int, entries: int) -> Ranked | None:
+    """The rankings that links.rank_each asks for, about: of files the two sides are taken to be equal."""
+    links, sides = case.links, case.links.between == "sides"
+    if not links.rank_each:
+        return None
+    drawn = case.graph.generator == "bipartite"
+    second = second_side(case.graph, nodes) if drawn else nodes // 2
+    first, candidates = (nodes - second, second) if sides else (nodes, nodes)
+    ends = entries / 2 if sides else entries
+
+    def met(share: float) -> float:
+        """Nodes of the first side that some of these edges are of."""
+        return first * (1 - math.exp(-share * ends / max(first, 1)))
+
+    both = met(links.validation + links.held_out)
+    return Ranked(met(links.validation), both, candidates, links.rank_each, sides)
 
 
 def _pairs_apart(case: Case, nodes: int, entries: int) -> float:
@@ -141,6 +163,14 @@ def estimate_lines(training: Training, rates: Rates, smoothed: bool) -> Iterator
     yield f"an epoch with its evaluations: {time_words(rates.total(terms))} ({parts_words(rates, terms)})"
     for phase, (sent, received) in traffic(terms).items():
         yield f"an epoch, {phase}: {size(sent)} sent, {size(received)} received by a rank"
+
+
+def ranking_lines(training: Training, rates: Rates) -> Iterator[str]:
+    """Of links with rankings what these take once training has ended."""
+    if asked := training.inputs.ranked:
+        seconds = time_words(rates.total(training.last(training.layout.heaviest)))
+        pairs = f"{round(asked.nodes)} nodes among {asked.candidates} each"
+        yield f"once training has ended: partners of {pairs} are ranked, by three plain rules too: {seconds}"
 
 
 def products_words(case: Case, columns: int) -> str:

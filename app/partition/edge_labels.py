@@ -231,6 +231,15 @@ def _keys(loaded: Loaded) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         yield part, np.minimum(u, v), np.maximum(u, v)
 
 
+def numbers_of_edges(loaded: Loaded) -> np.ndarray:
+    """[nnz] int64, of each own entry the number of its edge, the same from both ends, whatever ranks and
+    order."""
+    numbers = np.empty(len(loaded.graph.indices), dtype=np.int64)
+    for part, low, high in _keys(loaded):
+        numbers[part] = low * loaded.graph.n + high
+    return numbers
+
+
 def _drawn_splits(loaded: Loaded, seed: int) -> np.ndarray:
     """[nnz] uint8, sets by .6, .2, .2: a function of the seed and the two ends."""
     flags = np.zeros(len(loaded.graph.indices), dtype=np.uint8)

@@ -170,6 +170,10 @@ class EdgeClassifier(Classifier):
 
     # ---- evaluation -------------------------------------------------------------------------------------
 
+    def real_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of scores [m_own, ...]: no edge is padding."""
+        return rows
+
     def _with_scores(self, read: Callable[[Array], Any]) -> Any:
         """What is read from the scores [m_own, C] of own edges. Ranks: all call (one exchange more)."""
         engine, head = self.engine, self.model.head

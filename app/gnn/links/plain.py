@@ -33,8 +33,7 @@ def plain_scores(
              have no neighbour in common: Kovacs et al. 2019 count the paths of length 3 between them, and
              weigh each (L3) by 1 / sqrt of the product of the degrees of its two inner nodes
     """
-    rules = ("common_neighbours", "adamic_adar") if split.sides is None else ("paths_3", "l3")
-    out: dict[str, dict[str, LinkScores]] = {rule: {} for rule in (*rules, "degrees")}
+    out: dict[str, dict[str, LinkScores]] = {rule: {} for rule in rules_of(split.sides is not None)}
     count = _counted if split.sides is None else _counted_paths
     for name in ("val", "test"):
         chosen = split.sets[name]
@@ -44,6 +43,11 @@ def plain_scores(
     for rule, each in (_rankings(ranking) if ranking else {}).items():
         out[rule] |= {name: replace(out[rule][name], each=scores) for name, scores in each.items()}
     return out
+
+
+def rules_of(sides: bool) -> tuple[str, ...]:
+    """The rules for pairs of two sides, or of any nodes."""
+    return (*(("paths_3", "l3") if sides else ("common_neighbours", "adamic_adar")), "degrees")
 
 
 def _rankings(ranking: Ranking) -> dict[str, dict[str, EachScores]]:

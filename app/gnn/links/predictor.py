@@ -32,6 +32,12 @@ class LinkGoal:
     """What the columns of a network's scores are: no classes, but a row of numbers for each node."""
 
     kind: str = "links"
+    digits: str = ".4f"
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Scores by words, as goals of labels have them: the first is shown over epochs."""
+        return {"area under the ROC curve": "auc"}
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class LinkPredictor(Classifier):
         """How good scores are, by split; watched: one of them, which is made too. Ranks: all call."""
         return self._scores_of(("val",) if watched in EACH else ())
 
-    def evaluate_each(self) -> dict[str, LinkScores]:
+    def evaluate_ranking(self) -> dict[str, LinkScores]:
         """`evaluate`, and how well each node's partners are ranked where that is asked for. Ranks: all."""
         return self._scores_of(("val", "test") if self.links.rank_each else ())
 

@@ -20,6 +20,7 @@ from app.rng import key_of, stream
 
 PIECE = 1 << 20  # stored entries that are looked at together
 KEPT, VAL, TEST = 0, 1, 2
+Spans = dict[int, tuple[float, float]]  # by kind the part of [0, 1) that its edges are drawn to
 DRAWS = 50  # times as many pairs as are wanted: of a graph with hardly a pair apart there are fewer
 SHOWN = 10_000  # edges that are learned from, at most, whose scores are told too
 
@@ -64,14 +65,19 @@ class LinkSplit:
         return np.concatenate([self.sets["val"].joined, self.sets["test"].joined])
 
 
+def spans_of(validation: float, test: float) -> Spans:
+    """The spans of shares of the edges, one after the other."""
+    return {VAL: (0.0, validation), TEST: (validation, validation + test)}
+
+
 def split_edges(
-    group: Group, loaded: Loaded, shares: tuple[float, float], seed: int,
+    group: Group, loaded: Loaded, spans: Spans, seed: int,
     val: np.ndarray | None = None, test: np.ndarray | None = None, sides: Sides | None = None,
 ) -> LinkSplit:  # fmt: skip
     """Hold edges out, some to choose the weights by, some to tell how good they are.
 
-    shares      of the edges, validation and test; each edge is drawn by itself
-    val, test   [k, 2] rows u < v of given sets, on all ranks, in place of a share; edges among them are held
+    spans       that edges are drawn to, each by itself
+    val, test   [k, 2] rows u < v of given sets, on all ranks, in place of a span; edges among them are held
                 out, other pairs count as joined too
     sides       of the graph's nodes; None: pairs are of any two
     Ranks       all call. Raises CaseError where no edge is left to learn from
@@ -84,8 +90,8 @@ def split_edges(
     if len(both):
         said = f"edge {graph.called(*divmod(int(both[0]), n))} is in both"
         raise CaseError(f"links.val_edges, links.test_edges: {said}; in one of them would be right")
-    limits = np.cumsum([0.0 if kind in known else share for kind, share in zip((VAL, TEST), shares)])
-    kinds, some = _kinds(loaded, limits, known, seed)
+    spans = {kind: span for kind, span in spans.items() if kind not in known}
+    kinds, some = _kinds(loaded, spans, known, seed)
     rest = _without(group, graph, kinds == KEPT)
     if not rest.edges:
         held = "links.held_out" if test is None else "links.test_edges"
@@ -108,11 +114,11 @@ def _share(share: float) -> np.uint64:
 
 
 def _kinds(
-    loaded: Loaded, limits: np.ndarray, known: dict[int, np.ndarray], seed: int
+    loaded: Loaded, spans: Spans, known: dict[int, np.ndarray], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """[nnz] uint8, what each own entry is for, and [nnz] uint32 another hash of it.
 
-    limits   shares up to which a hash is of VAL, and of TEST     known   keys u n + v, u < v, of given sets
+    spans    of a hash, by kind     known   keys u n + v, u < v, of given sets
     """
     graph, n, old = loaded.graph, loaded.graph.n, loaded.order_all
     kinds = np.zeros(len(graph.indices), dtype=np.uint8)
@@ -127,7 +133,8 @@ def _kinds(
         z = hashed(key, (low(u, v) * n + high(u, v)))
         some[part] = z & np.uint64(0xFFFFFFFF)
         z >>= np.uint64(32)
-        kinds[part] = np.where(z < _share(limits[0]), VAL, np.where(z < _share(limits[1]), TEST, KEPT))
+        for kind, (first, end) in spans.items():
+            kinds[part][(z >= _share(first)) & (z < _share(end))] = kind
         for kind, keys in known.items():
             kinds[part][among(keys, low(rows, columns) * n + high(rows, columns))] = kind
     return kinds, some

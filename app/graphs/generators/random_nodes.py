@@ -88,9 +88,10 @@ TENTHS = {"train": 6, "val": 2, "test": 2}  # of the nodes, that random splits d
 RANDOM_TRAIN = TENTHS["train"] / 10
 
 
-def fold_keys(seed: int, nodes: np.ndarray) -> np.ndarray:
-    """[k] uint64, all different: the order in which nodes [k] are dealt to folds."""
-    return hashed(_key(seed, "nodes/folds"), nodes)
+def fold_keys(seed: int, numbers: np.ndarray, purpose: str = "nodes/folds") -> np.ndarray:
+    """[k] uint64, all different of different numbers: the order in which nodes [k], or others, are dealt to
+    folds."""
+    return hashed(_key(seed, purpose), numbers)
 
 
 def random_splits(seed: int, nodes: np.ndarray, purpose: str = "nodes/splits") -> np.ndarray:

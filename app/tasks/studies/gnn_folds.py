@@ -5,54 +5,46 @@ Source   Xu et al. 2019, section 7: ten folds of each set of TU Dortmund's colle
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.case.gnn import GnnCase
 from app.comm.guard import digest_text
-from app.gnn.classifier import Classifier
-from app.graphs.nodes.data import NodeData
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
-from app.tasks.folds import (
-    BESIDE,
-    MEASURES,
-    draw_folds,
-    lacking,
-    mean_curve,
-    run_fold,
-    split_by_fold,
-    summary,
-)
+from app.tasks.folds import LOST, columns_of, mean_curve, mean_lost, run_fold, summary
+from app.tasks.levels.said import TOLD
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import Subject, subjects
 
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
-COLUMNS = (
-    "dataset", "seed", "fold", "score", "train_nodes", "val_nodes", "test_nodes", "epochs", "best_epoch",
-    "train", "val", "test", *BESIDE, *MEASURES, "recipe",
-)  # fmt: skip
 
 
 def run_folds(context: Context) -> dict[str, Any]:
     """Every fold of every data set and seed. Ranks: all call."""
-    study, table, rows, digests, panels = context.case.study, [], [], {}, {}
+    study, table, rows, digests, panels, columns = context.case.study, [], [], {}, {}, ()
     for subject in subjects(context, splits=False):
-        for text in lacking(context.group, subject.data, study.folds):
+        for text in subject.examples.lacking_folds(context.group, study.folds):
             context.log.info("warning: %s: %s", subject.name, text)
-        about, found, curves = {"dataset": subject.name, "recipe": subject.recipe}, [], []
+        about, found, curves, lost = {"dataset": subject.name, "recipe": subject.recipe}, [], [], []
+        means = columns_of(subject.examples)
+        columns = tuple(dict.fromkeys((*columns, *_columns(subject))))
         for seed in subject.seeds:
-            for fold, (row, curve, learned) in enumerate(_folds(context, subject, seed)):
+            for fold, (row, curve, learned, without) in enumerate(_folds(context, subject, seed)):
                 found.append(about | {"seed": seed, "fold": fold} | row)
                 curves.append(curve)
+                lost.append(without)
                 digests[f"{subject.name} {subject.recipe} {seed} {fold}"] = learned
-                _write(context, [*table, *found])
-        rows.append(about | {"score": found[0]["score"], "folds": study.folds} | summary(found, curves))
-        table += [*found, *_lines_of(rows[-1])]
+                _write(context, columns, [*table, *found])
+        rows.append(
+            about | {"score": found[0]["score"], "folds": study.folds} | summary(found, curves, means)
+        )
+        if context.case.output.importance:
+            rows[-1]["importance"] = mean_lost(lost)
+            _tell_importance(context, subject, rows[-1]["importance"])
+        table += [*found, *_lines_of(rows[-1], means)]
         panels[f"{subject.name} {subject.recipe}".strip()] = _lines_of_curves(curves)
         _say(context, rows[-1])
-        _write(context, table)
+        _write(context, columns, table)
     if context.folder is not None and context.case.output.plots:
         scores = [f"mean {row['score']} over folds" for row in rows]
         plot_lines(context.folder, context.log, panels, "folds.png", "epoch", scores)
@@ -61,31 +53,47 @@ def run_folds(context: Context) -> dict[str, Any]:
 
 
 def _folds(context: Context, subject: Subject, seed: int) -> Iterator[list[Any]]:
-    """(row, curve, digest of weights) of each fold, each a cell of the study. Ranks: all call."""
-    study, group = context.case.study, context.group
-    fold_own = draw_folds(group, subject.data, subject.loaded, seed, study.folds)
+    """(row, curve, digest of weights, importance) of each fold, each a cell of the study. Ranks: all call."""
+    study = context.case.study
+    drawn = subject.examples.folds(subject.context, seed, study.folds)
     held_back = 2 if study.fold_validation == "next" else 1
 
-    def measure(fold: int) -> tuple[dict[str, Any], list[list[Any]], str]:
-        data = split_by_fold(group, subject.data, fold_own, fold, held_back)
-        run = run_fold(context, subject.gnn, data, seed, partial(_classifier, subject))
-        return run.row, run.curve, run.weights
+    def measure(fold: int) -> tuple[dict[str, Any], list[list[Any]], str, list[list[Any]]]:
+        part = subject.of(subject.examples.of_fold(subject.context, drawn, fold, held_back))
+        run = run_fold(subject.context, part.examples, part.classifier(subject.gnn, seed))
+        return run.row, run.curve, run.weights, run.lost
 
     for fold in range(study.folds):
         key = f"{subject.name} {subject.recipe} seed {seed}, fold {fold} of {study.folds}"
         yield cell(context, key, partial(measure, fold))
 
 
-def _classifier(subject: Subject, gnn: GnnCase, data: NodeData, seed: int) -> Classifier:
-    """A classifier of the subject's graph with other splits. Ranks: all call."""
-    return replace(subject, data=data).classifier(gnn, seed)
+def _columns(subject: Subject) -> tuple[str, ...]:
+    """Of the table."""
+    counted = (f"{name}_{subject.examples.counted}" for name in SPLIT_WORDS)
+    return (
+        "dataset", "seed", "fold", "score", *counted, "epochs", "best_epoch", *SPLIT_WORDS,
+        *columns_of(subject.examples), "recipe",
+    )  # fmt: skip
 
 
-def _lines_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _tell_importance(context: Context, subject: Subject, rows: list[dict[str, Any]]) -> None:
+    """The mean importance of features over trainings: the first ones in the log, all in a file. Ranks: all
+    call."""
+    context.log.info("importance of features, means over the trainings that have left them out:")
+    for row in rows[:TOLD]:
+        shown = (f"{key.replace('_', ' ')} {row[key]:.4f}" for key in LOST[1:] if row[key] is not None)
+        context.log.info("without %s: %s (%d trainings)", row["feature"], ", ".join(shown), row["trainings"])
+    if context.folder is not None:
+        name = f"{subject.name} {subject.recipe}".strip().replace("/", "_")
+        context.folder.write_csv(f"importance/{name}.csv", ("feature", "trainings", *LOST), rows)
+
+
+def _lines_of(row: dict[str, Any], means: tuple[str, ...]) -> list[dict[str, Any]]:
     """The lines of the table below a data set's folds: means and deviations, also at the best epoch."""
     about = {name: row[name] for name in ("dataset", "recipe", "score")}
     both = [
-        about | {"fold": fold} | {name: row[f"{name}_{kind}"] for name in (*SPLIT_WORDS, *BESIDE, *MEASURES)}
+        about | {"fold": fold} | {name: row[f"{name}_{kind}"] for name in (*SPLIT_WORDS, *means)}
         for fold, kind in (("mean", "mean"), ("deviation", "std"))
     ]
     at = {"epochs": row["best_mean_epoch"]}
@@ -116,7 +124,7 @@ def _with_deviation(mean: float | None, deviation: float | None) -> str:
     return f"{mean:.4f}" + ("" if deviation is None else f" +- {deviation:.4f}")
 
 
-def _write(context: Context, rows: list[dict[str, Any]]) -> None:
+def _write(context: Context, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     """The table so far: a study that is stopped leaves what it has. Ranks: all call."""
     if context.folder is not None:
-        context.folder.write_csv("folds.csv", COLUMNS, rows)
+        context.folder.write_csv("folds.csv", columns, rows)

@@ -28,8 +28,9 @@ from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.plots.charts import plot_bars
-from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
+from app.tasks.levels.course import Learned, learn
+from app.tasks.levels.nodes import gather_predictions, read_nodes
 from app.tasks.solve import names_apart
 from app.tasks.studies.cells import measured_arrays, measurement
 from app.tasks.studies.gnn_subjects import check_network
@@ -145,10 +146,10 @@ def _train(context: Context, files: list[str]) -> dict[str, np.ndarray]:
             for name in LEARNED:
                 _remove(context, name)
     learning = _changed(context, files, "learned")
-    done = classify_nodes(learning, *load(learning))
+    done = learn(learning, read_nodes(learning))
     with raise_together(context.group, "writing the weights"):
         if context.group.rank == 0:
-            save_model(context.folder.file("weights.npz"), saved_of(done), f"{len(files)} graphs")
+            save_model(context.folder.file("weights.npz"), done.saved, f"{len(files)} graphs")
     return {name: _bytes_of(context, name) for name in LEARNED}
 
 
@@ -191,16 +192,15 @@ def _apply(context: Context, path: str, graph: str) -> tuple[list[dict[str, Any]
     Ranks   all call
     """
     weights = context.folder.file("weights.npz")
-    ready: dict[str, Classified] = {}
+    ready: dict[str, Learned] = {}
     predicted = set()
     for name in (*PARTITIONS, ALONE):
         own = _changed(context, [path], "edges" if name == ALONE else name, weights=weights, epochs=0)
         own = replace(own, folder=None, log=Log(False))
         if name == ALONE:
             own = replace(own.alone(), keeper=NOTHING_KEPT)
-        loaded, data = load(own)
-        ready[name] = classify_nodes(own, loaded, data)
-        predicted.add(gather_predictions(own, loaded, ready[name].classifier).tobytes())
+        ready[name] = learn(own, read_nodes(own))
+        predicted.add(gather_predictions(ready[name]).tobytes())
     if len(predicted) > 1:
         raise AssertionError(f"{path}: the predictions depend on the cuts")
     walls, cpu = _by_turns(context.group, ready, context.case.study.rounds)
@@ -209,7 +209,7 @@ def _apply(context: Context, path: str, graph: str) -> tuple[list[dict[str, Any]
 
 
 def _by_turns(
-    group: Group, ready: dict[str, Classified], rounds: int
+    group: Group, ready: dict[str, Learned], rounds: int
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Seconds of the wall, as rank 0 has them, and of this rank's processor outside of MPI calls, by way; a
     first round does not count. Ranks: all call."""
@@ -220,7 +220,7 @@ def _by_turns(
     return walls, {name: each[1:] for name, each in cpu.items()}
 
 
-def _pass(group: Group, done: Classified, into: list[float]) -> None:
+def _pass(group: Group, done: Learned, into: list[float]) -> None:
     """One inference."""
     start = time.process_time() - group.processor_s
     done.classifier.scores_own()
@@ -228,7 +228,7 @@ def _pass(group: Group, done: Classified, into: list[float]) -> None:
 
 
 def _line(
-    group: Group, graph: str, name: str, ready: dict[str, Classified], walls: dict[str, list[float]],
+    group: Group, graph: str, name: str, ready: dict[str, Learned], walls: dict[str, list[float]],
     cpu: dict[str, list[float]],
 ) -> dict[str, Any]:  # fmt: skip
     """A line of the table. Ranks: all call."""
@@ -244,7 +244,7 @@ def _line(
     }  # fmt: skip
 
 
-def _accuracy(done: Classified) -> float:
+def _accuracy(done: Learned) -> float:
     """Of the test nodes; of a graph that is all one other set, of that."""
     counts = done.classifier.data.counts
     if not any(counts.values()):

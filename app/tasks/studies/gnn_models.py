@@ -20,7 +20,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.model import check_layers
 from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
-from app.tasks.folds import BESIDE, beside_test
+from app.tasks.levels.nodes import BESIDE
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
@@ -33,7 +33,7 @@ from app.text import show
 
 MEASURED = (
     "score", "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
-    *BESIDE[1:], "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
+    *BESIDE, "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
 )  # fmt: skip
 COLUMNS = ("dataset", "model", *MEASURED, "recipe")
 DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
@@ -151,16 +151,16 @@ def measure(subject: Subject, gnn: GnnCase) -> tuple[dict[str, Any], str]:
         "weights": size, "train_mean": _mean(scores["train"]),
         "val_mean": _mean(scores["val"]), "val_std": _deviation(scores["val"]),
         "test_mean": _mean(scores["test"]), "test_std": _deviation(scores["test"]),
-        **_rounded(done.classifier), **beside, "epoch_cpu_ms": round(1e3 * median(seconds), 2),
+        **_rounded(subject, done.classifier), **beside, "epoch_cpu_ms": round(1e3 * median(seconds), 2),
         "test": _known(scores["test"]), "val": _known(scores["val"]),
     }  # fmt: skip
     return row, digest_text(weights)
 
 
-def _rounded(classifier: Classifier) -> dict[str, float | None]:
+def _rounded(subject: Subject, classifier: Classifier) -> dict[str, float | None]:
     """The test scores of plain rules, which are the same for all seeds, to four digits. Ranks: all call."""
-    found = beside_test(classifier)
-    return {name: None if found[name] is None else round(found[name], 4) for name in BESIDE[1:]}
+    found = subject.examples.plain_tests(classifier)
+    return {name: None if score is None else round(score, 4) for name, score in found.items()}
 
 
 def _known(values: list[float]) -> list[float]:

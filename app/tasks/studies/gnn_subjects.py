@@ -27,8 +27,9 @@ from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
-from app.tasks.classify import load
 from app.tasks.context import Context
+from app.tasks.levels.examples import Examples
+from app.tasks.levels.table import LEVELS
 
 OF_KINDS = ("heads", "normalisation", "own_loops", "edge_weights", "first_product")  # that few layers read
 CLOCKED_EPOCHS = 5  # of which the median counts
@@ -36,31 +37,39 @@ CLOCKED_EPOCHS = 5  # of which the median counts
 
 @dataclass(frozen=True)
 class Subject:
-    """A graph of a study with its nodes' data and the recipe that every training on it follows.
+    """A graph of a study with what is known of it and the recipe that every training on it follows.
 
-    recipe   the settings of the subject, as the case has them
+    examples   what is learned     block   the rows of the graph they are learned from
+    recipe     the settings of the subject, as the case has them
     """
 
     name: str
     context: Context
-    loaded: Loaded
-    data: NodeData
+    examples: Examples
     block: RowBlock
     gnn: GnnCase
     seeds: list[int]
     recipe: str
 
+    @property
+    def loaded(self) -> Loaded:
+        """The graph."""
+        return self.examples.loaded
+
+    @property
+    def data(self) -> NodeData:
+        """What is known of its nodes."""
+        return self.examples.data
+
+    def of(self, examples: Examples) -> "Subject":
+        """The same graph with other examples, and the rows of its edges that these are learned from."""
+        same = examples.learned is self.examples.learned
+        block = self.block if same else examples.rows(self.context, self.gnn)
+        return replace(self, examples=examples, block=block)
+
     def classifier(self, gnn: GnnCase, seed: int, budget: TierBudget | None = None) -> Classifier:
         """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call."""
-        return Classifier(
-            self.context.group,
-            gnn,
-            self.block,
-            self.data,
-            seed,
-            budget=budget or TierBudget.of(self.context.case.memory),
-            members=self.loaded.members,
-        )
+        return self.examples.classifier(self.context, gnn, self.block, seed, budget=budget)
 
 
 @dataclass(frozen=True)
@@ -127,10 +136,10 @@ def _asked(case: Case, text: str) -> Asked:
 
 def check_network(case: Case, gnn: GnnCase, place: str) -> None:
     """Refuse a training that could not begin, whatever the data, or begins with weights. Raises CaseError."""
-    if gnn.weights:
-        raise CaseError(f"{place}: gnn.weights: a study draws the weights it trains; leave it out")
-    if not gnn.epochs:
-        raise CaseError(f"{place}: gnn.epochs: must be at least 1 in a study, got 0")
+    try:
+        check_study_network(gnn)
+    except CaseError as error:
+        raise CaseError(f"{place}: {error}") from error
     wrong = list(conflicts(msgspec.structs.replace(case, gnn=gnn), {}, True))  # the case had its graph
     if wrong:
         raise CaseError(f"{place}: {'; '.join(wrong)}")
@@ -145,6 +154,14 @@ def check_training(case: Case, gnn: GnnCase, place: str) -> None:
         check_inner_decay(gnn)
     except CaseError as error:
         raise CaseError(f"{place}: {error}") from None
+
+
+def check_study_network(gnn: GnnCase) -> None:
+    """Refuse a table of what no study trains. Raises CaseError."""
+    if gnn.weights:
+        raise CaseError("gnn.weights: a study draws the weights it trains; leave it out")
+    if not gnn.epochs:
+        raise CaseError("gnn.epochs: must be at least 1 in a study, got 0")
 
 
 def _check_networks(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
@@ -184,13 +201,19 @@ def distinct_name(names: dict[str, str], name: str, path: str) -> str:
 def make_subject(context: Context, seeds: list[int], recipe: str = "", splits: bool = True) -> Subject:
     """The graph of a case, loaded. Raises CaseError without labels, or training nodes where it is to have
     splits. Ranks: all call."""
-    loaded, data = load(context)
-    if not data.classes and not splits:
-        raise CaseError(f"{loaded.graph.name}: the study needs labels (docs/formats.md)")
-    if splits and not (data.classes and data.counts["train"]):
-        raise CaseError(f"{loaded.graph.name}: the study needs labels and splits (docs/formats.md)")
-    block = context.rows(loaded, context.case.gnn.hidden if data.edges is None else 0)
-    return Subject(loaded.graph.name, context, loaded, data, block, context.case.gnn, seeds, recipe)
+    examples, gnn = LEVELS[context.case.gnn.level](context), context.case.gnn
+    return subject_of(context, examples, gnn, seeds, recipe, splits)
+
+
+def subject_of(
+    context: Context, examples: Examples, gnn: GnnCase, seeds: list[int], recipe: str = "",
+    splits: bool = True,
+) -> Subject:  # fmt: skip
+    """The same of examples that are there. Ranks: all call."""
+    examples.refuse_untold(splits)
+    examples = examples.drawn(context) if splits else examples
+    block = examples.rows(context, gnn)
+    return Subject(examples.loaded.graph.name, context, examples, block, gnn, seeds, recipe)
 
 
 def _recipe(settings: dict[str, str]) -> str:
@@ -209,14 +232,14 @@ def _number_of_seeds(settings: dict[str, str], text: str) -> int | None:
 
 def with_settings(gnn: GnnCase, settings: dict[str, str], place: str) -> GnnCase:
     """The [gnn] table with other values, checked like those of a case. Raises CaseError."""
-    values = {key: _value(text) for key, text in settings.items()}
+    values = {key: value_of_text(text) for key, text in settings.items()}
     wrong = list(mistakes(GnnCase, values, ("gnn",), {}))
     if wrong:
         raise CaseError(f"{place}: {'; '.join(wrong)}")
     return msgspec.convert({**msgspec.structs.asdict(gnn), **values}, GnnCase)
 
 
-def _value(text: str) -> Any:
+def value_of_text(text: str) -> Any:
     """A value as TOML writes it, or a word as it stands; so do thousands of digits or brackets."""
     try:
         return tomllib.loads(f"value = {text}")["value"]

@@ -22,8 +22,8 @@ from app.partition.even import static_cuts
 from app.partition.rows import RowPartition
 from app.plots.charts import plot_bars
 from app.sparse.repartition import graph_of
-from app.tasks.classify import cost_model_of
 from app.tasks.context import Context
+from app.tasks.levels.course import cost_model_of
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_speed import Trainer
 from app.tasks.studies.gnn_subjects import Subject, subjects

@@ -1,4 +1,5 @@
-"""Task study, kind tune: the settings of [gnn] with the best validation score, by successive halving.
+"""Task study, kind tune: the settings of [gnn] (of links of [links], too) with the best validation score, by
+successive halving.
 
 All trials are trained with the first seed; the best of them, one in study.race, go on with twice as many
 seeds, and so on until those left have been trained with all. Ranks share the trials, parallel.spatial of them
@@ -30,9 +31,10 @@ from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
 from app.tasks.studies.gnn_subjects import Subject, make_subject
-from app.tasks.studies.trials import Trial, make_trials
+from app.tasks.studies.trials import Trial, Trials, make_trials
 from app.text import counted
 
+TOLD = 10  # combinations that the log names
 BEST = "best.toml"  # the case that trains with the settings found
 COLUMNS = (
     "place", "trial", "settings", "score", "seeds", "val_mean", "val_std", "epochs", "weights", "failed",
@@ -60,6 +62,7 @@ def run_tune(context: Context) -> dict[str, Any]:
     """Try, compare, and train no more than what is left. Ranks: all call; identical on all."""
     case = context.case
     trials = make_trials(case)
+    say_impossible(context, trials)
     groups = _groups(context)
     grid = cut_grid(context.group, groups, groups)
     inner = context.within(grid)
@@ -68,34 +71,37 @@ def run_tune(context: Context) -> dict[str, Any]:
     courses, watch = tune(context, grid, subject, trials)
     best, rows = best_of(courses, watch), rows_of(courses, watch)
     _finish(context, courses, watch, best)
-    return {"digest": digest_of(courses), "best": best, "rows": rows, "instances": []}
+    return {
+        "digest": digest_of(courses), "best": best, "rows": rows, "not_possible": trials.impossible,
+        "instances": [],
+    }  # fmt: skip
 
 
-def tune(context: Context, grid: Grid, subject: Subject, trials: list[Trial]) -> tuple[list[Course], str]:
-    """The courses of all trials, the best first, and the score that they are compared by.
+def tune(context: Context, grid: Grid, subject: Subject, trials: Trials) -> tuple[list[Course], str]:
+    """The courses of all possible trials, the best first, and the score that they are compared by.
 
     grid     groups of ranks that train a trial each     subject   the graph, of a group's ranks
     Raises   CaseError without validation nodes, NumericsError where no trial ended well
     Ranks    all call
     """
     case, study = context.case, context.case.study
-    if not subject.data.counts["val"]:
-        what = f"validation {case.gnn.level}s"
+    if not subject.examples.counts["val"]:
+        what = f"validation {subject.examples.lacking}"
         raise CaseError(f"{subject.name}: tuning compares scores of {what}; there are none")
     watch = watched_score(case.gnn, True)
-    words = counted(len(trials), "trial")
+    words = counted(len(trials.possible), "trial")
     context.log.info("%s: %s by %s, %s", subject.name, words, shown(watch), _at_once(grid))
-    courses = [Course(trial, []) for trial in trials]
+    courses = [Course(trial, []) for trial in trials.possible]
     for seeds, count in rungs(len(courses), len(study.seeds), study.race):
         while todo := [each for each in courses[:count] if each.goes_on(seeds, watch)]:
             _go_on(context, grid, subject, todo, study.seeds[:seeds], watch)
             courses = _ranked(courses, watch)
         _say(context, courses[0], watch, count, seeds)
-        _write(context, courses, watch)
+        _write(context, courses, trials, watch)
     best = courses[0]
     if best.worth(watch) == -inf:
         said = next((each["failed"] for each in best.records if each["failed"]), "no finite score")
-        raise NumericsError(f"study.vary: none of {counted(len(trials), 'trial')} ended well: {said}")
+        raise NumericsError(f"study.vary: none of {words} ended well: {said}")
     return courses, watch
 
 
@@ -131,11 +137,13 @@ def rungs(trials: int, seeds: int, race: float) -> Iterator[tuple[int, int]]:
 def plan_of(case: Case) -> str:
     """What a tuning will train, in words. Raises CaseError where it could not begin."""
     trials, study = make_trials(case), case.study
+    left_out = f"; {counted(len(trials.impossible), 'more')} not possible" if trials.impossible else ""
+    count = len(trials.possible)
     steps = [
         f"{count} with {counted(seeds, 'seed')}"
-        for seeds, count in rungs(len(trials), len(study.seeds), study.race)
+        for seeds, count in rungs(count, len(study.seeds), study.race)
     ]
-    return f"{counted(len(trials), 'trial')}: {', '.join(steps)}"
+    return f"{counted(count, 'trial')}: {', '.join(steps)}{left_out}"
 
 
 def _ranked(courses: list[Course], watch: str) -> list[Course]:
@@ -188,19 +196,20 @@ def train_once(subject: Subject, trial: Trial, seed: int, watch: str) -> dict[st
     """
     context = subject.context
     try:
-        classifier = subject.classifier(trial.gnn, seed)
+        classifier = subject.of(subject.examples.tried(trial.links)).classifier(trial.gnn, seed)
     except CaseError as error:
         raise CaseError(f"study.vary: {trial.name}: {error}") from error
     record = {"seed": seed, "weights": classifier.params.size, "failed": ""}
     try:
         found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
-        refuse_infinite_rows(context.group, classifier.scores_own()[: classifier.block.n_real])
+        refuse_infinite_rows(context.group, classifier.real_rows(classifier.scores_own()))
     except NumericsError as error:
         return record | {"val": None, "test": None, "epochs": 0, "digest": "", "failed": str(error)}
     scores = classifier.evaluate(watch.removeprefix("val_"))
+    words, test = subject.examples.test_score(classifier, scores, watch)
     return record | {
-        "val": value_of(watch, scores, inf), "score": next(iter(classifier.goal.told)),
-        "test": scores["test"].score if subject.data.counts["test"] else None, "epochs": found.epochs,
+        "val": value_of(watch, scores, inf), "score": words,
+        "test": test if subject.examples.counts["test"] else None, "epochs": found.epochs,
         "digest": digest(found.weights),
     }  # fmt: skip
 
@@ -234,10 +243,26 @@ def rows_of(courses: list[Course], watch: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _write(context: Context, courses: list[Course], watch: str) -> None:
+def say_impossible(context: Context, trials: Trials) -> None:
+    """The combinations that are left out, the first ones by name."""
+    if not (found := trials.impossible):
+        return
+    context.log.info("%s of study.vary not possible, and left out:", counted(len(found), "combination"))
+    for name, why in list(found.items())[:TOLD]:
+        context.log.info("not possible: %s: %s", name, why)
+    if len(found) > TOLD:
+        context.log.info("... and %d more", len(found) - TOLD)
+
+
+def _write(context: Context, courses: list[Course], trials: Trials, watch: str) -> None:
     """The table so far: a study that is stopped leaves what it has. Ranks: all call."""
-    if context.folder is not None:
-        context.folder.write_csv("tune.csv", COLUMNS, rows_of([c for c in courses if c.records], watch))
+    if context.folder is None:
+        return
+    left_out = [
+        {"settings": name, "failed": f"not possible: {why}"} for name, why in trials.impossible.items()
+    ]
+    rows = [*rows_of([c for c in courses if c.records], watch), *left_out]
+    context.folder.write_csv("tune.csv", COLUMNS, rows)
 
 
 def _say(context: Context, best: Course, watch: str, count: int, seeds: int) -> None:
@@ -260,17 +285,18 @@ def _finish(context: Context, courses: list[Course], watch: str, told: dict[str,
     """The best settings, their test score, the case that trains with them, and the picture. Ranks: all
     call."""
     best, folder, log, case = courses[0], context.folder, context.log, context.case
+    what = {"link": "edge"}.get(case.gnn.level, case.gnn.level)
     if told["test_mean"] is not None:
         spread = "" if told["test_std"] is None else f" +- {told['test_std']:.4f}"
-        said = (
-            f"test {case.gnn.level}s chose nothing; the validation score chose the trial, and is optimistic"
-        )
+        said = f"test {what}s chose nothing; the validation score chose the trial, and is optimistic"
         log.info("its %s of test: %.4f%s (%s)", told["test_score"], told["test_mean"], spread, said)
     if folder is None:
         return
     replaced = msgspec.structs.replace
     run = replaced(case.run, task="classify", name=f"{case.run.name}_best", out="")
-    folder.write_text(BEST, to_toml(replaced(case, run=run, gnn=best.trial.gnn, study=StudyCase())))
+    folder.write_text(
+        BEST, to_toml(replaced(case, run=run, gnn=best.trial.gnn, links=best.trial.links, study=StudyCase()))
+    )
     log.info("%s trains with its settings", folder.file(BEST))
     if case.output.plots:
         _plot(context, courses, watch)

@@ -1,37 +1,49 @@
-"""Trials of a tuning: which settings of [gnn] are tried, from the lists and ranges that study.vary names."""
+"""Trials of a tuning: which settings of [gnn], and of [links], are tried, from the lists and ranges that
+study.vary names."""
 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from app.case.check import mistakes
 from app.case.config import Case
-from app.case.gnn import GnnCase
+from app.case.conflicts import network_conflicts
+from app.case.gnn import GnnCase, LinksCase
 from app.errors import CaseError
 from app.gnn.model import check_layers
 from app.gnn.watch import watched_score
 from app.rng import stream
-from app.tasks.studies.gnn_subjects import check_network, with_settings
+from app.tasks.studies.gnn_subjects import check_study_network, value_of_text
 from app.text import printable, shorten, show
 
 NUMBER = r"(-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?)"
 RANGE = re.compile(rf"{NUMBER}\.\.{NUMBER}", re.ASCII)
 UNREAD = re.compile(r"gnn\.(\w+): is not read")
+UNKNOWN = "gnn: unknown layer"
 MOST_TRIALS = 10_000
 DRAWS = 20  # of a trial, before it is left out for want of another one that is new
 # Keys of the data, of what is compared by, of no word, of what no study reads.
 FIXED = ("level", "goal", "watch", "weights", "layers", "baselines")
+OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
+# Keys of [gnn] that decide which layers there are, hence which other keys are read.
+STRUCTURE = ("model", "depth", "level", "layers", "readout_of")
+# Keys of how layers are trained, which these take at any value (what they do not read is asked before).
+TRAINED = (
+    "epochs", "class_weights", "optimiser", "learning_rate", "schedule", "warmup", "clip", "weight_decay",
+    "decayed", "evaluate_every", "patience", "keep", "watch", "input_dropout", "dropout",
+)  # fmt: skip
 DIGITS = 3  # of a number drawn from a wide range
 
 
 @dataclass(frozen=True)
 class Varied:
-    """A key of [gnn] and what it is tried with.
+    """A key of [gnn], or "links." and one of [links], and what it is tried with.
 
     values   as TOML writes them, or words     ends   of a range, from which values are drawn; None: a list
     """
@@ -39,6 +51,12 @@ class Varied:
     key: str
     values: tuple[str, ...]
     ends: tuple[float, float] | None = None
+
+    @property
+    def usual(self) -> Any:
+        """The default."""
+        table, name = place_of(self.key)
+        return getattr(table(), name)
 
     def drawn(self, draws: np.random.Generator) -> str:
         """A value at random: of a list each as likely; of a range evenly on a logarithmic scale, or evenly
@@ -51,8 +69,21 @@ class Varied:
         else:
             value = low + share * (high - low)
         digits = DIGITS + int(math.log10(high / (high - low)))
-        value = min(max(float(f"{value:.{digits}g}"), low), high)
-        return str(round(value)) if isinstance(getattr(GnnCase(), self.key), int) else repr(value)
+        return self._text(min(max(float(f"{value:.{digits}g}"), low), high))
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """Values that are right where all are but 0: those of a list, or the ends."""
+        return self.values if self.ends is None else tuple(self._text(end) for end in self.ends if end)
+
+    def _text(self, value: float) -> str:
+        return str(round(value)) if isinstance(self.usual, int) else repr(value)
+
+
+def place_of(key: str) -> tuple[type[GnnCase] | type[LinksCase], str]:
+    """The table of a key of study.vary, and its name there."""
+    table, _, name = key.rpartition(".")
+    return (LinksCase if table == "links" else GnnCase), name
 
 
 @dataclass(frozen=True)
@@ -65,51 +96,100 @@ class Trial:
     number: int
     settings: dict[str, str]
     gnn: GnnCase
+    links: LinksCase
 
     @property
     def name(self) -> str:
         """The settings in a line."""
-        return " ".join(f"{key}={value}" for key, value in self.settings.items()) or "as it is"
+        return line_of(self.settings) or "as it is"
 
 
-def make_trials(case: Case) -> list[Trial]:
+@dataclass
+class Trials:
+    """What a study tries, and by settings in a line what it cannot: why."""
+
+    possible: list[Trial] = field(default_factory=list)
+    impossible: dict[str, str] = field(default_factory=dict)
+
+
+def line_of(settings: dict[str, str]) -> str:
+    """Settings in a line, fit to be printed."""
+    return " ".join(f"{key}={shorten(printable(value))}" for key, value in settings.items())
+
+
+def make_trials(case: Case) -> Trials:
     """All combinations of study.vary, or study.trials of them drawn by the case's seed; each once.
 
-    Raises CaseError where one could not be trained, or a key is read by none
+    Raises CaseError where none could be trained, or a key is read by none
     """
-    varied = [_varied(text) for text in case.study.vary]
+    varied = [_varied(case, text) for text in case.study.vary]
     _refuse_varied(case, varied)
-    found: dict[bytes, Trial] = {}
-    asked = [(each.key, value) for each in varied if (value := _asked_of(case, each)) is not None]
+    networks, seen, found = _Networks(case, varied), set[bytes](), Trials()
     unread: list[set[str]] = []
     for settings in _combinations(case, varied):
-        gnn, left_out = _network(case, settings, asked)
+        gnn, links, left_out = networks.of(settings)
         unread.append(left_out)
-        if (same := msgspec.json.encode(gnn)) not in found:
-            kept = {key: value for key, value in settings.items() if key not in left_out}
-            found[same] = Trial(len(found) + 1, kept, gnn)
+        if (same := msgspec.json.encode((gnn, links))) in seen:
+            continue
+        seen.add(same)
+        kept = {key: value for key, value in settings.items() if key not in left_out}
+        if why := networks.refusal(gnn, links):
+            found.impossible[line_of(kept)] = why
+        else:
+            found.possible.append(Trial(len(found.possible) + 1, kept, gnn, links))
     for key in sorted(set.intersection(*unread)):
         what = "study.vary" if key in {each.key for each in varied} else f"gnn.{key}"
         named = f"{key} is" if what == "study.vary" else "is"
         raise CaseError(f"{what}: {named} not read by any of the trials; leave it out")
-    return list(found.values())
+    if not found.possible:
+        name, why = next(iter(found.impossible.items()))
+        raise CaseError(f"study.vary: {name}: {why}")
+    return found
 
 
-def _varied(text: str) -> Varied:
-    """A key and its values from a line of study.vary. Raises CaseError."""
+def _varied(case: Case, text: str) -> Varied:
+    """A key and its values from a line of study.vary, each right by itself. Raises CaseError."""
     key, *values = text.split() or [""]
     place = f"study.vary: {show(text)}"
-    known = GnnCase.__struct_fields__
-    if key not in known or key in FIXED:
-        fixed = "is not tried" if key in known else "is no key of [gnn]"
-        raise CaseError(f'{place}: {show(key)} {fixed}; "KEY VALUE VALUE ..." would be right')
+    _refuse_key(case, key, place)
     if len(values) == 1 and (ends := RANGE.fullmatch(values[0])):
-        if isinstance(usual := getattr(GnnCase(), key), bool) or not isinstance(usual, int | float):
+        found = Varied(key, (ends[1], ends[2]))
+        if isinstance(found.usual, bool) or not isinstance(found.usual, int | float):
             raise CaseError(f"{place}: {key} has no range; its values one by one would be right")
-        return Varied(key, (ends[1], ends[2]), _ends(place, ends[1], ends[2]))
+        return Varied(key, found.values, _ends(place, ends[1], ends[2]))
     if len(values) < 2 or len(set(values)) < len(values):
         raise CaseError(f"{place}: at least two values, each once, or a range A..B would be right")
-    return Varied(key, tuple(values))
+    found = Varied(key, tuple(values))
+    for value in values:
+        _checked(key, value)
+        said = _refusal(GnnCase(model=value)) if key == "model" else ""
+        if said.startswith(UNKNOWN):
+            raise CaseError(f"study.vary: {key}={value}: {said}")
+    return found
+
+
+def _refuse_key(case: Case, key: str, place: str) -> None:
+    """Refuse what is not varied. Raises CaseError."""
+    table, name = place_of(key)
+    if table is LinksCase:
+        if case.gnn.level != "link":
+            raise CaseError(f'{place}: [links] is read by gnn.level = "link" alone; leave it out')
+        if name not in OF_LINKS:
+            fixed = "is not tried" if name in LinksCase.__struct_fields__ else "is no key of [links]"
+            raise CaseError(f"{place}: {show(key)} {fixed}; {', '.join(OF_LINKS)} would be right")
+    elif key not in GnnCase.__struct_fields__ or key in FIXED:
+        fixed = "is not tried" if key in GnnCase.__struct_fields__ else "is no key of [gnn]"
+        raise CaseError(f'{place}: {show(key)} {fixed}; "KEY VALUE VALUE ..." would be right')
+
+
+def _checked(key: str, text: str) -> Any:
+    """A value as TOML writes it, of the type of its key and within its range. Raises CaseError."""
+    table, name = place_of(key)
+    value = value_of_text(text)
+    wrong = list(mistakes(table, {name: value}, ("links" if table is LinksCase else "gnn",), {}))
+    if wrong:
+        raise CaseError(f"study.vary: {line_of({key: text})}: {'; '.join(wrong)}")
+    return value
 
 
 def _ends(place: str, low: str, high: str) -> tuple[float, float]:
@@ -167,46 +247,72 @@ def _combinations(case: Case, varied: list[Varied]) -> Iterator[dict[str, str]]:
                 break
 
 
-def _asked_of(case: Case, varied: Varied) -> Any:
-    """A value of a key that is not its default, which layers that do not read it refuse; None of none."""
-    values = varied.values if varied.ends is None else varied.values[1:]
-    for text in values:
-        value = getattr(with_settings(case.gnn, {varied.key: text}, "study.vary"), varied.key)
-        if value != getattr(GnnCase(), varied.key):
-            return value
-    return None
+class _Networks:
+    """[gnn] and [links] with settings of trials; what is asked again is remembered."""
+
+    def __init__(self, case: Case, varied: list[Varied]) -> None:
+        self.case = case
+        self._values: dict[tuple[str, str], Any] = {}
+        self._unread: dict[bytes, set[str]] = {}
+        self._refusals: dict[bytes, str] = {}
+        usual, table = GnnCase(), case.gnn
+        # By key a value that layers refuse which do not read it: at its default a key asks for nothing.
+        self._asked = {k: getattr(table, k) for k in GnnCase.__struct_fields__ if k not in STRUCTURE}
+        self._asked = {key: value for key, value in self._asked.items() if value != getattr(usual, key)}
+        self._drawn = {each.key for each in varied if each.ends}
+        for each in varied:
+            values = [_checked(each.key, text) for text in each.tried]
+            self._values |= {(each.key, text): value for text, value in zip(each.tried, values)}
+            some = next((value for value in values if value != each.usual), None)
+            if some is not None and each.key in GnnCase.__struct_fields__:
+                self._asked[each.key] = some
+
+    def of(self, settings: dict[str, str]) -> tuple[GnnCase, LinksCase, set[str]]:
+        """The tables, and the keys that the layers do not read, which are at their defaults."""
+        values = {key: self._value(key, text) for key, text in settings.items()}
+        links = {place_of(key)[1]: value for key, value in values.items() if "." in key}
+        gnn = _replaced(self.case.gnn, {key: value for key, value in values.items() if "." not in key})
+        unread = self._unread_of(gnn)
+        gnn = _replaced(gnn, {key: getattr(GnnCase(), key) for key in unread}) if unread else gnn
+        return gnn, _replaced(self.case.links, links) if links else self.case.links, unread
+
+    def refusal(self, gnn: GnnCase, links: LinksCase) -> str:
+        """Why the tables cannot be trained with; "" where they can."""
+        case = msgspec.structs.replace(self.case, gnn=gnn, links=links)
+        wrong = list(network_conflicts(case))
+        if wrong:
+            return "; ".join(wrong)
+        try:
+            check_study_network(gnn)
+        except CaseError as error:
+            return str(error)
+        layers = msgspec.structs.replace(gnn, **{key: getattr(GnnCase(), key) for key in TRAINED})
+        if (same := msgspec.json.encode(layers)) not in self._refusals:
+            self._refusals[same] = _refusal(layers)
+        return self._refusals[same]
+
+    def _value(self, key: str, text: str) -> Any:
+        """A value of a list, or a number between two ends, all of which have been checked."""
+        if key in self._drawn:
+            return (int(text) if text.isdecimal() else float(text)) or _checked(key, text)
+        return self._values[key, text]
+
+    def _unread_of(self, gnn: GnnCase) -> set[str]:
+        """Keys that are asked for and that layers of this structure do not read."""
+        structure = {key: getattr(gnn, key) for key in STRUCTURE}
+        if (same := msgspec.json.encode(structure)) not in self._unread:
+            found = set()
+            for key, value in self._asked.items():
+                said = UNREAD.match(_refusal(GnnCase(**structure | {key: value})))
+                if said and said[1] == key:
+                    found.add(key)
+            self._unread[same] = found
+        return self._unread[same]
 
 
-def _network(case: Case, settings: dict[str, str], asked: list[tuple[str, Any]]) -> tuple[GnnCase, set[str]]:
-    """[gnn] with settings of a trial, and the keys that its layers do not read, at their defaults.
-
-    asked   keys that are varied, each with a value that is not its default
-    """
-    place = "study.vary: " + " ".join(f"{key}={_shown(value)}" for key, value in settings.items())
-    gnn, left_out = with_settings(case.gnn, settings, place), set[str]()
-    while unread := next(_unread(gnn, asked), ""):
-        left_out.add(unread)
-        gnn = msgspec.structs.replace(gnn, **{unread: getattr(GnnCase(), unread)})
-        asked = [(key, value) for key, value in asked if key != unread]
-    if said := _refusal(gnn):
-        raise CaseError(f"{place}: {said}")
-    check_network(case, gnn, place)
-    return gnn, left_out
-
-
-def _shown(value: str) -> str:
-    """A value as it was written, fit to be printed."""
-    return shorten(printable(value))
-
-
-def _unread(gnn: GnnCase, asked: list[tuple[str, Any]]) -> Iterator[str]:
-    """Keys that layers do not read: of the table itself, and of those asked for."""
-    if found := UNREAD.match(_refusal(gnn)):
-        yield found[1]
-    for key, value in asked:
-        found = UNREAD.match(_refusal(msgspec.structs.replace(gnn, **{key: value})))
-        if found and found[1] == key:
-            yield key
+def _replaced(table: Any, values: dict[str, Any]) -> Any:
+    """A table with other values of the types of its keys."""
+    return msgspec.convert({**msgspec.structs.asdict(table), **values}, type(table))
 
 
 def _refusal(gnn: GnnCase) -> str:

@@ -1,0 +1,114 @@
+"""What the calls that learn on a graph have in common: settings, folds, tuning in place of one training."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpi4py import MPI
+
+from app.api_folds import CrossValidation, refuse_beside
+from app.api_given import Begun, refuse_data_keys, setting
+from app.api_tune import texts_of, tuned
+from app.case.file import merged
+from app.errors import CaseError
+from app.gnn.saved import ARCHITECTURE, SavedModel
+from app.tasks.context import Context, context_of_settings, reading_together
+from app.tasks.levels.course import Learned
+from app.tasks.levels.examples import Examples
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a call asks for in place of one training, if anything: `folds`, or settings to `vary`.
+
+    beside   arguments that folds take the place of, by name
+    """
+
+    folds: int | None
+    vary: dict[str, Any] | None
+    beside: dict[str, Any]
+
+    def keys(self, weights: Any) -> dict[str, Any]:
+        """Settings to be laid over those of the call. Raises CaseError for what is given beside."""
+        found = {}
+        if self.vary is not None:
+            if self.folds is not None or weights is not None:
+                wrong = "weights" if self.folds is None else "folds"
+                raise CaseError(f"{wrong}: given beside vary; leave it out")
+            found |= {"study.kind": "tune", "study.vary": texts_of(self.vary)}
+        if self.folds is not None:
+            refuse_beside(self.beside | {"weights": weights})
+            found |= {"study.kind": "folds", "study.folds": self.folds}
+        return found
+
+    def check(self, context: Context) -> None:
+        """Refuse settings that folds do not read. Raises CaseError."""
+        case = context.case
+        if self.folds is None:
+            return
+        refuse_beside({"gnn.weights": case.gnn.weights or None})
+        for key in ("embeddings", "probabilities"):
+            if getattr(case.output, key):
+                raise CaseError(f"output.{key}: is not read beside folds; false would be right")
+
+    def done(
+        self, context: Context, examples: Examples, train: Callable[[Context], Any],
+        cross: Callable[[], CrossValidation],
+    ) -> Any:  # fmt: skip
+        """What the call returns: of one training, or of several. Ranks: all call.
+
+        train   one training by a context's case     cross   those of all folds
+        """
+        if self.folds is not None:
+            return cross()
+        if self.vary is not None:
+            return tuned(context, examples, train)
+        return train(context)
+
+
+def begin(
+    begun: Begun, asked: Asked, recipe: dict[str, Any], comm: MPI.Comm | None, verbose: bool
+) -> tuple[Context, SavedModel | None]:
+    """The context of a call, and the weights that are in memory; recipe: settings that are there before.
+
+    Ranks   all call
+    """
+    with reading_together(comm):
+        over = begun.keys() | asked.keys(begun.weights)
+        chosen = merged({"run.task": "classify"}, recipe, begun.settings, over)
+    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
+    asked.check(context)
+    refuse_data_keys(context.case, "classify")
+    return context, model
+
+
+def refuse_level(context: Context, level: str) -> None:
+    """Refuse settings of another level than a call is of. Raises CaseError."""
+    if (found := context.case.gnn.level) != level:
+        raise CaseError(f'settings: gnn.level: must be "{level}", got "{found}"; leave it out')
+
+
+def recipe_of(
+    recipe: dict[str, Any], begun: Begun, by_layers: tuple[str, ...], of_hidden: tuple[str, ...]
+) -> dict[str, Any]:
+    """A recipe without the keys that gnn.layers of the settings, or given weights, say otherwise.
+
+    by_layers   keys of [gnn] that gnn.layers says of each layer     of_hidden   that a single layer does not
+                read
+    """
+    settings = begun.settings
+    told = by_layers if setting(settings, "gnn", "layers") else ()
+    if setting(settings, "gnn", "depth") == 1:
+        told = (*told, *of_hidden)
+    if begun.weights is not None or setting(settings, "gnn", "weights"):
+        told = tuple(key for key in ARCHITECTURE if key != "level")
+    return {key: value for key, value in recipe.items() if key.removeprefix("gnn.") not in told}
+
+
+def course_of(done: Learned) -> dict[str, Any]:
+    """What results of all levels tell of a training, by their fields."""
+    losses = [row["loss"] for row in done.fit.records]
+    return {
+        "epochs": done.fit.epochs, "train_loss": losses[-1] if losses else None, "seconds": done.fit.seconds,
+        "records": done.fit.records, "model": done.saved, "plain": done.plain, "importance": done.importance,
+    }  # fmt: skip

@@ -1,0 +1,188 @@
+"""The course of all learning on graphs, whatever is predicted: check, set up, train, evaluate, tell.
+
+What a level of predictions (gnn.level) brings to it are its Examples (examples.py, nodes.py, edges.py,
+links.py).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.case.config import Case
+from app.case.gnn import GnnCase
+from app.comm.guard import digest, raise_together
+from app.errors import CaseError
+from app.gnn.balanced import Balanced, cut_by, unlike
+from app.gnn.classifier import Classifier
+from app.gnn.importance import Importance, importance, told_by
+from app.gnn.saved import SavedModel, load_model
+from app.gnn.smoothing import Smoothed, check_smoothing, smooth
+from app.gnn.training import Fit, ended_early, fit
+from app.partition.cost import CostModel
+from app.tasks.context import Context
+from app.tasks.levels import said
+from app.tasks.levels.examples import Examples
+from app.text import printable
+
+
+@dataclass
+class Learned:
+    """A network after its run: what it learned, and how good it is.
+
+    examples    as it has met them     digest   of its weights
+    scores      by split               plain    those of plain rules, by rule
+    smoothed    what Correct and Smooth makes of its probabilities; None: predictions are the network's
+    importance  of features; None: nobody asked
+    """
+
+    classifier: Classifier
+    examples: Examples
+    fit: Fit
+    scores: Any
+    digest: str
+    plain: dict[str, Any] = field(default_factory=dict)
+    smoothed: Smoothed | None = None
+    importance: Importance | None = None
+
+    @property
+    def final(self) -> Any:
+        """Scores of what is predicted."""
+        return self.scores if self.smoothed is None else self.smoothed.scores
+
+    @property
+    def saved(self) -> SavedModel:
+        """What weights.npz holds."""
+        classifier, about = self.classifier, self.classifier.about
+        ids = about.class_ids if len(about.class_ids) else np.arange(classifier.classes)  # of links: columns
+        return SavedModel(
+            classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
+            self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
+            about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
+        )  # fmt: skip
+
+
+def learn(context: Context, examples: Examples, model: SavedModel | None = None) -> Learned:
+    """Train for gnn.epochs on examples, from gnn.weights where given. Ranks: all call.
+
+    model   the weights, where they are in memory
+    """
+    case, log, group = context.case, context.log, context.group
+    with raise_together(group, "checking the data"):
+        saved = _weights_of(case.gnn, examples, model)
+        gnn = case.gnn if saved is None else saved.architecture_of(case.gnn)
+        examples.check(gnn, case.output.embeddings)
+        if saved is not None:
+            examples = examples.known_to(case.gnn.weights, saved)
+            said.warn_of_weights(context, gnn, saved, examples)
+    examples = examples.drawn(context)
+    if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
+        examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
+    said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
+    classifier, balanced = _set_up(context, examples, gnn, saved)
+    _check_asked(case, classifier)
+    examples.say_model(context, classifier)
+    found = _train(context, classifier, balanced)
+    with log.phase("evaluate"):
+        scores = classifier.evaluate_ranking()
+        plain = examples.plain(classifier) if gnn.baselines else {}
+    said.say_training(context, classifier, found)
+    examples.say_scores(context, classifier, scores)
+    smoothed = smooth_after(context, classifier)
+    examples.say_beside(context, classifier, scores, plain)
+    asked = important_features(context, examples, classifier)
+    if advice := ended_early(found, gnn):
+        log.info("advice: %s", advice)
+    if balanced:
+        said.say_balance(context, balanced)
+    return Learned(classifier, examples, found, scores, digest(found.weights), plain, smoothed, asked)
+
+
+def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
+    """Saved weights that fit the examples, where some are given; model: those in memory."""
+    if not gnn.weights:
+        return None
+    saved = model or load_model(gnn.weights)
+    if saved.case.level != gnn.level:
+        right = f'gnn.level = "{saved.case.level}" would be right'
+        raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
+    examples.check_weights_fit(gnn.weights, saved)
+    return saved
+
+
+def _set_up(
+    context: Context, examples: Examples, gnn: GnnCase, saved: SavedModel | None
+) -> tuple[Classifier, Balanced | None]:
+    """A network with weights drawn by the case's seed, or saved ones, and what moves its rows. Ranks: all."""
+    case, log, block = context.case, context.log, examples.rows(context, gnn)
+    if gnn.edge_weights and not block.adjacency.weighted:
+        name = examples.loaded.graph.name
+        log.info("warning: gnn.edge_weights: %s has no edge weights; every edge counts one", name)
+    with log.phase("set up"):
+        classifier = examples.classifier(context, gnn, block, case.seed, saved)
+        if saved is not None:
+            classifier.params.set(saved.arrays)
+        cost = cost_model_of(context, classifier)
+        return classifier, Balanced(classifier, cost) if follows(case) else None
+
+
+def _train(context: Context, classifier: Classifier, balanced: Balanced | None) -> Fit:
+    """Ranks: all call."""
+    hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
+    with context.log.phase("train"):
+        record = said.recorder(context)
+        return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
+
+
+def _check_asked(case: Case, classifier: Classifier) -> None:
+    """Refuse, before there is training to lose, what the network will not be able to tell. Raises
+    CaseError."""
+    check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
+    if case.output.importance:
+        told_by(classifier)
+    if case.output.probabilities and classifier.goal.kind == "values":
+        raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
+
+
+# ---- parts of it that studies have too --------------------------------------------------------------------
+
+
+def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
+    """What [smooth] makes of a trained network's probabilities, which the log tells. Ranks: all call."""
+    case = context.case.smooth
+    if case.method == "none":
+        return None
+    with context.log.phase("smooth"):
+        found = smooth(classifier, case)
+    said.say_smoothed(context, classifier, found)
+    return found
+
+
+def important_features(context: Context, examples: Examples, classifier: Classifier) -> Importance | None:
+    """What scores lose without some features, where that is asked for; the log tells it. Ranks: all call."""
+    most = context.case.output.importance
+    if not most:
+        return None
+    with context.log.phase("importance"):
+        found = importance(classifier, most, examples.measure)
+    for line in found.lines(said.TOLD):
+        context.log.info("%s", line)
+    return found
+
+
+def cost_model_of(context: Context, classifier: Classifier) -> CostModel | None:
+    """The model of parallel.cost_model, and rows where it wants them; None where it is of other layers, which
+    the log says. Ranks: all call."""
+    model = context.cost_model()
+    if model is None:
+        return None
+    if why := unlike(classifier, model):
+        context.log.info("warning: %s is not used: %s", printable(context.case.parallel.cost_model), why)
+        return None
+    cut_by(classifier, model)
+    return model
+
+
+def follows(case: Case) -> bool:
+    """Whether rows move during training to where the measured time wants them."""
+    return case.parallel.partition == "learned" and case.gnn.epochs > 0

@@ -1,0 +1,214 @@
+"""What nodes of a graph are, or graphs of a set (gnn.level "node", "graph"): examples and predictions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from app.case.gnn import GnnCase
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.gnn.classifier import Classifier
+from app.gnn.loss import refuse_infinite_rows
+from app.gnn.metrics import SplitScores
+from app.gnn.plain import ALIKE, plain_scores
+from app.gnn.saved import SavedModel
+from app.gnn.smoothing import probabilities_of
+from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
+from app.graphs.nodes.data import NodeData
+from app.memory.tiers import TierBudget
+from app.partition.ids import ids_everywhere
+from app.partition.nodes import all_in_test
+from app.sparse.rowblock import RowBlock
+from app.tasks.context import Context
+from app.tasks.levels.course import Learned
+from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
+from app.tasks.levels.examples import Examples
+from app.tasks.levels.reading import load
+from app.tasks.levels.said import count_arcs
+
+BESIDE = ("test_propagated", "test_alike")  # columns of the test scores of plain rules
+
+
+@dataclass(frozen=True)
+class NodeExamples(Examples):
+    """Labelled nodes of a graph, or labelled graphs of a set, whose members `loaded` knows.
+
+    neighbours   that a node of a directed graph hears (graph.neighbours)
+    """
+
+    neighbours: str = "both"
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """See Examples."""
+        return BESIDE
+
+    @property
+    def what(self) -> str:
+        """See Examples."""
+        return "node" if self.loaded.members is None else "graph"
+
+    @property
+    def heard(self) -> str:
+        """See Examples."""
+        return "both" if self.loaded.graph.arcs is None else self.neighbours
+
+    def check(self, gnn: GnnCase, embeddings: bool) -> None:
+        """See Examples; a readout of one layer is an embedding, too."""
+        super().check(gnn, embeddings and gnn.level == "node")
+
+    def known_to(self, path: str, saved: SavedModel) -> Self:
+        """See Examples."""
+        return replace(self, data=saved.relabel(path, self.data))
+
+    def all_tested(self, group: Group) -> Self:
+        """See Examples."""
+        return replace(self, data=all_in_test(group, self.data))
+
+    def classifier(
+        self, context: Context, gnn: GnnCase, block: RowBlock, seed: int, saved: SavedModel | None = None,
+        budget: TierBudget | None = None,
+    ) -> Classifier:  # fmt: skip
+        """See Examples."""
+        known = (saved.classes, saved.goal, saved.inputs) if saved else ()
+        return Classifier(
+            context.group, gnn, block, self.data, seed, *known,
+            budget=budget or TierBudget.of(context.case.memory), members=self.loaded.members,
+            edge_columns=saved.edges if saved else None,
+        )  # fmt: skip
+
+    def plain(self, classifier: Classifier) -> dict[str, SplitScores]:
+        """See Examples."""
+        return plain_scores(classifier)
+
+    def rules(self, classifier: Classifier) -> dict[str, str]:
+        """See Examples."""
+        return {"test_propagated": "label_propagation", "test_alike": ALIKE[classifier.goal.kind]}
+
+    def lacking_folds(self, group: Group, folds: int) -> Iterator[str]:
+        """See Examples."""
+        return lacking(group, self.data, folds)
+
+    def folds(self, context: Context, seed: int, folds: int) -> np.ndarray:
+        """[n_own] the fold of each labelled row."""
+        return draw_folds(context.group, self.data, self.loaded, seed, folds)
+
+    def of_fold(self, context: Context, drawn: np.ndarray, fold: int, held_back: int) -> Self:
+        """See Examples."""
+        return replace(self, data=split_by_fold(context.group, self.data, drawn, fold, held_back))
+
+    def answer(self, context: Context, done: Learned) -> np.ndarray:
+        """What `gather_predictions` says."""
+        return gather_predictions(done)
+
+    def digested(self, answer: np.ndarray) -> dict[str, np.ndarray]:
+        """See Examples."""
+        return {"predictions": answer}
+
+    def sizes(self, context: Context) -> dict[str, Any]:
+        """See Examples."""
+        graph, members = self.loaded.graph, self.loaded.members
+        of_set = {} if members is None else {"graphs": members.count}
+        nodes = graph.n if members is None else members.nodes
+        arcs = {} if graph.arcs is None else {"arcs": count_arcs(context, self.loaded)}
+        return {"name": graph.name, **of_set, "nodes": nodes, "edges": graph.edges, **arcs}
+
+    def named(self, scores: SplitScores) -> dict[str, float | None]:
+        """See Examples."""
+        return named_scores(scores)
+
+    def write_answer(self, context: Context, done: Learned, answer: np.ndarray) -> None:
+        """See Examples."""
+        folder, group, asked = context.folder, context.group, context.case.output
+        members, graph, data = self.loaded.members, self.loaded.graph, done.classifier.data
+        ids = ids_everywhere(group, graph, self.loaded.rows) if members is None else members.ids()
+        with raise_together(group, "writing the predictions"):
+            folder.write_text(f"predictions/{graph.name}.txt", _predictions_text(ids, answer, data))
+        if asked.embeddings:
+            embedded = gather_embeddings(done)
+            with raise_together(group, "writing the embeddings"):
+                folder.write_arrays(f"embeddings/{graph.name}.npz", ids=ids, embeddings=embedded)
+        if asked.probabilities:
+            write_probabilities(context, graph.name, ids, data, gather_probabilities(done))
+
+
+def read_nodes(context: Context) -> NodeExamples:
+    """The nodes, or graphs, of a case's files. Ranks: all call."""
+    loaded, data = load(context)
+    return NodeExamples(loaded, data, context.case.graph.neighbours)
+
+
+def named_scores(scores: SplitScores) -> dict[str, float | None]:
+    """Scores by split and name, None where no nodes tell them."""
+    return {
+        f"{split}_{name}": value if each.nodes else None
+        for split, each in scores.items()
+        for name, value in each.named().items()
+    }
+
+
+def write_probabilities(
+    context: Context, name: str, ids: np.ndarray, about: NodeData, likely: np.ndarray
+) -> None:
+    """probabilities/NAME.npz: how likely [k, classes] each class is for each of some ids. Ranks: all call."""
+    with raise_together(context.group, "writing the probabilities"):
+        columns = {"classes": about.called(np.arange(likely.shape[1])), "probabilities": likely}
+        context.folder.write_arrays(f"probabilities/{name}.npz", ids=ids, **columns)
+
+
+def gather_predictions(done: Learned) -> np.ndarray:
+    """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32; of a set
+    [graphs, ...].
+
+    Ranks      all call. Raises NumericsError where scores are not finite
+    """
+    classifier, smoothed = done.classifier, done.smoothed
+    scores = classifier.scores_own() if smoothed is None else smoothed.rows
+    scores = scores[: classifier.block.n_real]
+    refuse_infinite_rows(classifier.group, scores)
+    return _gathered(classifier, classifier.goal.predicted(scores))
+
+
+def gather_probabilities(done: Learned) -> np.ndarray:
+    """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes]. Ranks: all
+    call."""
+    classifier, smoothed = done.classifier, done.smoothed
+    own = classifier.probabilities_own() if smoothed is None else probabilities_of(smoothed.rows)
+    return _gathered(classifier, own)
+
+
+def gather_embeddings(done: Learned) -> np.ndarray:
+    """[n, columns] float32, what the last layer but one says of each node; of a set [graphs, columns], what
+    its readout is of. Ranks: all call."""
+    return _gathered(done.classifier, done.classifier.embed_own())
+
+
+def _gathered(classifier: Classifier, own: np.ndarray) -> np.ndarray:
+    """Rows of all nodes, or of all graphs, from those of a rank [n_own, ...]. Ranks: all call."""
+    block, members = classifier.block, classifier.members
+    rows = classifier.group.gather_host(np.ascontiguousarray(own[: block.n_real]), block.rows.row_counts())
+    return rows if members is None else rows[members.own_rows]
+
+
+def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
+    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`.
+
+    Those of one class are labels that `graph.node_data_by = "id"` reads.
+    """
+    blank = "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
+    return labels_text(plain_ids(ids), predicted, data, blank)
+
+
+def labels_text(named: list[Any], predicted: np.ndarray, data: NodeData, blank: str) -> str:
+    """The same of whatever is predicted, by what lines begin with; blank: what parts it from what follows."""
+    if predicted.dtype.kind == "f":
+        rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
+        return "".join(f"{i}{each}\n" for i, each in zip(named, rows))
+    if predicted.ndim == 1:
+        called = [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]
+        return "".join(f"{i}{blank}{called[c]}\n" for i, c in zip(named, predicted.tolist()))
+    classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
+    chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
+    return "".join(f"{i}{each}\n" for i, each in zip(named, chosen))
