@@ -84,7 +84,7 @@ def main() -> None:
     ratios: dict[str, list[float]] = {name: [] for name in PEERS}
     for number, (n, depot, spread, demand, stops) in enumerate(INSTANCES):
         for seed in range(1, given.seeds + 1):
-            drawn = generate_customers(n, depot, spread, demand, stops, 100 * number + seed)
+            drawn = generate_customers(n, depot, spread, demand, stops, (0, 0), 100 * number + seed)
             plain = savings(drawn.metric, drawn.deliveries)[0]
             tools = _tools(drawn)
             own = _own(tools, given.seconds, seed)
