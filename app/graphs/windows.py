@@ -49,6 +49,16 @@ def hours_of(metric: Metric, deliveries: Deliveries, route: Sequence[int]) -> tu
     return latest, ready
 
 
+def one_after_other(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """[...] bool: whether windows let one of points i and j be served just after the other, in some order."""
+    times = deliveries.times
+    if times is None:
+        return np.ones(np.broadcast_shapes(np.shape(i), np.shape(j)), dtype=bool)
+    way = metric.between(i, j)
+    there = times.opens[i] + times.service[i] + way <= times.closes[j]
+    return there | (times.opens[j] + times.service[j] + way <= times.closes[i])
+
+
 def alone_in_time(metric: Metric, deliveries: Deliveries) -> np.ndarray:
     """[n] bool: whom a vehicle can serve that comes from the depot and goes back to it; the depot itself."""
     n, depot, times = metric.n, deliveries.depot, deliveries.times
