@@ -264,10 +264,10 @@ INLINE int blinks(Routing *s, Blinks *b) {
     return found;
 }
 
-/* What it costs that route r cannot carry c, too; NEVER: it shall not. */
+/* What it costs that route r cannot carry c, too; beyond NEVER, whatever is saved on the way: it shall not. */
 INLINE int64_t fine_of(const Routing *s, int32_t c, int32_t r) {
     const int64_t more = beyond(s, s->load[r] + s->demand[c]) - beyond(s, s->load[r]);
-    return more && s->packing ? NEVER : s->price * more >> 10;
+    return more && s->packing ? 2 * NEVER : s->price * more >> 10;
 }
 
 /* The stop after which c is inserted; -1: there is none. A place between two stops is looked at from the nearer one. */

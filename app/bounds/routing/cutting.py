@@ -80,6 +80,11 @@ class Cutting:
         """What a pricing of ng-routes looks at, 0 before the first."""
         return 0 if self._generation is None else len(self._generation.u) * self._generation.pricing.capacity
 
+    @property
+    def labels(self) -> int:
+        """Labels of the last pricing of ng-routes, 0 before the first."""
+        return 0 if self._generation is None else self._generation.pricing.made
+
     def know(self, upper: int, routes: list[list[int]] | None) -> None:
         """Routes of this length are known, and maybe routes."""
         self.shared.know(upper, routes)

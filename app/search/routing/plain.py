@@ -227,11 +227,11 @@ class Steps:
         return found
 
     def _fine(self, c: int, r: int) -> int:
-        """What it costs that route r cannot carry c, too; NEVER: it shall not."""
+        """What it costs that route r cannot carry c, too; beyond NEVER: it shall not."""
         s = self.s
         load = int(s.load[r])
         more = self._beyond(load + int(s.demand[c])) - self._beyond(load)
-        return NEVER if more and s.packing else s.price * more >> 10
+        return 2 * NEVER if more and s.packing else s.price * more >> 10
 
     def _in_time(self, c: int, p: int, before: int, x: int, behind: int) -> bool:
         """Whether c, so far from p and from x, can be served between them."""
