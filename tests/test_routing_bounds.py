@@ -496,7 +496,7 @@ def test_more_than_is_proved_is_refused():
 
 def test_bounds_in_time_are_below_the_best_routes():
     met, tried, methods = 0, 0, set()
-    for seed in range(160):
+    for seed in range(100):
         metric, deliveries, best = solved_in_time(seed)
         if best is None:
             continue
@@ -590,7 +590,7 @@ def test_without_kernels_the_bounds_in_time_are_the_same():
 def certificates_in_time():
     """Proofs of all kinds of routes in time, with their questions and the best length."""
     found = []
-    for seed in range(160):
+    for seed in range(100):
         metric, deliveries, best = solved_in_time(seed)
         if best is None:
             continue
@@ -604,7 +604,7 @@ def certificates_in_time():
 def test_damaged_certificates_in_time_prove_nothing_untrue():
     refused = 0
     assert {proof.method for *_, proof in certificates_in_time()} >= {ROUTES, CASES}
-    for seed in range(1500):
+    for seed in range(800):
         random = np.random.default_rng(seed)
         metric, deliveries, best, proof = certificates_in_time()[seed % len(certificates_in_time())]
         proof = damaged(proof, random)
@@ -614,7 +614,7 @@ def test_damaged_certificates_in_time_prove_nothing_untrue():
             proof.check(metric, deliveries)
         except BadCertificate:
             refused += 1
-    assert refused > 500
+    assert refused > 250
 
 
 def test_too_many_paths_in_time_are_refused(monkeypatch):
