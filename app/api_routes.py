@@ -27,10 +27,8 @@ OF_TIMES = NAMES[4:]
 MISSING = object()  # what a mapping says nothing of
 
 
-def with_deliveries(
-    context: Context, loaded: Loaded, labels: list[Any] | None, *asked: Any
-) -> Loaded:
-    """The graph with what a caller says of demands, capacity and so on, one for each of NAMES. Ranks: all call."""
+def with_deliveries(context: Context, loaded: Loaded, labels: list[Any] | None, *asked: Any) -> Loaded:
+    """The graph with what a caller says of each of NAMES, in this order. Ranks: all call."""
     case, given = context.case, dict(zip(NAMES, asked, strict=True))
     said = [name for name, value in given.items() if value is not None]
     with raise_together(context.group, "reading the demands"):
@@ -89,7 +87,7 @@ def _made(
 
 
 def _timed(made: Deliveries, loaded: Loaded, named: list[Any], given: dict[str, Any]) -> Deliveries:
-    """Deliveries with the windows, or the limit of a route's length, that a caller names. Raises GraphError."""
+    """Deliveries with the windows, or the limit of length, that a caller names. Raises GraphError."""
     windows, service, most = (given[name] for name in OF_TIMES)
     said = [name for name in OF_TIMES if given[name] is not None]
     if not said:
@@ -166,9 +164,7 @@ def _amounts(given: Any, named: list[Any], depot: int, called: str = "demands") 
     return [_number(each, called) for each in _listed(given, named, depot, called, "numbers", 0)]
 
 
-def _listed(
-    given: Any, named: list[Any], depot: int, called: str, what: str, of_depot: Any
-) -> list[Any]:
+def _listed(given: Any, named: list[Any], depot: int, called: str, what: str, of_depot: Any) -> list[Any]:
     """[n] what a caller gives each node: a mapping, or a list in their order, perhaps without the depot."""
     n = len(named)
     if isinstance(given, Mapping):

@@ -405,7 +405,10 @@ def test_routes_of_a_graph_are_of_its_labels():
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": 9}, "depot: found 9; a node of the graph"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": np.arange(2)}, "depot: found array([0, 1])"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "vehicles": -1}, "vehicles: found -1"),
-        ({"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2}, "there are no routes of 2 vehicles; 3, which"),
+        (
+            {"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2},
+            "there are no routes of 2 vehicles; 3, which",
+        ),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": [[1, 2]]}, "start: found 2 customers on routes"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": {1: 2}}, "a list of routes"),
     ],
@@ -462,6 +465,10 @@ def test_a_run_writes_routes_that_are_checked_and_begun_from(tmp_path, written):
     assert run(tmp_path, path, "--check", made)[0] == 0
     begun = written(made.read_text(), "begun.txt")
     assert run(tmp_path, *given, f"search.start='{begun}'", "--overwrite")[0] == 0
+    cost = made.read_text().replace(f"Cost {entry['objective']}", "Cost 17")
+    status, told, _ = run(tmp_path, path, "--check", written(cost, "cost.sol"))
+    said = f"found Cost 17 on line 3 of routes that are {entry['objective']} long"
+    assert status == 2 and said in told
     wrong = written("Route #1: 1 2 3\nRoute #2: 4\n", "wrong.sol")
     status, told, _ = run(tmp_path, path, "--check", wrong)
     assert status == 2 and "carries 16 on the route" in told

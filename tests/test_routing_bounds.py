@@ -12,16 +12,16 @@ from timed import drawn_in_time, solved_in_time
 from app.bounds.certificate import BadCertificate
 from app.bounds.highs import available
 from app.bounds.routing import cutting as routing_cutting
+from app.bounds.routing import timed_paths
 from app.bounds.routing.bounds import METHOD, RoutingBounds, nearest_points
 from app.bounds.routing.cutting import CASES, EDGES, ROUTES
 from app.bounds.routing.paths import Paths, coarse_for, positive_times, whole_loads
 from app.bounds.routing.pricing import FAR, Pricing, neighbours
 from app.bounds.routing.proof import RoutingBound, Values
-from app.bounds.routing import timed_paths
-from app.bounds.routing.timed_paths import TimedPaths
-from app.bounds.routing.timed_pricing import TimedPricing
 from app.bounds.routing.separation import plain_grow_sets, separate
 from app.bounds.routing.sets import Sets
+from app.bounds.routing.timed_paths import TimedPaths
+from app.bounds.routing.timed_pricing import TimedPricing
 from app.bounds.tour.separation import Point
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import explicit, from_points
@@ -558,7 +558,10 @@ def test_with_all_neighbours_routes_in_time_visit_nobody_twice():
         best = FAR
         for k in range(1, 6):
             for route in permutations(np.delete(np.arange(6), depot).tolist(), k):
-                at, fits = int(times.opens[depot]), deliveries.demand[list(route)].sum() <= deliveries.capacity
+                at, fits = (
+                    int(times.opens[depot]),
+                    deliveries.demand[list(route)].sum() <= deliveries.capacity,
+                )
                 for a, b in zip((depot, *route), (*route, depot)):
                     at = at + int(metric.matrix[a, b])
                     at = at if b == depot else max(at, int(times.opens[b]))

@@ -112,7 +112,11 @@ def test_a_file_of_solomon_is_read_in_tenths(written):
         ("  3         20", "  3", "c5.txt:5: found '3'; the number of vehicles and their capacity"),
         ("  3         20", "  0   20", "c5.txt:5: found '0 20'"),
         ("CUSTOMER\n", "CLIENTS\n", "'CUSTOMER', then a line of headings, once, would be right"),
-        ("126.5", "126.55", "c5.txt:13: found 126.55 as a due date; a number from 0 on, of one decimal at most"),
+        (
+            "126.5",
+            "126.55",
+            "c5.txt:13: found 126.55 as a due date; a number from 0 on, of one decimal at most",
+        ),
         ("         13 ", "         13.5 ", "found 13.5 as a demand; a whole number from 0 on would be right"),
         ("         13 ", "         21 ", "c5.txt:13: found a demand 21 above the capacity 20"),
         ("50        60", "50        40", "c5.txt:12: found a due date before the ready time"),
@@ -418,7 +422,7 @@ def test_answers_in_time_from_python():
         ({"max_length": 500, "service": 1.5}, "service: found 1.5; a whole number, as distances are"),
         ({"max_length": 9}, "no route can serve node 1 from 0 to 9 and be back at the depot in time"),
         ({"windows": {2: (0, 1)}}, "no route can serve node 2 from 0 to 1"),
-        ({"windows": {c: (55, 56) for c in (1, 2, 3)}, "vehicles": 2}, "found no routes of 2 vehicles"),
+        ({"windows": dict.fromkeys((1, 2, 3), (55, 56)), "vehicles": 2}, "found no routes of 2 vehicles"),
     ],
 )
 def test_what_is_wrong_in_time_is_said(given, said):

@@ -11,12 +11,14 @@ from app.graphs.metric import explicit, from_points
 
 
 def drawn_in_time(seed, n=None):
-    """A metric and deliveries of up to 7 points: windows, or a limit of length; without the triangle inequality,
-    with equal points and services that take no time, with few vehicles, by turns.
+    """A metric and deliveries of up to 7 points: windows, or a limit of length; by turns without the triangle
+    inequality, with equal points and services that take no time, with few vehicles.
     """
     draws = np.random.default_rng(seed)
     n = n or int(draws.integers(2, 8))
-    metric = from_points("drawn", draws.integers(0, 60, (n, 2)).astype(float), ("EUC_2D", "FLOOR_2D")[seed % 2])
+    metric = from_points(
+        "drawn", draws.integers(0, 60, (n, 2)).astype(float), ("EUC_2D", "FLOOR_2D")[seed % 2]
+    )
     service = draws.integers(0, 15, n)
     if seed % 5 == 0:
         half = np.triu(draws.integers(0, 60, (n, n)), 1)

@@ -258,7 +258,10 @@ def _routing(case: Case) -> Iterator[Mistake]:
     """Demands, capacities, depots, vehicles and limits, of other problems; services without a limit."""
     if case.problem.name == "cvrp" and case.run.task == "solve":
         if case.problem.service and not case.problem.max_length:
-            yield ("problem", "service"), "is part of the length of a route that problem.max_length limits: set that"
+            yield (
+                ("problem", "service"),
+                "is part of the length of a route that problem.max_length limits: set that",
+            )
         return
     usual = ProblemCase()
     right = 'only problem.name = "cvrp" has routes, and run.task = "solve" finds them: leave it out'

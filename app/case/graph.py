@@ -28,6 +28,7 @@ class GraphCase(Table, frozen=True):
             "npz",
             "networkx",
             "tsplib",
+            "solomon",
             "ogb",
             "ppi",
             "graphsage",

@@ -6,7 +6,12 @@ Source   TSPLIB 95 (Reinelt 1995): nint(x) is floor(x + 0.5); GEO has pi = 3.141
 
 import numpy as np
 
-PLANE = ("EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT")  # a length in the plane, rounded: what is shorter is not rounded to more
+PLANE = (
+    "EUC_2D",
+    "CEIL_2D",
+    "FLOOR_2D",
+    "ATT",
+)  # a length in the plane, rounded: what is shorter is not rounded to more
 # Kinds of points whose distances are always kept as a table; the digit is the number of coordinates.
 TABLED = ("GEO", "MAN_2D", "MAX_2D", "EUC_3D", "MAN_3D", "MAX_3D")
 COORDINATE_KINDS = (*PLANE, *TABLED)

@@ -1,7 +1,7 @@
 """Routes in time: when vehicles come to customers, and whom none can come to.
 
-A vehicle leaves the depot when that opens, waits where it is early, and may not be late; a unit of length takes
-a unit of time (Times of app/graphs/deliveries.py). Distances need not satisfy the triangle inequality.
+A vehicle leaves the depot when that opens, waits where it is early, and may not be late; a unit of length
+takes a unit of time (Times of app/graphs/deliveries.py). Distances need not satisfy the triangle inequality.
 """
 
 from collections.abc import Sequence

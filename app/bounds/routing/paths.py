@@ -37,7 +37,7 @@ def whole_loads(deliveries: Deliveries) -> tuple[np.ndarray, int]:
 
 
 def coarse_for(n: int, width: int, capacity: int) -> int:
-    """In parts of how much loads are counted where times are told, too: routes that fit still do, rounded down."""
+    """In parts of how much loads are counted beside times, rounded down: all routes that fit still do."""
     most = max(TABLE // (n << width), 2) - 1
     return max(-(-(capacity + 1) // (most + 1)), 1)
 

@@ -1,7 +1,7 @@
 """Least costs of ng-routes in time by dynamic programming over times, as a check of a certificate needs them.
 
-A label is a path from the depot to a customer: when service begins there, its load, cost and memory (paths.py).
-Time is cut into parts so short that no way leads from one part into the same. Of labels of one customer,
+A label is a path from the depot to a customer: when service begins there, its load, cost and memory, as in
+paths.py. Time is cut into parts so short that no way leads from one part into the same. Of labels of one customer,
 memory and load the cheapest of each time are looked at together; one is dropped where another of an earlier
 part has no more load and cost, and remembers no more. Both are valid whatever the other labels are.
 """
@@ -129,7 +129,10 @@ class TimedPaths:
         label = np.repeat(np.arange(len(at)), count)
         arc = np.arange(len(label)) - np.repeat(np.cumsum(count) - count - self.begin[at], count)
         to = self.to[arc]
-        then, more = np.maximum(time[label] + self.step[arc], self.hours.opens[to]), load[label] + self.load[to]
+        then, more = (
+            np.maximum(time[label] + self.step[arc], self.hours.opens[to]),
+            load[label] + self.load[to],
+        )
         fits = ((memory[label] & self.known[arc]) == 0) & (more <= self.capacity)
         fits &= then <= self.hours.closes[to]
         arc, to, label, then, more = arc[fits], to[fits], label[fits], then[fits], more[fits]

@@ -2,8 +2,8 @@
 
 The labels are those of lk_timed_routes in routing_bounds.c, in the same order.
 
-Sources  Desrochers, Desrosiers and Solomon 1992 (labels of cost, load and time); Baldacci, Mingozzi and Roberti
-         2011 (ng-routes)
+Sources  Desrochers, Desrosiers and Solomon 1992 (labels of cost, load and time); Baldacci, Mingozzi and
+         Roberti 2011 (ng-routes)
 """
 
 import heapq
@@ -11,7 +11,7 @@ import heapq
 import numpy as np
 
 from app.bounds.routing.paths import coarse_for, positive_times
-from app.bounds.routing.pricing import FAR, FIRST_ROOM, Found, Pricing
+from app.bounds.routing.pricing import FAR, Found, Pricing
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 from app.native import routing_bounds as native

@@ -45,7 +45,12 @@ def read_customers(path: str, limits: Limits) -> tuple[Metric, Deliveries]:
     vehicles, capacity = _vehicles(source, rows)
     customers = [(number, fields) for number, fields in rows[4:] if fields[0][:1].isdigit()]
     others = [(number, fields) for number, fields in rows[4:] if not fields[0][:1].isdigit()]
-    if len(others) != 2 or others[0][1][0].upper() != b"CUSTOMER" or rows[4] != others[0] or rows[5] != others[1]:
+    if (
+        len(others) != 2
+        or others[0][1][0].upper() != b"CUSTOMER"
+        or rows[4] != others[0]
+        or rows[5] != others[1]
+    ):
         number = (others[2:] or others or rows)[0][0]
         raise source.error("'CUSTOMER', then a line of headings, once, would be right", number)
     table = _table(source, customers)
@@ -108,15 +113,17 @@ def _table(source: Source, customers: list[tuple[int, list[bytes]]]) -> list[lis
 
 
 def _whole(
-    source: Source, customers: list[tuple[int, list[bytes]]], table: list[list[float]], column: int, units: int,
-    what: str, most: int,
+    source: Source, customers: list[tuple[int, list[bytes]]], table: list[list[float]], column: int,
+    units: int, what: str, most: int,
 ) -> np.ndarray:  # fmt: skip
     """[n] int64 the numbers of a column, in so many parts of one."""
     found = np.zeros(len(table), dtype=np.int64)
     for row, (number, fields) in enumerate(customers):
         value = table[row][column] * units
         if not 0 <= value <= most or value != round(value, 6) or round(value) != round(value, 6):
-            right = "a whole number from 0 on" if units == 1 else "a number from 0 on, of one decimal at most,"
+            right = (
+                "a whole number from 0 on" if units == 1 else "a number from 0 on, of one decimal at most,"
+            )
             raise source.error(f"found {shown(fields[column])} as a {what}; {right} would be right", number)
         found[row] = round(value)
     return found

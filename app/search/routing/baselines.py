@@ -136,7 +136,7 @@ def _filled(metric: Metric, deliveries: Deliveries, order: Iterable[int], compil
 
 
 def _place_in_time(metric: Metric, deliveries: Deliveries, route: list[int], c: int) -> int:
-    """Where on a route a customer is served in time with the least way more, -1: nowhere. Without times: last."""
+    """Where on a route a customer is served in time with the least way more, -1: nowhere. No times: last."""
     if deliveries.times is None:
         return len(route)
     depot = deliveries.depot
@@ -242,7 +242,9 @@ def within_limit(
     made = _with_all(metric, deliveries, timely, compiled)
     if made is None:
         right = "more vehicles, a larger capacity, or wider windows, would be right"
-        right = right if deliveries.times is not None else "more vehicles, or a larger capacity, would be right"
+        right = (
+            right if deliveries.times is not None else "more vehicles, or a larger capacity, would be right"
+        )
         needed = f"at least {deliveries.fewest} are needed"
         limited = f" of {deliveries.vehicles} vehicles" if deliveries.vehicles else ""
         raise GraphError(f"{metric.name}: found no routes{limited}; {right} ({needed})")
@@ -269,7 +271,7 @@ def _with_all(
 
 
 def bins_for(size: np.ndarray, room: int) -> int:
-    """Bins that things of these sizes need at least: of every threshold the bound of the large and middle ones.
+    """Bins that things of these sizes need at least: by every threshold what large and middle ones need.
 
     With a threshold k those of more than room - k are alone in their bins but for what is smaller than k, and
     those of more than half of the room are in bins of their own.
@@ -282,7 +284,9 @@ def bins_for(size: np.ndarray, room: int) -> int:
     best = -(-int(total[-1]) // room)
     half = int(np.searchsorted(2 * size, room, side="right"))  # from here on more than half
     for k in np.unique(size[2 * size <= room]).tolist():
-        first, large = (int(np.searchsorted(size, each, side=at)) for each, at in ((k, "left"), (room - k, "right")))
+        first, large = (
+            int(np.searchsorted(size, each, side=at)) for each, at in ((k, "left"), (room - k, "right"))
+        )
         middle = max(large, half) - half  # of more than half, with room for others
         small = int(total[half] - total[first])
         spare = middle * room - int(total[half + middle] - total[half])
@@ -291,7 +295,7 @@ def bins_for(size: np.ndarray, room: int) -> int:
 
 
 def _repacked(metric: Metric, deliveries: Deliveries, compiled: bool) -> np.ndarray | None:
-    """[n] int64, routes of so many vehicles as there are, whose price for too much load is high; None: none."""
+    """[n] int64, routes of so many vehicles as there are, where too much load is dear; None: none."""
     limit = deliveries.vehicles
     packed = _packed(deliveries, limit)
     routing = Routing(metric, deliveries, packed, 0, compiled)

@@ -52,8 +52,8 @@ OF_TIMES = ("opens", "closes", "service")
 ROUTES = ("stop", "load", "size", "empty", "ruined", "place", "removed")
 IN_TIME = ("ready", "latest", "grown", "grew", "absent", "missing", "absence")
 NUMBERS = (
-    "empties", "absents", "length", "over", "best_length", "found_at", "steps", "temperature", "price", "fitting",
-    "packing",
+    "empties", "absents", "length", "over", "best_length", "found_at", "steps", "temperature", "price",
+    "fitting", "packing",
 )  # fmt: skip
 
 
@@ -239,8 +239,8 @@ def nearest_in_time(metric: Metric, deliveries: Deliveries) -> tuple[np.ndarray,
     that order of the two in which this is less.
 
     Source   Vidal, Crainic, Gendreau and Prins, A hybrid genetic algorithm with adaptive diversity management
-             for a large class of vehicle routing problems with time-windows, Computers and Operations Research
-             2013 (4.4: correlation of customers)
+             for a large class of vehicle routing problems with time-windows, Computers and Operations
+             Research 2013 (4.4: correlation of customers)
     """
     n, depot, times = metric.n, deliveries.depot, deliveries.times
     near, far = nearest_customers(metric, depot, WIDER)

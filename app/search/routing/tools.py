@@ -16,7 +16,7 @@ from app.graphs.windows import in_time, never_in_time
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
 from app.search.routing.search import RoutingSearch
-from app.search.routing.text import read_routes, routes_text
+from app.search.routing.text import read_routes, routes_text, told_cost
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
@@ -83,7 +83,9 @@ class RoutingTools(Toolbox):
         late = never_in_time(self.metric, self.deliveries)
         if late >= 0:
             times, called = self.deliveries.times, self.graph.called(late)
-            window = " to ".join(f"{int(each[late]) * self.unit:.10g}" for each in (times.opens, times.closes))
+            window = " to ".join(
+                f"{int(each[late]) * self.unit:.10g}" for each in (times.opens, times.closes)
+            )
             told = f"no route can serve node {called} from {window} and be back at the depot in time"
             raise GraphError(f"{name}: {told}; another window, or a longer route, would be right")
 
@@ -109,6 +111,16 @@ class RoutingTools(Toolbox):
     def fault(self, solution: np.ndarray) -> str | None:
         """What is missing, twice on routes, too much for a vehicle, or late."""
         return fault_of_routes(self.graph, self.deliveries, solution, self.metric)
+
+    def untrue(self, path: str, solution: np.ndarray) -> str | None:
+        """Another cost than that of the routes, as far as its decimals tell."""
+        if (told := told_cost(path)) is None:
+            return None
+        line, cost = told
+        length = self.value(solution) * self.unit
+        if abs(float(cost) - length) <= 0.51 * 10.0 ** int(cost.as_tuple().exponent):
+            return None
+        return f"found Cost {cost} on line {line} of routes that are {length:.12g} long; that would be right"
 
     def text(self, solution: np.ndarray, cost: float | int) -> str:
         """The lines of its file."""
