@@ -18,7 +18,8 @@ ARRAYS = (
 TIMED_NUMBERS = (*NUMBERS, "opens_at", "closes_at")
 TIMED_ARRAYS = (
     "begin", "to", "carried", "block", "load", "cost", "out", "step", "away", "home", "opens", "closes",
-    "dominant", "value", "time", "before", "customer", "memory", "carries", "heap", "ends", "length", "closed",
+    "dominant", "value", "time", "before", "customer", "memory", "carries", "heap", "ends", "length",
+    "closed",
 )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """Least costs of ng-routes in time by dynamic programming over times, as a check of a certificate needs them.
 
 A label is a path from the depot to a customer: when service begins there, its load, cost and memory, as in
-paths.py. Time is cut into parts so short that no way leads from one part into the same. Of labels of one customer,
-memory and load the cheapest of each time are looked at together; one is dropped where another of an earlier
-part has no more load and cost, and remembers no more. Both are valid whatever the other labels are.
+paths.py. Time is cut into parts so short that no way leads from one part into the same. Of labels of one
+customer, memory and load in a part those are kept that are cheaper than all that are no later; and none where
+a label of an earlier part has no more load and cost, and remembers no more.
 """
 
 import heapq
