@@ -35,6 +35,7 @@ FEWEST_IDLE = 20  # rows without use that are worth dropping
 WIDTH = 8  # neighbours that a customer of an ng-route remembers
 MOST_LABELS = 3e8  # steps of a pricing: points, loads and edges of each
 MOST_TABLE = 1 << 24  # points times loads
+MOST_IN_TIME = 8  # rounds where there are windows, of which edges know little
 MOST_TIMED = 1000  # points of routes in time
 ROUNDS, WAIT = 60, 3  # of sets at the whole, and those of little gain
 KEPT = 0.98  # of the edges: if a bound leaves more, it is none for the next
@@ -154,6 +155,8 @@ class Cutting:
         value, idle, rounds = -np.inf, 0, 0
         short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1) and self._fits(0)
         most = MOST_SHORT if short else MOST_ROUNDS
+        if self.deliveries.times is not None and self._fits(0):
+            most = MOST_IN_TIME
         while program.solve():
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.shared.upper - program.value) else idle + 1

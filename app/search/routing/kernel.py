@@ -34,7 +34,7 @@ LEAST_NEAR = 20
 # Customers beside which one is inserted, of all together, but for so many of each: routes of 200 clustered
 # customers are 1 % shorter by 100 than by 30 in as many steps, which take 2.4 times the time.
 LOOKED_AT, LEAST_LOOKED_AT = 24_000, 30
-WIDER = 4  # times as many nearest customers are looked at for those that are near in time, too
+WIDER, WIDE = 4, 2  # times as many nearest ones are looked at for those near in time, too; without a table
 WAITING = 5  # a unit of length, or of being late, in units of waiting
 NO_LENGTH = (1 << 63) - 1  # of the best routes, while there are none
 DEAREST = 1 << 60  # of all demands beyond capacities
@@ -243,7 +243,7 @@ def nearest_in_time(metric: Metric, deliveries: Deliveries) -> tuple[np.ndarray,
              Research 2013 (4.4: correlation of customers)
     """
     n, depot, times = metric.n, deliveries.depot, deliveries.times
-    near, far = nearest_customers(metric, depot, WIDER)
+    near, far = nearest_customers(metric, depot, WIDER if metric.matrix is not None else WIDE)
     row = np.arange(n)[:, None]
     apart = np.minimum(_loss(times, row, near, far), _loss(times, near, row, far))
     wanted = min(max(MOST_NEAR // n, LEAST_NEAR), NEAR, max(n - 2, 0))
