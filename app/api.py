@@ -157,6 +157,9 @@ def solve(
     capacity: float | None = None,
     depot: Any = None,
     vehicles: int | None = None,
+    windows: Any = None,
+    service: Any = None,
+    max_length: float | None = None,
     start: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
@@ -204,6 +207,10 @@ def solve(
                nodes or a mapping by node (the depot's may be left out); what a vehicle carries; the node
                where routes begin and end (the first); how many there may be (any number); None: that of the
                file (CVRPLIB), or of graph.demands, problem.capacity, depot and vehicles of the settings
+    windows, service, max_length   of cvrp: when service may begin, [n] pairs (earliest, latest; None: any
+               time) in the order of the nodes or a mapping by node, of the depot when vehicles leave and have
+               to be back; how long a service takes, a number or [n]; how long a route may be, services
+               included, in the place of windows. A vehicle takes a unit of time for each of length
     start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
                a NetworkX tree, of cvrp its `routes`, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
@@ -227,7 +234,8 @@ def solve(
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
-    loaded = with_deliveries(context, loaded, labels, demands, capacity, depot, vehicles)
+    routing = demands, capacity, depot, vehicles, windows, service, max_length
+    loaded = with_deliveries(context, loaded, labels, *routing)
     loaded = with_start(context, loaded, labels, start)
     problem = make_problem(context.case.problem.name)
     refuse_unfit(context, problem, loaded)
@@ -263,6 +271,9 @@ def check(
     capacity: float | None = None,
     depot: Any = None,
     vehicles: int | None = None,
+    windows: Any = None,
+    service: Any = None,
+    max_length: float | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -271,8 +282,8 @@ def check(
 
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
-    graph, problem, node_weights, inside, outside, terminals, demands, capacity, depot, vehicles, settings,
-    comm, verbose   as of `solve`
+    graph, problem, node_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows,
+    service, max_length, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
                  routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
@@ -303,7 +314,8 @@ def check(
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
-    loaded = with_deliveries(context, loaded, labels, demands, capacity, depot, vehicles)
+    routing = demands, capacity, depot, vehicles, windows, service, max_length
+    loaded = with_deliveries(context, loaded, labels, *routing)
     refuse_unfit(context, make_problem(context.case.problem.name), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")

@@ -1,5 +1,6 @@
 """What vehicles deliver, and routes, as a caller of the Python interface hands them in."""
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -18,18 +19,17 @@ from app.partition.load import Loaded
 from app.results import Solution
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
-from app.tasks.deliveries import has_routes, made_of
+from app.tasks.deliveries import Window, has_routes, made_of, with_times
 from app.text import is_whole
 
-NAMES = ("demands", "capacity", "depot", "vehicles")
+NAMES = ("demands", "capacity", "depot", "vehicles", "windows", "service", "max_length")
+OF_TIMES = NAMES[4:]
+MISSING = object()  # what a mapping says nothing of
 
 
-def with_deliveries(
-    context: Context, loaded: Loaded, labels: list[Any] | None, demands: Any, capacity: Any, depot: Any,
-    vehicles: Any,
-) -> Loaded:  # fmt: skip
-    """The graph with what a caller says of demands, capacity, depot and vehicles. Ranks: all call."""
-    case, given = context.case, dict(zip(NAMES, (demands, capacity, depot, vehicles)))
+def with_deliveries(context: Context, loaded: Loaded, labels: list[Any] | None, *asked: Any) -> Loaded:
+    """The graph with what a caller says of each of NAMES, in this order. Ranks: all call."""
+    case, given = context.case, dict(zip(NAMES, asked, strict=True))
     said = [name for name, value in given.items() if value is not None]
     with raise_together(context.group, "reading the demands"):
         if said and not has_routes(case):
@@ -37,8 +37,8 @@ def with_deliveries(
         if "demands" in said and (loaded.deliveries is not None or case.graph.demands):
             whose = "in graph.demands" if case.graph.demands else "by the file"
             raise CaseError(f"demands: given here and {whose}; one of them would be right")
-        for name in said[1:] if "demands" in said else said:
-            if getattr(case.problem, name) not in (0, -1):
+        for name in said:
+            if getattr(case.problem, name, 0) not in (0, -1):
                 raise CaseError(f"{name}: given here and in problem.{name}; one of them would be right")
     whole = whole_graph(context, loaded) if said else None
     found = loaded.deliveries
@@ -50,6 +50,7 @@ def with_deliveries(
         "capacity": str(found.capacity),
         "depot": str(found.depot),
         "vehicles": str(found.vehicles),
+        **({} if found.times is None else {"windows": digest_of_arrays(*found.times.arrays)}),
     }  # fmt: skip
     check_given(context.group, parts)
     return replace(loaded, deliveries=found)
@@ -75,12 +76,66 @@ def _made(
         raise GraphError("demands: found none; demands=[...] of all nodes, and capacity=, would be right")
     if found is None:
         amounts = _amounts(given["demands"], named, row)
-        return made_of(amounts, str(capacity or ""), row, vehicles, "demands", whole)
+        made = made_of(amounts, str(capacity or ""), row, vehicles, "demands", whole)
+        return _timed(made, loaded, named, given)
     if row != found.depot:
         right = f"{named[found.depot]!r}, that of the file, would be right"
         raise GraphError(f"depot: found {shown(repr(given['depot']))}; {right}")
     kept = [Decimal(int(each)) for each in found.demand]
-    return made_of(kept, str(capacity or found.capacity), row, vehicles, "capacity", whole)
+    made = made_of(kept, str(capacity or found.capacity), row, vehicles or found.vehicles, "capacity", whole)
+    return _timed(replace(made, times=found.times), loaded, named, given)
+
+
+def _timed(made: Deliveries, loaded: Loaded, named: list[Any], given: dict[str, Any]) -> Deliveries:
+    """Deliveries with the windows, or the limit of length, that a caller names. Raises GraphError."""
+    windows, service, most = (given[name] for name in OF_TIMES)
+    said = [name for name in OF_TIMES if given[name] is not None]
+    if not said:
+        return made
+    if made.times is not None:
+        raise GraphError(f"{said[0]}: the file has times of its own; leaving it out would be right")
+    if loaded.metric is None:
+        raise GraphError(f"{said[0]}: found no distances between all nodes; points would be right")
+    if windows is not None and most is not None:
+        right = "windows, that of the depot among them, or a limit, would be right"
+        raise GraphError(f"max_length: given beside windows; {right}")
+    if windows is None and most is None:
+        raise GraphError("service: needs windows=, or max_length=, which it would count for")
+    spent = [Decimal(0)] * len(named)
+    if service is not None and isinstance(service, Real | Decimal):
+        spent = [_number(service, "service")] * len(named)
+    elif service is not None:
+        spent = _amounts(service, named, made.depot, "service")
+    limit = None if most is None else _number(most, "max_length")
+    open_ = None if windows is None else _windows(windows, named, made.depot)
+    return with_times(made, loaded.metric, open_, spent, limit, "service")
+
+
+def _windows(given: Any, named: list[Any], depot: int) -> list[Window]:
+    """[n] of a mapping of nodes to windows, or of a list in the order of the nodes; None: any time. Raises
+    GraphError.
+    """
+    if isinstance(given, Mapping):  # of those whom it leaves out any time
+        given = {**dict.fromkeys(named), **given}
+    found = _listed(given, named, depot, "windows", "pairs", None)
+    windows = []
+    for node, window in zip(named, found):
+        pair = (0, math.inf) if window is None else window
+        pair = list(pair) if hasattr(pair, "__iter__") and not isinstance(pair, str | Mapping) else []
+        if len(pair) != 2:
+            right = "a pair, (earliest, latest), would be right"
+            raise GraphError(f"windows: found {shown(repr(window))} of {shown(repr(node))}; {right}")
+        first = _number(pair[0], "windows")
+        last = Decimal("inf") if _is_endless(pair[1]) else _number(pair[1], "windows")
+        if first > last:
+            told = f"found {shown(repr(window))} of {shown(repr(node))}"
+            raise GraphError(f"windows: {told}; one that ends no earlier than it begins would be right")
+        windows.append((first, last))
+    return windows
+
+
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == math.inf
 
 
 def _row(named: list[Any], node: Any, called: str) -> int:
@@ -104,29 +159,35 @@ def _number(value: Any, called: str) -> Decimal:
     raise GraphError(f"{called}: found {shown(repr(value))}; a number from 0 on would be right")
 
 
-def _amounts(given: Any, named: list[Any], depot: int) -> list[Decimal]:
+def _amounts(given: Any, named: list[Any], depot: int, called: str = "demands") -> list[Decimal]:
     """[n] of a mapping of customers to demands, or of a list in the order of the nodes. Raises GraphError."""
+    return [_number(each, called) for each in _listed(given, named, depot, called, "numbers", 0)]
+
+
+def _listed(given: Any, named: list[Any], depot: int, called: str, what: str, of_depot: Any) -> list[Any]:
+    """[n] what a caller gives each node: a mapping, or a list in their order, perhaps without the depot."""
     n = len(named)
     if isinstance(given, Mapping):
         known = dict(given)
-        found = [known.pop(node, 0 if row == depot else None) for row, node in enumerate(named)]
+        found = [known.pop(node, of_depot if row == depot else MISSING) for row, node in enumerate(named)]
         if known:
             node = shown(repr(next(iter(known))))
-            raise GraphError(f"demands: found {node}; nodes of the graph alone would be right")
-        if None in found:
-            node = shown(repr(named[found.index(None)]))
-            raise GraphError(f"demands: found none of {node}; one for each customer would be right")
-        return [_number(each, "demands") for each in found]
+            raise GraphError(f"{called}: found {node}; nodes of the graph alone would be right")
+        missing = next((row for row, each in enumerate(found) if each is MISSING), None)
+        if missing is not None:
+            node = shown(repr(named[missing]))
+            raise GraphError(f"{called}: found none of {node}; one for each customer would be right")
+        return found
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        right = "a list of numbers, or a mapping of nodes to numbers, would be right"
-        raise GraphError(f"demands: found {shown(repr(given))}; {right}")
+        right = f"a list of {what}, or a mapping of nodes to {what}, would be right"
+        raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
     found = list(given)
     if len(found) == n - 1:  # of the customers alone
-        found.insert(depot, 0)
+        found.insert(depot, of_depot)
     if len(found) != n:
         right = f"{n}, or {n - 1} without the depot's, would be right"
-        raise GraphError(f"demands: found {len(found)} numbers; {right}")
-    return [_number(each, "demands") for each in found]
+        raise GraphError(f"{called}: found {len(found)} {what}; {right}")
+    return found
 
 
 def routes_given(given: Any, called: str) -> tuple[list[Any], np.ndarray]:

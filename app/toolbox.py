@@ -360,6 +360,10 @@ class Toolbox(ABC):
     def fault(self, solution: np.ndarray) -> str | None:
         """What makes a solution infeasible, found by independent code; None where it is feasible."""
 
+    def untrue(self, path: str, solution: np.ndarray) -> str | None:
+        """What a file says of its feasible solution that is not so; None: nothing. Raises GraphError."""
+        return None
+
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def prove(self, proof: Any) -> int:

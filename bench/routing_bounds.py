@@ -1,9 +1,10 @@
 """Bounds of vehicle routes at equal CPU time: capacity cuts over edges against ng-routes, cases and all.
 
-    python bench/routing_bounds.py [--seconds 3 10 30] [--search 10] [--sizes 50 100 200]
+    python bench/routing_bounds.py [--seconds 3 10 30] [--search 10] [--sizes 50 100 200] [--windows]
 
 Instances are drawn after Uchoa et al. 2017: the depot in the middle, in a corner or anywhere, customers
-evenly or around seeds, demands and lengths of routes of several kinds. Both know the same routes, the best of
+evenly or around seeds, demands and lengths of routes of several kinds; with --windows such with windows of
+time, the last number of a line being their width. Both know the same routes, the best of
 a search of so many seconds; gaps are measured to it. Every bound is proved from its certificate; what that
 takes is the last column, for the last bound.
 """
@@ -25,6 +26,7 @@ import numpy as np  # noqa: E402
 from app.bounds.routing.bounds import RoutingBounds  # noqa: E402
 from app.bounds.routing.cutting import Cutting  # noqa: E402
 from app.graphs.deliveries import Deliveries  # noqa: E402
+from app.graphs.generators.customers import drawn_times  # noqa: E402
 from app.graphs.metric import Metric, from_points  # noqa: E402
 from app.search.routing.baselines import savings  # noqa: E402
 from app.search.routing.search import RoutingSearch  # noqa: E402
@@ -38,6 +40,13 @@ KINDS = (  # depot, customers, demands, customers of a route
     ("anywhere", "even", "1-10", 15),
     ("corner", "even", "1", 22),
 )
+IN_TIME = (  # and the width of windows
+    ("centre", "even", "1-10", 8, 60),
+    ("centre", "both", "1-10", 8, 200),
+    ("anywhere", "seeds", "1-10", 15, 200),
+    ("centre", "even", "1-10", 15, 800),
+)
+SERVICE = 10  # with windows
 
 
 def main() -> None:
@@ -46,6 +55,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, nargs="+", default=[3, 10, 30])
     parser.add_argument("--search", type=float, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200])
+    parser.add_argument("--windows", action="store_true")
     options = parser.parse_args()
     limits = sorted(options.seconds)
     print(
@@ -53,7 +63,7 @@ def main() -> None:
     )
     print("|---" * 7 + "|")
     for size in options.sizes:
-        for seed, kind in enumerate(KINDS):
+        for seed, kind in enumerate(IN_TIME if options.windows else KINDS):
             metric, deliveries = draw(size, *kind, seed)
             upper, after = best_routes(metric, deliveries, options.search)
             with patch.object(Cutting, "_fits", lambda cutting, edges: False):
@@ -66,9 +76,10 @@ def main() -> None:
 
 
 def draw(
-    n: int, depot: str, customers: str, demand: str, length: int, seed: int
+    n: int, depot: str, customers: str, demand: str, length: int, *more: int
 ) -> tuple[Metric, Deliveries]:
-    """An instance of n customers, the depot first."""
+    """An instance of n customers, the depot first; more: the width of windows, if any, and a seed."""
+    *width, seed = more
     random = np.random.default_rng(seed)
     middle = {"centre": np.full(2, SIDE // 2), "corner": np.zeros(2)}
     first = middle.get(depot, random.integers(0, SIDE, 2, endpoint=True))
@@ -77,7 +88,8 @@ def draw(
     needs = random.integers(*DEMANDS[demand], n, endpoint=True)
     capacity = max(-(-length * int(needs.sum()) // n), int(needs.max()))
     metric = from_points(f"drawn{n}", np.vstack([first, points, even]).astype(np.float64))
-    return metric, Deliveries(0, np.append(0, needs), capacity)
+    times = drawn_times(metric, length, width[0], SERVICE, seed) if width else None
+    return metric, Deliveries(0, np.append(0, needs), capacity, 0, times)
 
 
 def clustered(random: np.random.Generator, count: int) -> np.ndarray:

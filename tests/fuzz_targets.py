@@ -144,6 +144,14 @@ SMALL = {
     "v.vrp": b"NAME : v\nTYPE : CVRP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : CEIL_2D\nCAPACITY : 9\n"
     b"NODE_COORD_SECTION\n1 0 0\n2 3 4.5\n3 1e1 -2\nDEMAND_SECTION\n1 0\n2 4\n3 5\n"
     b"DEPOT_SECTION\n1\n-1\nEOF\n",
+    "w.vrp": b"TYPE : VRPTW\nDIMENSION : 2\nEDGE_WEIGHT_TYPE : FLOOR_2D\nCAPACITY : 9\nSERVICE_TIME : 2\n"
+    b"NODE_COORD_SECTION\n1 0 0\n2 3 4.5\nDEMAND_SECTION\n1 0\n2 4\n"
+    b"TIME_WINDOW_SECTION\n1 0 40\n2 5 20\nDEPOT_SECTION\n1\n-1\nEOF\n",
+    "l.vrp": b"TYPE : CVRP\nDIMENSION : 2\nEDGE_WEIGHT_TYPE : EUC_2D\nCAPACITY : 9\nDISTANCE : 50.5\n"
+    b"NODE_COORD_SECTION\n1 0 0\n2 3 4.5\nDEMAND_SECTION\n1 0\n2 4\nSERVICE_TIME_SECTION\n1 0\n2 5\n"
+    b"DEPOT_SECTION\n1\n-1\nEOF\n",
+    "C2.txt": b"C2\n\nVEHICLE\nNUMBER CAPACITY\n 3 20\n\nCUSTOMER\nCUST NO. XCOORD. YCOORD. DEMAND READY\n\n"
+    b" 0 35 35 0 0 230 0\n 1 41 49 10 0 204.5 10\n",
 }  # fmt: skip
 FORMATS = {
     "t": "edges", "w": "edges", "a": "matrix_market", "d": "dimacs", "m": "metis", "G": "gset", "e": "npz",

@@ -702,7 +702,10 @@ def cases(draw):
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
     count = data["problem"].pop("terminals")
-    routing = {key: data["problem"].pop(key) for key in ("capacity", "depot", "vehicles")}
+    keys = "capacity", "depot", "vehicles", "max_length", "service"
+    routing = {key: data["problem"].pop(key) for key in keys}
+    if not routing["max_length"]:
+        routing["service"] = 0.0
     which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}

@@ -130,8 +130,8 @@ def test_a_matrix_with_demands_is_read(written):
         ("CAPACITY : 10\n", "", "found no CAPACITY"),
         ("CAPACITY : 10", "CAPACITY : ten", "five.vrp:6: found CAPACITY 'ten'"),
         ("CAPACITY : 10", "CAPACITY : 5", "five.vrp:18: found the demand 6 of 4; 0..5"),
-        ("VEHICLES : 9", "DISTANCE : 200", "found DISTANCE '200'; routes have no limit but the capacity"),
-        ("VEHICLES : 9", "SERVICE_TIME : 1", "found SERVICE_TIME '1'"),
+        ("VEHICLES : 9", "DISTANCE : far", "found DISTANCE 'far'; a number from 0 on would be right"),
+        ("VEHICLES : 9", "SERVICE_TIME : 1.5", "found SERVICE_TIME '1.5'; a whole number from 0 on"),
         ("1 0\n2 5", "1 3\n2 5", "five.vrp:15: found the demand 3 of the depot, 1; 0 would be right"),
         ("4 6\n", "", "found 4 demands; 5, as DIMENSION says"),
         ("4 6\n", "3 6\n", "found 3 twice among the node numbers"),
@@ -151,7 +151,7 @@ def test_a_wrong_file_is_refused(written, old, new, said):
 
 
 def test_a_generated_file_is_read_again(tmp_path):
-    stream = generate_customers(40, "corner", "clusters", (1, 10), 6.5, 3)
+    stream = generate_customers(40, "corner", "clusters", (1, 10), 6.5, (0, 0), 3)
     graph, _ = whole_graph(stream)
     path = str(tmp_path / "made.vrp")
     with open(path, "wb") as file:
@@ -167,7 +167,7 @@ def test_a_generated_file_is_read_again(tmp_path):
 @pytest.mark.parametrize("customers_at", ["random", "clusters", "both"])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 90])
 def test_generated_customers_are_apart(depot_at, customers_at, n):
-    stream = generate_customers(n, depot_at, customers_at, (5, 9), 4.0, n)
+    stream = generate_customers(n, depot_at, customers_at, (5, 9), 4.0, (0, 0), n)
     points, deliveries = stream.metric.points, stream.deliveries
     assert len(np.unique(points, axis=0)) == n
     assert points.min() >= 0
@@ -175,7 +175,7 @@ def test_generated_customers_are_apart(depot_at, customers_at, n):
     assert deliveries.demand[0] == 0
     assert ((deliveries.demand[1:] >= 5) & (deliveries.demand[1:] <= 9)).all()
     assert deliveries.capacity >= deliveries.demand.max()
-    other = generate_customers(n, depot_at, customers_at, (5, 9), 4.0, n)
+    other = generate_customers(n, depot_at, customers_at, (5, 9), 4.0, (0, 0), n)
     assert (other.metric.points == points).all()
 
 
@@ -211,7 +211,7 @@ def test_routes_have_one_form():
 )
 def test_faults_of_routes_are_found(after, said):
     deliveries = Deliveries(0, np.array([0, 5, 5, 6, 4]), 10, 2)
-    graph, _ = whole_graph(generate_customers(5, "center", "random", (1, 1), 2.0, 1))
+    graph, _ = whole_graph(generate_customers(5, "center", "random", (1, 1), 2.0, (0, 0), 1))
     found = fault_of_routes(graph, deliveries, np.array(after))
     assert (found is None) == (said is None)
     assert said is None or said in found
@@ -267,7 +267,7 @@ def test_plain_heuristics_give_routes(rule, vehicles):
 def test_too_few_vehicles_are_refused():
     metric = uniform_points(6, 1)
     deliveries = Deliveries(0, np.array([0, 6, 6, 6, 6, 6]), 10, 4)  # no two fit one vehicle
-    with pytest.raises(GraphError, match=r"found no routes of 4 vehicles; .*at least 3 are needed"):
+    with pytest.raises(GraphError, match=r"there are no routes of 4 vehicles; 5, which the demands"):
         within_limit(metric, deliveries, alone(metric, deliveries))
 
 
@@ -405,7 +405,10 @@ def test_routes_of_a_graph_are_of_its_labels():
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": 9}, "depot: found 9; a node of the graph"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "depot": np.arange(2)}, "depot: found array([0, 1])"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "vehicles": -1}, "vehicles: found -1"),
-        ({"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2}, "found no routes of 2 vehicles"),
+        (
+            {"demands": [0, 1, 1, 1], "capacity": 1, "vehicles": 2},
+            "there are no routes of 2 vehicles; 3, which",
+        ),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": [[1, 2]]}, "start: found 2 customers on routes"),
         ({"demands": [0, 1, 1, 1], "capacity": 2, "start": {1: 2}}, "a list of routes"),
     ],
@@ -462,6 +465,10 @@ def test_a_run_writes_routes_that_are_checked_and_begun_from(tmp_path, written):
     assert run(tmp_path, path, "--check", made)[0] == 0
     begun = written(made.read_text(), "begun.txt")
     assert run(tmp_path, *given, f"search.start='{begun}'", "--overwrite")[0] == 0
+    cost = made.read_text().replace(f"Cost {entry['objective']}", "Cost 17")
+    status, told, _ = run(tmp_path, path, "--check", written(cost, "cost.sol"))
+    said = f"found Cost 17 on line 3 of routes that are {entry['objective']} long"
+    assert status == 2 and said in told
     wrong = written("Route #1: 1 2 3\nRoute #2: 4\n", "wrong.sol")
     status, told, _ = run(tmp_path, path, "--check", wrong)
     assert status == 2 and "carries 16 on the route" in told
@@ -490,7 +497,7 @@ def test_demands_stand_beside_points(tmp_path, written):
         ((demands("1\n1\n", "few.txt"),), "found 2 demands; 5, or 4"),
         ((demands("2 1\n3 1\n4 1\n", "less.txt"),), "node 5 has no demand"),
         ((named, "problem.depot=9"), "problem.depot: node 9 is not in five"),
-        ((named, "problem.vehicles=1"), "found no routes of 1 vehicles"),
+        ((named, "problem.vehicles=1"), "there are no routes of 1 vehicles; 2, which"),
     ):
         status, told, _ = run(tmp_path, *given, *keys, "--overwrite")
         assert status == 2

@@ -80,7 +80,7 @@ def test_minimum_one_tree(n):
 def test_kernel_equals_plain(n):
     """Weights and degrees, on distances with many ties, from a table and from coordinates."""
     points = np.random.default_rng(n).integers(0, 12, (n, 2)).astype(np.float64)
-    for kind in ("EUC_2D", "CEIL_2D", "ATT"):
+    for kind in ("EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT"):
         metric = from_points("grid", points, kind)
         for seed, m in enumerate((metric, Metric("bare", n, kind, metric.points, None))):
             pi = np.random.default_rng(seed).integers(-2 * SCALE, 2 * SCALE, n)

@@ -7,17 +7,21 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from timed import drawn_in_time, solved_in_time
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.highs import available
 from app.bounds.routing import cutting as routing_cutting
+from app.bounds.routing import timed_paths
 from app.bounds.routing.bounds import METHOD, RoutingBounds, nearest_points
 from app.bounds.routing.cutting import CASES, EDGES, ROUTES
-from app.bounds.routing.paths import Paths, whole_loads
+from app.bounds.routing.paths import Paths, coarse_for, positive_times, whole_loads
 from app.bounds.routing.pricing import FAR, Pricing, neighbours
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.routing.separation import plain_grow_sets, separate
 from app.bounds.routing.sets import Sets
+from app.bounds.routing.timed_paths import TimedPaths
+from app.bounds.routing.timed_pricing import TimedPricing
 from app.bounds.tour.separation import Point
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import explicit, from_points
@@ -485,6 +489,142 @@ def test_more_than_is_proved_is_refused():
     for metric, deliveries, _, proof in certificates():
         with pytest.raises(BadCertificate):
             replace(proof, lower=proof.lower + 10**6).check(metric, deliveries)
+
+
+# ---- routes in time ----------------------------------------------------------------------------------------
+
+
+def test_bounds_in_time_are_below_the_best_routes():
+    met, tried, methods = 0, 0, set()
+    for seed in range(100):
+        metric, deliveries, best = solved_in_time(seed)
+        if best is None:
+            continue
+        for upper in (best, best + 1, 2 * best + 10):
+            bounds = finished(RoutingBounds(metric, deliveries), upper)
+            assert bounds.lower <= best, seed
+            bounds.certificate().check(metric, deliveries)
+            methods.add(bounds.method)
+            tried += 1
+            met += bounds.lower == best
+    assert met > 0.95 * tried
+    assert methods >= {EDGES, ROUTES, CASES}
+
+
+@needs_kernels
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_routes_in_time_are_priced_the_same_by_all(width, monkeypatch):
+    found = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        metric, deliveries = drawn_in_time(seed, 9)
+        monkeypatch.setattr("app.bounds.routing.paths.TABLE", (1 << 24, 9 << (width + 2))[seed % 2])
+        load, capacity = whole_loads(deliveries)
+        near = neighbours(metric, deliveries.depot, width)
+        u, v = np.triu_indices(9, 1)
+        kept = random.random(len(u)) < 0.8
+        u, v = u[kept], v[kept]
+        worth = random.integers(0, 60, 9)
+        cost = metric.between(u, v) - worth[u] - worth[v]
+        told = []
+        for compiled in (True, False):
+            pricing = TimedPricing(near, load, capacity, metric, deliveries, compiled)
+            pricing.use(u, v)
+            told.append((pricing.find(cost), pricing.made))
+        (one, made), (other, of_other) = told
+        assert (one.routes, made) == (other.routes, of_other)
+        assert np.array_equal(one.cost, other.cost)
+        assert np.array_equal(one.loaded, other.loaded)
+        coarse = coarse_for(9, near.shape[1], capacity)
+        assert (coarse > 1) == (seed % 2 == 1)
+        hours = positive_times(metric, deliveries)
+        given = near, load // coarse, capacity // coarse, deliveries.depot, hours, u, v, cost
+        assert min(TimedPaths(*given).least, FAR) == one.least
+        found += one.least < FAR
+    assert found > 25
+
+
+def test_with_all_neighbours_routes_in_time_visit_nobody_twice():
+    """The least ng-route is then the least route of all that comes in time, by trying every one."""
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        metric, deliveries = drawn_in_time(seed, 6)
+        load, capacity = whole_loads(deliveries)
+        u, v = np.triu_indices(6, 1)
+        table = np.zeros((6, 6), dtype=np.int64)
+        cost = random.integers(-50, 50, len(u))
+        table[u, v] = table[v, u] = cost
+        depot, times = deliveries.depot, deliveries.times
+        best = FAR
+        for k in range(1, 6):
+            for route in permutations(np.delete(np.arange(6), depot).tolist(), k):
+                at, fits = (
+                    int(times.opens[depot]),
+                    deliveries.demand[list(route)].sum() <= deliveries.capacity,
+                )
+                for a, b in zip((depot, *route), (*route, depot)):
+                    at = at + int(metric.matrix[a, b])
+                    at = at if b == depot else max(at, int(times.opens[b]))
+                    fits &= at <= times.closes[b]
+                    at += int(times.service[b])
+                if fits:
+                    best = min(best, sum(int(table[a, b]) for a, b in zip((depot, *route), (*route, depot))))
+        near, hours = neighbours(metric, depot, 5), positive_times(metric, deliveries)
+        found = min(TimedPaths(near, load, capacity, depot, hours, u, v, cost).least, FAR)
+        assert found == best or (hours.times > 1 and found <= best)
+
+
+@needs_kernels
+def test_without_kernels_the_bounds_in_time_are_the_same():
+    for seed in (1, 3, 10, 13):
+        metric, deliveries = drawn_in_time(seed, 9)
+        deliveries = replace(deliveries, vehicles=0)
+        fast, slow = (RoutingBounds(metric, deliveries, compiled=each) for each in (True, False))
+        upper = 3 * int(metric.matrix[deliveries.depot].sum()) + 1
+        for _ in range(80):
+            fast.run(1, upper)
+            slow.run(1, upper)
+            assert (fast.lower, fast.method, fast.cases) == (slow.lower, slow.method, slow.cases)
+            if fast.done:
+                break
+
+
+@cache
+def certificates_in_time():
+    """Proofs of all kinds of routes in time, with their questions and the best length."""
+    found = []
+    for seed in range(100):
+        metric, deliveries, best = solved_in_time(seed)
+        if best is None:
+            continue
+        bounds = finished(RoutingBounds(metric, deliveries), best + 1)
+        if bounds.method in (ROUTES, CASES):
+            found.append((metric, deliveries, best, bounds.certificate()))
+    return found
+
+
+@pytest.mark.filterwarnings("error")
+def test_damaged_certificates_in_time_prove_nothing_untrue():
+    refused = 0
+    assert {proof.method for *_, proof in certificates_in_time()} >= {ROUTES, CASES}
+    for seed in range(800):
+        random = np.random.default_rng(seed)
+        metric, deliveries, best, proof = certificates_in_time()[seed % len(certificates_in_time())]
+        proof = damaged(proof, random)
+        with pytest.raises(BadCertificate):
+            replace(proof, lower=best + 1).check(metric, deliveries)
+        try:
+            proof.check(metric, deliveries)
+        except BadCertificate:
+            refused += 1
+    assert refused > 250
+
+
+def test_too_many_paths_in_time_are_refused(monkeypatch):
+    metric, deliveries, _, proof = next(each for each in certificates_in_time() if each[3].method == ROUTES)
+    monkeypatch.setattr(timed_paths, "MOST_LABELS", 0)
+    with pytest.raises(BadCertificate, match="too many paths in time"):
+        proof.check(metric, deliveries)
 
 
 # ---- what calls it -----------------------------------------------------------------------------------------

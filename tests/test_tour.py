@@ -107,7 +107,7 @@ def test_compiled_equals_plain(make, n):
 
 
 @needs_kernels
-@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "ATT"])
+@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT"])
 def test_table_or_not(kind):
     """Distances from coordinates, in C, in NumPy and from a table: one search."""
     points = np.random.default_rng(5).uniform(0, 3000, (80, 2))

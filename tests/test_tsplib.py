@@ -157,17 +157,33 @@ def test_a_tour_file_is_a_solution(written):
     ("old", "new", "message"),
     [
         ("TYPE : TSP", "TYPE : ATSP", "p.tsp:5: found EDGE_WEIGHT_TYPE 'EUC_2D'; EXPLICIT would be right"),
-        ("TYPE : TSP", "TYPE : HCP", "p.tsp:2: found TYPE 'HCP'; TSP or ATSP or CVRP would be right"),
-        ("TYPE : TSP\n", "", "p.tsp: found no TYPE; TSP or ATSP or CVRP would be right"),
+        (
+            "TYPE : TSP",
+            "TYPE : HCP",
+            "p.tsp:2: found TYPE 'HCP'; TSP or ATSP or CVRP or VRPTW or CVRPTW or DCVRP would be",
+        ),
+        (
+            "TYPE : TSP\n",
+            "",
+            "p.tsp: found no TYPE; TSP or ATSP or CVRP or VRPTW or CVRPTW or DCVRP would be",
+        ),
         ("DIMENSION : 4", "DIMENSION : 5", "p.tsp:6: found 4 points; 5, as DIMENSION says, would be right"),
         ("DIMENSION : 4", "DIMENSION : -4", "p.tsp:4: found DIMENSION '-4'; a number 1..10000000 would"),
         ("DIMENSION : 4\n", "", "p.tsp: found no DIMENSION; a number"),
         ("DIMENSION : 4", "DIMENSION 4", "p.tsp:4: found 'DIMENSION 4'; a TSPLIB keyword would be right"),
         ("COMMENT : a test", "TYPE : TSP", "p.tsp:3: found 'TYPE : TSP' again; one TYPE would be right"),
-        ("EUC_2D", "XRAY1", "p.tsp:5: found EDGE_WEIGHT_TYPE 'XRAY1'; EUC_2D or CEIL_2D or ATT or GEO or"),
+        (
+            "EUC_2D",
+            "XRAY1",
+            "p.tsp:5: found EDGE_WEIGHT_TYPE 'XRAY1'; EUC_2D or CEIL_2D or FLOOR_2D or ATT or GEO",
+        ),
         ("EUC_2D", "EUC_3D", "p.tsp:7: found 3 fields in NODE_COORD_SECTION; 'NUMBER X Y Z' would be right"),
         ("EUC_2D", "FUNCTION", "p.tsp:5: found EDGE_WEIGHT_TYPE 'FUNCTION'; EUC_2D or"),
-        (": TSP", ": HCP", "p.tsp:2: found TYPE 'HCP'; TSP or ATSP or CVRP would be right"),
+        (
+            ": TSP",
+            ": HCP",
+            "p.tsp:2: found TYPE 'HCP'; TSP or ATSP or CVRP or VRPTW or CVRPTW or DCVRP would be",
+        ),
         ("NODE_COORD_SECTION\n", "", "p.tsp:6: found '1 0 0'; 'KEYWORD : VALUE' would be right"),
         ("2 3.0 4.0", "1 3.0 4.0", "p.tsp:8: found 1 twice among the node numbers; once would be right"),
         ("2 3.0 4.0", "5 3.0 4.0", "p.tsp:8: found 5 among the node numbers; 1..4 would be right"),
@@ -402,7 +418,7 @@ def test_a_matrix_with_points_in_space(written):
     assert metric.points.tolist() == [[0, 0, 7], [1, 1, 7], [2, 2, 7]] and metric.plane is None
 
 
-@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "ATT"])
+@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT"])
 def test_table_equals_formula(kind):
     points = np.random.default_rng(2).uniform(-1000, 1000, (60, 2))
     metric = from_points("p", points, kind)

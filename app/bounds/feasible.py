@@ -4,6 +4,7 @@ import numpy as np
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph
+from app.graphs.metric import Metric
 
 
 def edge_inside(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | None:
@@ -110,11 +111,14 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
     return None if edges == len(joined) - 1 else f"has {edges} edges on {len(joined)} nodes: a circle"
 
 
-def fault_of_routes(graph: Graph, deliveries: Deliveries, after: np.ndarray) -> str | None:
+def fault_of_routes(
+    graph: Graph, deliveries: Deliveries, after: np.ndarray, metric: Metric | None = None
+) -> str | None:
     """What makes stops [n] no routes from a depot through all other nodes of a whole graph, each of them with
     a load that a vehicle can carry; None: nothing.
 
-    after   the next stop of each node; the depot's number at the end of a route, and as its own entry
+    after    the next stop of each node; the depot's number at the end of a route, and as its own entry
+    metric   distances, which times are told by, where there are some
     """
     n, depot = graph.n, deliveries.depot
     if after.shape != (n,) or after.dtype.kind not in "iu":
@@ -138,11 +142,32 @@ def fault_of_routes(graph: Graph, deliveries: Deliveries, after: np.ndarray) -> 
         if load > deliveries.capacity:
             told = f"carries {load} on the route that begins or ends with {graph.called(first)}"
             return f"{told}, where {deliveries.capacity} can be carried"
+        if deliveries.times is not None and (late := _lateness(graph, deliveries, stops, first, metric)):
+            return late
     if passed < n - 1:
         return f"has a circle without the depot: {n - 1 - passed} nodes are on no route"
     if deliveries.vehicles and len(starts) > deliveries.vehicles:
         return f"has {len(starts)} routes, for {deliveries.vehicles} vehicles"
     return None
+
+
+def _lateness(
+    graph: Graph, deliveries: Deliveries, stops: list[int], first: int, metric: Metric
+) -> str | None:
+    """What is too late on the route that begins with a node; None: nothing."""
+    times, depot, unit = deliveries.times, deliveries.depot, metric.unit
+    clock, before, node = int(times.opens[depot]), depot, first
+    while True:
+        clock += int(metric.between(np.array([before]), np.array([node]))[0])
+        if clock > times.closes[node]:
+            told = f"comes to node {graph.called(node)} at {clock * unit:.10g}"
+            if node == depot:
+                told = f"is back at the depot at {clock * unit:.10g} on the route of {graph.called(first)}"
+            return f"{told}, where {int(times.closes[node]) * unit:.10g} is the latest"
+        if node == depot:
+            return None
+        clock = max(clock, int(times.opens[node])) + int(times.service[node])
+        before, node = node, stops[node]
 
 
 def _require(graph_rows: Graph, chosen_all: np.ndarray) -> None:

@@ -267,12 +267,17 @@ def _steiner(case: Case) -> Iterator[Mistake]:
 
 
 def _routing(case: Case) -> Iterator[Mistake]:
-    """Demands, capacities, depots and vehicles, of other problems."""
+    """Demands, capacities, depots, vehicles and limits, of other problems; services without a limit."""
     if case.problem.name == "cvrp" and case.run.task == "solve":
+        if case.problem.service and not case.problem.max_length:
+            yield (
+                ("problem", "service"),
+                "is part of the length of a route that problem.max_length limits: set that",
+            )
         return
     usual = ProblemCase()
     right = 'only problem.name = "cvrp" has routes, and run.task = "solve" finds them: leave it out'
-    for key in ("capacity", "depot", "vehicles"):
+    for key in ("capacity", "depot", "vehicles", "max_length", "service"):
         if getattr(case.problem, key) != getattr(usual, key):
             yield ("problem", key), right
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):

@@ -28,6 +28,7 @@ class GraphCase(Table, frozen=True):
             "npz",
             "networkx",
             "tsplib",
+            "solomon",
             "ogb",
             "ppi",
             "graphsage",
@@ -214,6 +215,10 @@ class GraphCase(Table, frozen=True):
     stops: Annotated[float, Meta(ge=1.0, le=1e6), about("customers: how many a vehicle can serve, about")] = (
         9.3
     )
+    window: Annotated[
+        Count, about("customers: width of the time windows, around a time that a vehicle can come; 0: none")
+    ] = 0
+    service: Annotated[Count, about("customers: time of a service, where there are windows")] = 10
     removed: Annotated[Share, about("torus: share of the edges left out")] = 0.0
     exponent: Annotated[
         float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")

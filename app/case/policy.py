@@ -59,6 +59,12 @@ class ProblemCase(Table, frozen=True):
         about("cvrp: the id of the node where routes begin and end; -1: that of the file, else the first"),
     ] = -1
     vehicles: Annotated[Count, about("cvrp: routes, at most; 0: any number")] = 0
+    max_length: Annotated[
+        Amount, about("cvrp: length of a route, at most, services included; 0: as graph.path says, else any")
+    ] = 0.0
+    service: Annotated[
+        Amount, about("cvrp: what a customer's service adds to the length that max_length limits")
+    ] = 0.0
 
 
 class PolicyCase(Table, frozen=True):

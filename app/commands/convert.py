@@ -23,7 +23,7 @@ largest weight is kept; it says how many. What a format cannot hold is named, to
                  .col .gr .clq .mis     DIMACS               .gset        Gset
                  .npz                   NumPy arrays         .tsp         TSPLIB
   --from, --to FORMAT   where content or suffix do not tell it: edges, csv, matrix_market,
-               metis, dimacs, gset, npz, tsplib (to read also: stp, ogb, ppi,
+               metis, dimacs, gset, npz, tsplib (to read also: solomon, stp, ogb, ppi,
                graphsage, networkx)
   --ids FILE   also write the ids that IN gave its nodes, one a line, in the order of OUT's nodes
   --names      IN is an edge list whose nodes have names, as graph.ids = "names" reads it

@@ -27,7 +27,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
             sbm (random_classes, degree_in, degree_out)          planted communities
             bipartite (random_classes, elements, degree_in, degree_out)   such of two sides
             uniform_points                  points in a square; OUT as .tsp keeps all distances
-            customers (depot_at, customers_at, stops ...)   points with demands; OUT as .vrp
+            customers (depot_at, stops, window ...)   points with demands, and times; OUT as .vrp
   OUT       the file to write; its suffix says the format (python -m app convert --help)
   KEY=VALUE keys of [graph], as run.py --help lists them. random_classes=C and random_features=F
             give nodes classes, features and splits, which an .npz holds.

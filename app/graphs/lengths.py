@@ -1,11 +1,17 @@
 """Distances of TSPLIB between points in the plane, in space and on the globe, as whole numbers.
 
-Source   TSPLIB 95 (Reinelt 1995): nint(x) is floor(x + 0.5); GEO has pi = 3.141592, a radius of 6378.388 km
+Source   TSPLIB 95 (Reinelt 1995): nint(x) is floor(x + 0.5); GEO has pi = 3.141592, a radius of 6378.388 km;
+         FLOOR_2D as in LKH-3 (Helsgaun 2017)
 """
 
 import numpy as np
 
-PLANE = ("EUC_2D", "CEIL_2D", "ATT")  # a length in the plane, rounded: what is shorter is not rounded to more
+PLANE = (
+    "EUC_2D",
+    "CEIL_2D",
+    "FLOOR_2D",
+    "ATT",
+)  # a length in the plane, rounded: what is shorter is not rounded to more
 # Kinds of points whose distances are always kept as a table; the digit is the number of coordinates.
 TABLED = ("GEO", "MAN_2D", "MAX_2D", "EUC_3D", "MAN_3D", "MAX_3D")
 COORDINATE_KINDS = (*PLANE, *TABLED)
@@ -40,6 +46,8 @@ def rounded_length(kind: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.floor(np.sqrt(square) + 0.5).astype(np.int64)
     if kind == "CEIL_2D":
         return np.ceil(np.sqrt(square)).astype(np.int64)
+    if kind == "FLOOR_2D":
+        return np.sqrt(square).astype(np.int64)
     root = np.sqrt(square / 10.0)
     whole = np.floor(root + 0.5)
     return (whole + (whole < root)).astype(np.int64)

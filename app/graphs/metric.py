@@ -60,7 +60,7 @@ class Metric:
     def neighbours(self, k: int) -> np.ndarray:
         """[n, min(k, n-1)] int32, the nearest points from each, nearest first, ties to the lowest number.
 
-        Near is meant before rounding for EUC_2D, CEIL_2D and ATT, by the whole numbers for all others.
+        Near is meant before rounding for kinds in PLANE, by the whole numbers for all others.
         """
         k = min(k, self.n - 1)
         if k <= 0:

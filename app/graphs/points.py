@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.graphs.deliveries import Deliveries
+from app.graphs.formats.solomon import read_customers
 from app.graphs.formats.source import Limits
 from app.graphs.formats.tsplib import read_deliveries
 from app.graphs.generators.checks import check_count, check_seed
@@ -41,6 +42,12 @@ def read_points(path: str, limits: Limits) -> EdgeStream:
             "coordinates that are multiplied by 1000 or more would tell tours apart"
         )
     return stream
+
+
+def read_solomon(path: str, limits: Limits) -> EdgeStream:
+    """Customers with time windows: see graphs/formats/solomon.py; the depot is 0."""
+    metric, deliveries = read_customers(path, limits)
+    return stream_of_metric(metric, path, "solomon", 0, deliveries)
 
 
 def generate_points(n: int, seed: int, name: str | None = None) -> EdgeStream:

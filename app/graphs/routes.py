@@ -40,8 +40,10 @@ def after_of(routes: list[list[int]], n: int, depot: int) -> np.ndarray:
     return after
 
 
-def canonical_routes(after: np.ndarray, depot: int) -> np.ndarray:
-    """[n] int64, the same routes, each in its canonical direction."""
+def canonical_routes(after: np.ndarray, depot: int, both_ways: bool = True) -> np.ndarray:
+    """[n] int64, the same routes, each in its canonical direction; both_ways: whether they have two."""
+    if not both_ways:
+        return np.array(after, dtype=np.int64)
     routes = [each if each[0] <= each[-1] else each[::-1] for each in routes_of(after, depot)]
     return after_of(routes, len(after), depot)
 

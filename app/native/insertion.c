@@ -36,6 +36,7 @@ INLINE double att(double r) {
 
 DISTANCES(euclidean, (double)(int32_t)(sqrt(square) + 0.5))
 DISTANCES(rounded_up, up(sqrt(square)))
+DISTANCES(rounded_down, (double)(int32_t)sqrt(square))
 DISTANCES(pseudo_euclidean, att(sqrt(square / 10.0)))
 
 static void in_plane(const Metric *m, int32_t city, int64_t count, const double *x, const double *y, int64_t stride,
@@ -45,6 +46,8 @@ static void in_plane(const Metric *m, int32_t city, int64_t count, const double 
         euclidean(count, x, y, stride, px, py, to);
     else if (m->kind == CEIL_2D)
         rounded_up(count, x, y, stride, px, py, to);
+    else if (m->kind == FLOOR_2D)
+        rounded_down(count, x, y, stride, px, py, to);
     else
         pseudo_euclidean(count, x, y, stride, px, py, to);
 }

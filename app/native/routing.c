@@ -1,5 +1,6 @@
 /* Capacitated vehicle routing: strings of customers near each other leave their routes and are inserted again, one by
  * one, where that is cheapest. app/search/routing/plain.py has the same, app/search/routing/kernel.py the sources.
+ * Where customers have windows, no route ever misses one.
  *
  * Stops are customers, by their numbers below n, and the depot, which is n + r on route r: each route is a ring. */
 #include <stdint.h>
@@ -26,6 +27,7 @@ typedef struct {
     const int32_t *home;       /* [n] distances to the depot */
     const int64_t *toll;       /* [TOLLS] what a draw allows, by temperature, in 2^-16 */
     const int32_t *customers;  /* [count] */
+    const int64_t *opens, *closes, *service; /* [n], of windows; null: there are none */
     int64_t count;
     Stop *stop;                 /* [2n] */
     int64_t *load;              /* [n], by route */
@@ -36,13 +38,20 @@ typedef struct {
     int64_t *rank;              /* [n] what removed customers are sorted by */
     Change *change;             /* [2n] */
     int32_t *best;              /* [n] the next stop of each, the depot's number at the end */
-    int64_t empties, ruins, removals, changes;
+    int64_t *ready, *latest;    /* [2n] when a vehicle leaves a stop, as early as it can; when it has to be there */
+    int32_t *grown, *grew;      /* [n] routes that have got customers, with windows; 1 of each route there */
+    int32_t *absent, *missing;  /* [n] customers on no route; the same, before a step */
+    int64_t *absence;           /* [n] steps at the end of which each was on none, and 1 */
+    int64_t empties, ruins, removals, changes, growths, absents;
     int64_t length, over; /* over: what all routes carry beyond the capacity */
     int64_t best_length, found_at, steps;
     int64_t temperature, price, dearest; /* in 2^-10; price: of a unit carried beyond the capacity */
     int64_t fitting;                     /* steps since the price was last changed, after which nothing was beyond */
+    int64_t packing;                     /* whether customers may be on no route, and no route is beyond the capacity */
     uint64_t random;
 } Routing;
+
+#define NEVER ((int64_t)1 << 61) /* a cost beyond all others */
 
 /* as in app/search/routing/plain.py */
 enum { TOLLS = 4096, LONGEST = 10, MEAN_REMOVED = 10, ONE = 256, SPLIT_ON = 100, NO_BLINK = 127, PERIOD = 100, FITTING = 50 };
@@ -59,6 +68,40 @@ INLINE int64_t beyond(const Routing *s, int64_t load) {
 
 INLINE int64_t draw(Routing *s, int64_t bound) {
     return random_below(&s->random, (uint32_t)bound);
+}
+
+/* ---- windows ------------------------------------------------------------------------------------------------------- */
+
+/* When a vehicle leaves the stops of a route, and when it has to be there. */
+static void retime(Routing *s, int32_t r) {
+    const int32_t depot = (int32_t)s->n + r;
+    int64_t at = s->opens[s->depot];
+    for (int32_t x = s->stop[depot].next; x < s->n; x = s->stop[x].next) {
+        at += s->stop[x].back;
+        if (at < s->opens[x]) at = s->opens[x];
+        at += s->service[x];
+        s->ready[x] = at;
+    }
+    at = s->closes[s->depot];
+    for (int32_t x = s->stop[depot].prev; x < s->n; x = s->stop[x].prev) {
+        at -= s->stop[x].leg + s->service[x];
+        if (at > s->closes[x]) at = s->closes[x];
+        s->latest[x] = at;
+    }
+}
+
+/* Whether c, so far from p and from x, can be served between them. */
+INLINE int in_time(const Routing *s, int32_t c, int32_t p, int64_t from, int32_t x, int64_t to) {
+    if (!s->opens) return 1;
+    int64_t at = s->ready[p] + from;
+    if (at < s->opens[c]) at = s->opens[c];
+    return at <= s->closes[c] && at + s->service[c] + to <= s->latest[x];
+}
+
+static void note_growth(Routing *s, int32_t r) {
+    if (s->grew[r]) return;
+    s->grew[r] = 1;
+    s->grown[s->growths++] = r;
 }
 
 /* ---- routes -------------------------------------------------------------------------------------------------------- */
@@ -108,6 +151,9 @@ static void insert(Routing *s, int32_t c, int32_t p) {
     const int32_t x = s->stop[p].next;
     s->change[s->changes++] = (Change){c, p, s->stop[p].leg, -1};
     link_in(s, c, p, (int32_t)apart(s, p, c), (int32_t)apart(s, c, x));
+    if (!s->opens) return;
+    retime(s, s->stop[c].route);
+    note_growth(s, s->stop[c].route);
 }
 
 static void undo(Routing *s) {
@@ -123,6 +169,9 @@ static void undo(Routing *s) {
         part(s, p, x, it.leg_before);
         unload(s, c, r);
     }
+    if (!s->opens) return;
+    for (int64_t i = 0; i < s->ruins; i++) retime(s, s->ruined[i]);
+    for (int64_t i = 0; i < s->growths; i++) retime(s, s->grown[i]);
 }
 
 /* ---- ruin ---------------------------------------------------------------------------------------------------------- */
@@ -157,15 +206,16 @@ static void ruin_route(Routing *s, int32_t c, int64_t longest) {
         }
         x = y;
     }
+    if (s->opens) retime(s, r);
 }
 
 static void ruin(Routing *s) {
-    const int64_t mean = ONE * s->count / (s->n - s->empties);
+    const int64_t routes = s->n > s->empties ? s->n - s->empties : 1, mean = ONE * s->count / routes;
     const int64_t longest = mean < LONGEST * ONE ? mean : LONGEST * ONE;
     const int64_t strings = (ONE + draw(s, 4 * MEAN_REMOVED * ONE * ONE / (ONE + longest) - ONE)) / ONE;
     const int32_t seed = s->customers[draw(s, s->count)];
     const int32_t *near = s->near + seed * s->near_count;
-    ruin_route(s, seed, longest);
+    if (s->stop[seed].route >= 0) ruin_route(s, seed, longest);
     for (int64_t i = 0; i < s->near_count && s->ruins < strings; i++) {
         const int32_t c = near[i], r = s->stop[c].route;
         if (r >= 0 && s->place[r] < 0) ruin_route(s, c, longest);
@@ -214,32 +264,37 @@ INLINE int blinks(Routing *s, Blinks *b) {
     return found;
 }
 
-/* What it costs that route r cannot carry c, too. */
+/* What it costs that route r cannot carry c, too; beyond NEVER, whatever is saved on the way: it shall not. */
 INLINE int64_t fine_of(const Routing *s, int32_t c, int32_t r) {
-    return s->price * (beyond(s, s->load[r] + s->demand[c]) - beyond(s, s->load[r])) >> 10;
+    const int64_t more = beyond(s, s->load[r] + s->demand[c]) - beyond(s, s->load[r]);
+    return more && s->packing ? 2 * NEVER : s->price * more >> 10;
 }
 
 /* The stop after which c is inserted; -1: there is none. A place between two stops is looked at from the nearer one. */
 static int32_t best_place(Routing *s, int32_t c, Blinks *b) {
     const int32_t *near = s->near + c * s->near_count, *far = s->far + c * s->near_count;
-    int64_t least = INT64_MAX;
+    int64_t least = s->packing ? NEVER : INT64_MAX;
     int32_t found = -1;
     if (s->n - s->empties < s->limit && s->empties) {
-        least = 2 * (int64_t)s->home[c];
-        found = (int32_t)s->n + s->empty[s->empties - 1];
+        const int32_t depot = (int32_t)s->n + s->empty[s->empties - 1];
+        if (in_time(s, c, depot, s->home[c], depot, s->home[c])) {
+            least = 2 * (int64_t)s->home[c];
+            found = depot;
+        }
     }
     for (int64_t i = 0; i < s->ruins; i++) { /* from the depot, and back to it */
         const int32_t r = s->ruined[i], depot = (int32_t)s->n + r;
         if (!s->size[r]) continue;
         const int32_t first = s->stop[depot].next, last = s->stop[depot].prev;
         const int64_t fine = fine_of(s, c, r);
-        int64_t cost = fine + s->home[c] + apart(s, c, first) - s->stop[depot].leg;
-        if (cost < least && !blinks(s, b)) {
+        int64_t to = apart(s, c, first), cost = fine + s->home[c] + to - s->stop[depot].leg;
+        if (cost < least && in_time(s, c, depot, s->home[c], first, to) && !blinks(s, b)) {
             least = cost;
             found = depot;
         }
-        cost = fine + s->home[c] + apart(s, c, last) - s->stop[last].leg;
-        if (cost < least && !blinks(s, b)) {
+        to = apart(s, c, last);
+        cost = fine + s->home[c] + to - s->stop[last].leg;
+        if (cost < least && in_time(s, c, last, to, depot, s->home[c]) && !blinks(s, b)) {
             least = cost;
             found = last;
         }
@@ -254,15 +309,15 @@ static int32_t best_place(Routing *s, int32_t c, Blinks *b) {
         if (!behind && !ahead) continue;
         const int64_t fine = fine_of(s, c, at.route);
         if (behind && (fine + 2 * d - at.leg < least || at.next >= s->n)) {
-            const int64_t cost = fine + d + apart(s, c, at.next) - at.leg;
-            if (cost < least && !blinks(s, b)) {
+            const int64_t to = apart(s, c, at.next), cost = fine + d + to - at.leg;
+            if (cost < least && in_time(s, c, j, d, at.next, to) && !blinks(s, b)) {
                 least = cost;
                 found = j;
             }
         }
         if (ahead && (fine + 2 * d - at.back < least || at.prev >= s->n)) {
-            const int64_t cost = fine + d + apart(s, c, at.prev) - at.back;
-            if (cost < least && !blinks(s, b)) {
+            const int64_t to = apart(s, c, at.prev), cost = fine + d + to - at.back;
+            if (cost < least && in_time(s, c, at.prev, to, j, d) && !blinks(s, b)) {
                 least = cost;
                 found = at.prev;
             }
@@ -271,14 +326,18 @@ static int32_t best_place(Routing *s, int32_t c, Blinks *b) {
     return found;
 }
 
-/* Insert what is removed. Returns whether there was a place for all. */
+/* Insert what is removed. Returns whether there was a place for all; in packing those without one are absent. */
 static int recreate(Routing *s) {
     Blinks b = {0, 0};
     sort(s);
     for (int64_t i = 0; i < s->removals; i++) {
         const int32_t c = s->removed[i], p = best_place(s, c, &b);
-        if (p < 0) return 0;
-        insert(s, c, p);
+        if (p >= 0)
+            insert(s, c, p);
+        else if (s->packing)
+            s->absent[s->absents++] = c;
+        else
+            return 0;
     }
     return 1;
 }
@@ -305,14 +364,24 @@ static void reprice(Routing *s) {
     s->fitting = 0;
 }
 
+/* Nothing has left a route, or come to one. */
+static void begin_step(Routing *s) {
+    s->changes = s->ruins = s->removals = s->growths = 0;
+    s->steps += 1;
+}
+
+static void end_step(Routing *s) {
+    for (int64_t i = 0; i < s->ruins; i++) s->place[s->ruined[i]] = -1;
+    for (int64_t i = 0; i < s->growths; i++) s->grew[s->grown[i]] = 0;
+}
+
 void lk_routing_run(Routing *s, int64_t steps) {
     for (; steps > 0; steps--) {
         const int64_t before = value(s);
-        s->changes = s->ruins = s->removals = 0;
-        s->steps += 1;
+        begin_step(s);
         ruin(s);
         const int complete = recreate(s);
-        for (int64_t i = 0; i < s->ruins; i++) s->place[s->ruined[i]] = -1;
+        end_step(s);
         const int64_t toll = s->temperature * s->toll[draw(s, TOLLS)] >> 26;
         if (!complete || value(s) >= before + toll)
             undo(s);
@@ -321,4 +390,33 @@ void lk_routing_run(Routing *s, int64_t steps) {
         s->fitting += !s->over;
         if (s->steps % PERIOD == 0) reprice(s);
     }
+}
+
+static int64_t sum_of(const Routing *s, const int32_t *absent, int64_t count) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) total += s->absence[absent[i]];
+    return total;
+}
+
+/* Steps until every customer is on a route. Other customers may take the place of those that are absent where these
+ * have seldom been, or where that is shorter and no more are absent. */
+void lk_routing_pack(Routing *s, int64_t steps) {
+    for (; steps > 0 && s->absents; steps--) {
+        const int64_t before = s->length, missed = s->absents, sum = sum_of(s, s->absent, s->absents);
+        begin_step(s);
+        ruin(s);
+        for (int64_t i = 0; i < missed; i++) s->removed[s->removals++] = s->missing[i] = s->absent[i];
+        s->absents = 0;
+        recreate(s);
+        end_step(s);
+        const int64_t toll = s->temperature * s->toll[draw(s, TOLLS)] >> 26;
+        const int fewer = sum_of(s, s->absent, s->absents) < sum;
+        if (!fewer && (s->absents > missed || s->length >= before + toll)) {
+            undo(s);
+            s->absents = missed;
+            for (int64_t i = 0; i < missed; i++) s->absent[i] = s->missing[i];
+        }
+        for (int64_t i = 0; i < s->absents; i++) s->absence[s->absent[i]] += 1;
+    }
+    if (!s->absents && s->length < s->best_length) note(s);
 }

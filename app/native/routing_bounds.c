@@ -137,3 +137,125 @@ int64_t lk_ng_routes(const Routes *r) {
     }
     return made;
 }
+
+typedef struct {
+    int64_t n, width, capacity, room, top, opens_at, closes_at; /* the latter two of the depot */
+    const int64_t *begin;                       /* [n + 1] arcs of each customer */
+    const int32_t *to, *carried, *block, *load; /* as of Routes */
+    const int64_t *cost, *out;                  /* as of Routes */
+    const int64_t *step, *away, *home; /* [arcs] from one service to the next customer; [n] from the depot; back, service too */
+    const int64_t *opens, *closes;     /* [n] */
+    int64_t *dominant; /* [n << width][capacity + 1] least cost of the labels of a subset and no more load so far */
+    int64_t *value, *time;                         /* [room] of labels: cost, when service begins */
+    int32_t *before, *customer, *memory, *carries; /* [room] */
+    int32_t *heap;                                 /* [room] labels not yet looked at, the earliest first */
+    int32_t *ends;                                 /* as of Routes */
+    int64_t *length;                               /* as of Routes */
+    int64_t *closed;                               /* [capacity + 1] least cost of the routes of each load */
+} TimedRoutes;
+
+/* Of two labels that begin at the same time the one made first. */
+INLINE int earlier(const TimedRoutes *r, int32_t a, int32_t b) {
+    return r->time[a] < r->time[b] || (r->time[a] == r->time[b] && a < b);
+}
+
+static void push_label(const TimedRoutes *r, int64_t count, int32_t label) {
+    int64_t at = count;
+    while (at > 0) {
+        const int64_t up = (at - 1) / 2;
+        if (!earlier(r, label, r->heap[up])) break;
+        r->heap[at] = r->heap[up];
+        at = up;
+    }
+    r->heap[at] = label;
+}
+
+/* The first of `count` labels leaves the heap. */
+static int32_t pop_label(const TimedRoutes *r, int64_t count) {
+    const int32_t found = r->heap[0], last = r->heap[count - 1];
+    int64_t at = 0;
+    for (;;) {
+        int64_t down = 2 * at + 1;
+        if (down >= count - 1) break;
+        if (down + 1 < count - 1 && earlier(r, r->heap[down + 1], r->heap[down])) down += 1;
+        if (!earlier(r, r->heap[down], last)) break;
+        r->heap[at] = r->heap[down];
+        at = down;
+    }
+    r->heap[at] = last;
+    return found;
+}
+
+static void note_timed_end(const TimedRoutes *r, int64_t customer, int32_t label, int64_t cost) {
+    int64_t *length = r->length + customer * r->top, at = r->top;
+    int32_t *ends = r->ends + customer * r->top;
+    while (at > 0 && cost < length[at - 1]) --at;
+    if (at == r->top) return;
+    for (int64_t k = r->top - 1; k > at; --k) {
+        length[k] = length[k - 1];
+        ends[k] = ends[k - 1];
+    }
+    length[at] = cost;
+    ends[at] = label;
+}
+
+/* Labels in the order of time: as of lk_ng_routes, which also know when service begins. One that another of no more
+ * time, load, cost and memory is there for is dropped. Returns the number of labels, or -1 where there is no room. */
+int64_t lk_timed_routes(const TimedRoutes *r) {
+    const int64_t n = r->n, sets = (int64_t)1 << r->width, loads = r->capacity + 1;
+    int64_t made = 0, count = 0;
+    for (int64_t k = 0; k < n * sets * loads; ++k) r->dominant[k] = FAR;
+    for (int64_t q = 0; q < loads; ++q) r->closed[q] = FAR;
+    for (int64_t k = 0; k < n * r->top; ++k) {
+        r->ends[k] = -1;
+        r->length[k] = FAR;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        if (r->out[i] >= FAR) continue;
+        int64_t time = r->opens_at + r->away[i];
+        if (time < r->opens[i]) time = r->opens[i];
+        if (time > r->closes[i]) continue;
+        if (made == r->room) return -1;
+        r->value[made] = r->out[i];
+        r->time[made] = time;
+        r->before[made] = -1;
+        r->customer[made] = (int32_t)i;
+        r->memory[made] = 1;
+        r->carries[made] = r->load[i];
+        push_label(r, count++, (int32_t)made++);
+    }
+    while (count) {
+        const int32_t label = pop_label(r, count--);
+        const int64_t i = r->customer[label], memory = r->memory[label], load = r->carries[label];
+        const int64_t cost = r->value[label], time = r->time[label];
+        int64_t *dominant = r->dominant + i * sets * loads;
+        if (dominant[memory * loads + load] <= cost) continue;
+        for (int64_t s = memory; s < sets; s = (s + 1) | memory)
+            for (int64_t q = load; q < loads && dominant[s * loads + q] > cost; ++q) dominant[s * loads + q] = cost;
+        if (r->out[i] < FAR && time + r->home[i] <= r->closes_at) {
+            note_timed_end(r, i, label, cost + r->out[i]);
+            if (cost + r->out[i] < r->closed[load]) r->closed[load] = cost + r->out[i];
+        }
+        for (int64_t a = r->begin[i]; a < r->begin[i + 1]; ++a) {
+            const int64_t j = r->to[a], more = load + r->load[j];
+            int64_t next = time + r->step[a];
+            if (next < r->opens[j]) next = r->opens[j];
+            if (next > r->closes[j] || more > r->capacity || (memory & r->block[a])) continue;
+            int64_t kept = 1;
+            const int32_t *carried = r->carried + a * r->width;
+            for (int64_t b = 0; b < r->width; ++b)
+                if (memory >> b & 1) kept |= carried[b];
+            const int64_t longer = cost + r->cost[a];
+            if (r->dominant[(j * sets + kept) * loads + more] <= longer) continue;
+            if (made == r->room) return -1;
+            r->value[made] = longer;
+            r->time[made] = next;
+            r->before[made] = label;
+            r->customer[made] = (int32_t)j;
+            r->memory[made] = (int32_t)kept;
+            r->carries[made] = (int32_t)more;
+            push_label(r, count++, (int32_t)made++);
+        }
+    }
+    return made;
+}

@@ -15,17 +15,30 @@ ARRAYS = (
 )  # fmt: skip
 
 
+TIMED_NUMBERS = (*NUMBERS, "opens_at", "closes_at")
+TIMED_ARRAYS = (
+    "begin", "to", "carried", "block", "load", "cost", "out", "step", "away", "home", "opens", "closes",
+    "dominant", "value", "time", "before", "customer", "memory", "carries", "heap", "ends", "length",
+    "closed",
+)  # fmt: skip
+
+
 class _Routes(ctypes.Structure):
     _fields_ = (*((name, Long) for name in NUMBERS), *((name, Pointer) for name in ARRAYS))
 
 
+class _TimedRoutes(ctypes.Structure):
+    _fields_ = (*((name, Long) for name in TIMED_NUMBERS), *((name, Pointer) for name in TIMED_ARRAYS))
+
+
 GROW = function("lk_grow_sets", Long, *(Pointer,) * 5, Long, Real, Long, Pointer, Long, *(Pointer,) * 5)
 ROUTES = function("lk_ng_routes", ctypes.POINTER(_Routes), returns=Long)
+TIMED = function("lk_timed_routes", ctypes.POINTER(_TimedRoutes), returns=Long)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (GROW, ROUTES)
+    return None not in (GROW, ROUTES, TIMED)
 
 
 def grow_sets(
@@ -46,3 +59,9 @@ def ng_routes(owner: Any) -> int:
     """Fill the arrays of `owner`, which has all that Routes of routing_bounds.c names."""
     given = {name: int(getattr(owner, name)) for name in NUMBERS}
     return ROUTES(_Routes(**given, **{name: address(getattr(owner, name)) for name in ARRAYS}))
+
+
+def timed_routes(owner: Any) -> int:
+    """Fill the arrays of `owner`, which has all that TimedRoutes of routing_bounds.c names."""
+    given = {name: int(getattr(owner, name)) for name in TIMED_NUMBERS}
+    return TIMED(_TimedRoutes(**given, **{name: address(getattr(owner, name)) for name in TIMED_ARRAYS}))

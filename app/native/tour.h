@@ -5,7 +5,7 @@
 #include "common.h"
 #include <math.h>
 
-enum { TABLE, EUC_2D, CEIL_2D, ATT }; /* as in app/native/tour.py */
+enum { TABLE, EUC_2D, CEIL_2D, ATT, FLOOR_2D }; /* as in app/native/tour.py */
 
 typedef struct {
     int64_t n, kind;
@@ -19,6 +19,7 @@ INLINE int64_t rounded(const Metric *m, double x, double y) {
     const double square = x * x + y * y;
     if (m->kind == EUC_2D) return (int64_t)(sqrt(square) + 0.5);
     if (m->kind == CEIL_2D) return (int64_t)ceil(sqrt(square));
+    if (m->kind == FLOOR_2D) return (int64_t)sqrt(square);
     const double r = sqrt(square / 10.0);
     const int64_t t = (int64_t)(r + 0.5);
     return (double)t < r ? t + 1 : t;

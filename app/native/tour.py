@@ -9,7 +9,7 @@ import numpy as np
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-KINDS = {"EUC_2D": 1, "CEIL_2D": 2, "ATT": 3}  # as in tour.h; 0: a table
+KINDS = {"EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "FLOOR_2D": 4}  # as in tour.h; 0: a table
 
 
 class _Metric(ctypes.Structure):

@@ -61,6 +61,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
             case.customers_at,
             (case.least_demand, case.most_demand),
             case.stops,
+            (case.window, case.service),
         ),
     }[family]
 

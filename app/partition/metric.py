@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.comm.group import Group
-from app.graphs.deliveries import Deliveries
+from app.graphs.deliveries import Deliveries, Times
 from app.graphs.metric import Metric
 
 
@@ -28,15 +28,20 @@ def share_metric(group: Group, metric: Metric | None) -> Metric | None:
 def share_deliveries(group: Group, deliveries: Deliveries | None) -> Deliveries | None:
     """Rank 0's deliveries on all ranks (others pass None); None where it has none. Ranks: all call."""
     held = deliveries if group.rank == 0 else None
-    told = [0] * 4 if held is None else [len(held.demand), held.depot, held.capacity, held.vehicles]
-    n, depot, capacity, vehicles = group.broadcast(np.array(told, dtype=np.int64)).tolist()
+    told = [0] * 5
+    if held is not None:
+        told = [len(held.demand), held.depot, held.capacity, held.vehicles, held.times is not None]
+    n, depot, capacity, vehicles, timed = group.broadcast(np.array(told, dtype=np.int64)).tolist()
     if not n:
         return None
-    demand = np.empty(n, dtype=np.int64) if held is None else held.demand
-    return Deliveries(depot, group.broadcast(demand), capacity, vehicles)
+    arrays = [None] * (4 if timed else 1)
+    if held is not None:
+        arrays = [held.demand, *(held.times.arrays if timed else ())]
+    demand, *times = (_shared(group, each, (n,), np.int64) for each in arrays)
+    return Deliveries(depot, demand, capacity, vehicles, Times(*times) if timed else None)
 
 
-def _shared(group: Group, array: np.ndarray | None, shape: tuple[int, int], kind: type) -> np.ndarray:
+def _shared(group: Group, array: np.ndarray | None, shape: tuple[int, ...], kind: type) -> np.ndarray:
     """An array of rank 0 on all ranks. Ranks: all call."""
     held = np.empty(shape, dtype=kind) if array is None else np.ascontiguousarray(array, dtype=kind)
     return group.broadcast(held)

@@ -30,7 +30,7 @@ class VehicleRouting:
     text, read = staticmethod(routes_text), staticmethod(read_routes)
 
     def canonical(self, solution: np.ndarray) -> np.ndarray:
-        """[n] int64, each route in its canonical direction."""
+        """[n] int64, each route in its canonical direction: of a policy's solution, which no times limit."""
         return canonical_routes(solution, depot_of(solution))
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:

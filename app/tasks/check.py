@@ -88,6 +88,8 @@ def _valued(
             solution = given_solution(context.case, problem, loaded, ids, path)
         if (fault := _fault(toolbox, loaded, ids, solution)) is not None:
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
+        if loaded.start is None and (untrue := toolbox.untrue(path, solution)) is not None:
+            raise GraphError(f"{path}: {untrue}")
     value = toolbox.value(solution)
     context.log.info(
         "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name,

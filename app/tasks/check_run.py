@@ -128,6 +128,8 @@ def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: 
     solution = read_solution(problem, toolbox, str(path), whole.held_ids())
     if (fault := toolbox.fault(solution)) is not None:
         raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
+    if (untrue := toolbox.untrue(str(path), solution)) is not None:
+        raise GraphError(f"{path}: {untrue}")
     value = toolbox.value(solution)
     found, said = in_unit(toolbox, value), entry["objective"]
     if found != said:

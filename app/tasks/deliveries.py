@@ -1,25 +1,27 @@
 """What vehicles deliver: of a file, a generator or a caller, with what keys of the case say."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 
 import numpy as np
 
-from app.case.config import Case
+from app.case.config import Case, ProblemCase
 from app.errors import CaseError, GraphError
-from app.graphs.deliveries import Deliveries
+from app.graphs.deliveries import MOST_TIME, Deliveries, Times
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, named, one_id
+from app.graphs.metric import Metric
 from app.partition.load import Loaded
 from app.problems.table import ROUTES, make_problem
 from app.search.solution_text import lines_of
 
 MOST = 2**53  # of all demands together, and of a capacity, in whole numbers
 MOST_DIGITS = 6  # after the point
-KEYS = ("capacity", "depot", "vehicles")  # of [problem]
+LONGEST = 2**31 - 1  # a distance
+Window = tuple[Decimal, Decimal]
 RIGHT = (
     'a CVRPLIB file (.vrp), graph.demands=FILE, graph.generator="customers" or, from Python, demands= would '
     "be right"
@@ -48,7 +50,8 @@ def deliveries_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray)
     depot = _row_of_depot(asked.depot, found, whole)
     if found is None:
         amounts = _amounts_of_file(path, written, depot)
-        return made_of(amounts, asked.capacity, depot, asked.vehicles, path, whole)
+        found = made_of(amounts, asked.capacity, depot, asked.vehicles, path, whole)
+        return _within_times(_with_keys(found, asked, loaded.metric, whole), loaded.metric)
     if depot != found.depot:
         right = f"{whole.called(found.depot)}, that of its own, would be right"
         raise CaseError(f"problem.depot: {whole.name} has another depot; {right}")
@@ -58,7 +61,63 @@ def deliveries_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray)
         if capacity > MOST:
             raise CaseError(f"problem.capacity: found {asked.capacity:g}; at most {MOST} would be right")
         _refuse_larger(found.demand, capacity, "problem.capacity", whole)
-    return replace(found, capacity=capacity, vehicles=asked.vehicles or found.vehicles)
+    found = replace(found, capacity=capacity, vehicles=asked.vehicles or found.vehicles)
+    return _within_times(_with_keys(found, asked, loaded.metric, whole), loaded.metric)
+
+
+def _with_keys(found: Deliveries, asked: ProblemCase, metric: Metric | None, whole: Graph) -> Deliveries:
+    """Deliveries with the limit of a route's length, and the service, that a case names. Raises CaseError."""
+    for key in ("service", "max_length"):
+        if getattr(asked, key) and found.times is not None:
+            raise CaseError(f"problem.{key}: {whole.name} has times of its own; leave the key out")
+    most, service = (Decimal(repr(getattr(asked, key))) for key in ("max_length", "service"))
+    if not most or metric is None:
+        return found
+    return with_times(found, metric, None, [service] * metric.n, most, "problem.service")
+
+
+def with_times(
+    found: Deliveries, metric: Metric, windows: Sequence[Window] | None, service: Sequence[Decimal],
+    most: Decimal | None, called: str,
+) -> Deliveries:  # fmt: skip
+    """Deliveries in windows [n], or on routes that take at most so long, service [n] included.
+
+    Windows, limits and services are counted in units of the metric, rounded so that whatever keeps to the
+    whole numbers keeps to what was asked for. Where distances are whole numbers services have to be, too.
+
+    called   what services are called        Raises GraphError
+    """
+    unit, zero = Decimal(repr(metric.unit)), Decimal(0)
+    spent = [zero if row == found.depot else each for row, each in enumerate(service)]
+    for each in spent if unit == 1 else ():
+        if each % 1:
+            raise GraphError(f"{called}: found {each}; a whole number, as distances are, would be right")
+    if windows is None:
+        windows = [(zero, Decimal("inf") if most is None else most)] * len(spent)
+    opens = [_counted(a, unit, ROUND_CEILING) for a, _ in windows]
+    closes = [_counted(b, unit, ROUND_FLOOR) for _, b in windows]
+    taken = [_counted(each, unit, ROUND_CEILING) for each in spent]
+    return replace(found, times=Times(*(np.array(each, dtype=np.int64) for each in (opens, closes, taken))))
+
+
+def _counted(value: Decimal, unit: Decimal, way: str) -> int:
+    """A time in whole units."""
+    if value / unit >= MOST_TIME:
+        return MOST_TIME
+    return int((value / unit).to_integral_value(way))
+
+
+def _within_times(found: Deliveries, metric: Metric | None) -> Deliveries:
+    """The same deliveries, with no window that ends later than any route has to."""
+    times = found.times
+    if times is None or metric is None:
+        return found
+    longest = int(metric.matrix.max(initial=0)) if metric.matrix is not None else LONGEST
+    last = sum(times.service.tolist()) + int(times.opens.max()) + (metric.n + 1) * longest
+    if last > MOST_TIME:
+        right = f"at most {MOST_TIME} units, the services and distances of a route included, would be right"
+        raise GraphError(f"{metric.name}: found times that are too large; {right}")
+    return replace(found, times=Times(times.opens, np.minimum(times.closes, last), times.service))
 
 
 def _row_of_depot(asked: int, found: Deliveries | None, whole: Graph) -> int:

@@ -32,6 +32,7 @@ MOST_POINTS = 6000  # up to here the linear program is worth its time
 RECENT = 0.5  # of the longest step, that it counts for less after each later one
 CHECK_PAIRS = 3e-7  # for each pair of points, of the check of values over all edges
 CHECK_LABELS = 2e-7  # for each edge and load, of that of ng-routes
+CHECK_TIMED = 2e-5  # for each label, of that of ng-routes in time
 
 
 class RoutingBounds(SlicedBounds):
@@ -92,6 +93,8 @@ class RoutingBounds(SlicedBounds):
         cutting, pairs = self._cutting, CHECK_PAIRS * self.metric.n**2
         if not self._by_cutting or cutting.method not in (ROUTES, CASES):
             return pairs
+        if self.deliveries.times is not None:
+            return pairs + CHECK_TIMED * cutting.labels * (2 + cutting.cases // 2)
         return pairs + CHECK_LABELS * cutting.priced * (2 + cutting.cases)
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from app.bounds.routing.cases import CaseTree
 from app.bounds.routing.edges import EdgeProgram, Limits, bound_over_all, pairs_below
 from app.bounds.routing.generation import SHORT, Generation
-from app.bounds.routing.paths import whole_loads
+from app.bounds.routing.paths import fits_times, whole_loads
 from app.bounds.routing.pricing import neighbours
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.routing.separation import separate
@@ -20,6 +20,7 @@ from app.bounds.routing.shared import Shared
 from app.bounds.tour.separation import Point
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
+from app.graphs.windows import one_after_other
 
 EDGES, ROUTES, CASES = "rounded capacity cuts", "ng-routes and capacity cuts", "branch and cut and price"
 MOST_ROUNDS, MOST_SHORT = 300, 25  # the latter with few points for each vehicle: ng-routes soon do better
@@ -34,6 +35,8 @@ FEWEST_IDLE = 20  # rows without use that are worth dropping
 WIDTH = 8  # neighbours that a customer of an ng-route remembers
 MOST_LABELS = 3e8  # steps of a pricing: points, loads and edges of each
 MOST_TABLE = 1 << 24  # points times loads
+MOST_IN_TIME = 8  # rounds where there are windows, of which edges know little
+MOST_TIMED = 1000  # points of routes in time
 ROUNDS, WAIT = 60, 3  # of sets at the whole, and those of little gain
 KEPT = 0.98  # of the edges: if a bound leaves more, it is none for the next
 
@@ -77,6 +80,11 @@ class Cutting:
     def priced(self) -> int:
         """What a pricing of ng-routes looks at, 0 before the first."""
         return 0 if self._generation is None else len(self._generation.u) * self._generation.pricing.capacity
+
+    @property
+    def labels(self) -> int:
+        """Labels of the last pricing of ng-routes, 0 before the first."""
+        return 0 if self._generation is None else self._generation.pricing.made
 
     def know(self, upper: int, routes: list[list[int]] | None) -> None:
         """Routes of this length are known, and maybe routes."""
@@ -147,6 +155,8 @@ class Cutting:
         value, idle, rounds = -np.inf, 0, 0
         short = self.metric.n <= SHORT * max(self.deliveries.fewest, 1) and self._fits(0)
         most = MOST_SHORT if short else MOST_ROUNDS
+        if self.deliveries.times is not None and self._fits(0):
+            most = MOST_IN_TIME
         while program.solve():
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.shared.upper - program.value) else idle + 1
@@ -195,6 +205,8 @@ class Cutting:
     def _fits(self, edges: int) -> bool:
         """Whether ng-routes over so many edges can be looked at."""
         capacity = whole_loads(self.deliveries)[1]
+        if self.deliveries.times is not None:
+            return fits_times(self.metric, self.deliveries) and self.metric.n <= MOST_TIMED
         return self.metric.n * (capacity + 1) <= MOST_TABLE and edges * capacity <= MOST_LABELS
 
     def _leave_out(self) -> Iterator[bool]:
@@ -216,7 +228,7 @@ def _first_edges(metric: Metric, deliveries: Deliveries) -> np.ndarray:
     near = metric.neighbours(NEAREST)
     u, v = np.repeat(np.arange(n), near.shape[1]), near.ravel().astype(np.int64)
     demand = deliveries.demand
-    fits = demand[u] + demand[v] <= deliveries.capacity
+    fits = (demand[u] + demand[v] <= deliveries.capacity) & one_after_other(metric, deliveries, u, v)
     customers = np.delete(np.arange(n), depot)
     edges = np.column_stack([np.append(u[fits], np.full(n - 1, depot)), np.append(v[fits], customers)])
     return np.unique(np.sort(edges, axis=1), axis=0)

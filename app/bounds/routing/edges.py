@@ -18,6 +18,7 @@ from app.bounds.highs import SIMPLEX, ints, new_solver
 from app.bounds.routing.proof import Values
 from app.bounds.routing.sets import Sets
 from app.graphs.metric import Metric
+from app.graphs.windows import one_after_other
 
 PLACES, MOST_BITS = 16, 44  # binary ones of duals; of the longest distance in their units
 LARGEST_DUAL = 1 << 48
@@ -227,6 +228,9 @@ def pairs_below(
         possible = (np.arange(n) > at[:, None]) & (demand[at, None] + demand <= sets.deliveries.capacity)
         i, j = np.nonzero((cost + lower <= most) & possible)
         reduced, i = cost[i, j], at[i]
+        if sets.deliveries.times is not None:
+            timely = one_after_other(metric, sets.deliveries, i, j)
+            i, j, reduced = i[timely], j[timely], reduced[timely]
         for part in range(0, len(i), PIECE):
             piece = slice(part, part + PIECE)
             a, b, r = i[piece], j[piece], reduced[piece]

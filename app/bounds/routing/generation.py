@@ -10,16 +10,18 @@ Sources  Wentges 1997; Pessoa, Sadykov, Uchoa and Vanderbeck 2018 (smoothing); f
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from app.bounds.routing.edges import LARGEST_DUAL, Limits, bound_over_all, constant, reduced_costs
 from app.bounds.routing.master import MOST_MISSED, Master
-from app.bounds.routing.paths import whole_loads
+from app.bounds.routing.paths import fits_times, whole_loads
 from app.bounds.routing.pricing import FAR, Found, Pricing
 from app.bounds.routing.proof import Values
 from app.bounds.routing.separation import separate
 from app.bounds.routing.shared import Shared
+from app.bounds.routing.timed_pricing import TimedPricing
 from app.bounds.tour.separation import Point
 
 LEAST_SMOOTH, MOST_SMOOTH = 0.4, 0.99  # what the duals of the best bound count for: the latter at first
@@ -80,8 +82,12 @@ class Generation:
     def remember(self, width: int) -> None:
         """Customers remember so many neighbours from now on."""
         shared, self.width = self.shared, width
-        given = self._near[:, :width], self.load, self.capacity, shared.deliveries.depot, shared.compiled
-        self.pricing, self._quick = Pricing(*given), Pricing(*given)
+        given = self._near[:, :width], self.load, self.capacity
+        if fits_times(shared.metric, shared.deliveries):
+            made = partial(TimedPricing, *given, shared.metric, shared.deliveries, shared.compiled)
+        else:
+            made = partial(Pricing, *given, shared.deliveries.depot, shared.compiled)
+        self.pricing, self._quick = made(), made()
 
     def keep(self, u: np.ndarray, v: np.ndarray) -> None:
         """Only these edges are left."""
@@ -182,7 +188,7 @@ class Generation:
         values = self.values
         reduced = self._reduced(values)
         found = self.pricing.find(reduced, reach=True)
-        if found is None:
+        if found is None or found.reach is None:
             return None
         few, many = self.limits.routes
         least = found.least
@@ -284,12 +290,14 @@ class Generation:
 
     def _lowered(self, values: Values, found: Found) -> Values:
         """Values of customers that are so much less that no route costs less than 0."""
-        out = self.pricing.out
-        closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(
-            axis=1
-        )
+        closed, coarse = found.loaded, self.pricing.coarse
+        if closed is None:
+            out = self.pricing.out
+            closed = np.where(found.reach < FAR // 2, found.reach + np.where(out < FAR, out, FAR), FAR).min(
+                axis=1
+            )
         loads = np.flatnonzero(closed < 0)
-        each = max(-(int(closed[load]) << FINE) // load + 1 for load in loads.tolist())
+        each = max(-(int(closed[load]) << FINE) // max(coarse * load, 1) + 1 for load in loads.tolist())
         less = [(each * load >> (FINE + 1)) + (load > 0) for load in self.load.tolist()]
         if max(less) > LARGEST_DUAL:
             return values

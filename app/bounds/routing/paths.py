@@ -7,11 +7,15 @@ dropped where another of the same customer has no more load and cost, and rememb
 Sources  Baldacci, Mingozzi and Roberti 2011; the same backwards, for costs are the same both ways
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from app.graphs.deliveries import Deliveries
+from app.graphs.metric import Metric
 
 FAR = 1 << 62
+TABLE = 1 << 24  # customers, times sets of neighbours, times loads, of a table of labels in time
 LOADS = 1 << 24  # of pairs of customers and loads that are looked at together
 
 
@@ -30,6 +34,52 @@ def whole_loads(deliveries: Deliveries) -> tuple[np.ndarray, int]:
     load[demand == 0] = 1
     load[deliveries.depot] = 0
     return load, capacity // divisor * (empty + 1) + empty
+
+
+def coarse_for(n: int, width: int, capacity: int) -> int:
+    """In parts of how much loads are counted beside times, rounded down: all routes that fit still do."""
+    most = max(TABLE // (n << width), 2) - 1
+    return max(-(-(capacity + 1) // (most + 1)), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Hours:
+    """Windows [n] of beginnings of services; a way between customers takes at least 1 unit of time.
+
+    times   units that stand for one of the deliveries
+    """
+
+    metric: Metric
+    times: int
+    opens: np.ndarray
+    closes: np.ndarray
+    service: np.ndarray
+
+    def way(self, i: np.ndarray, j: np.ndarray, least: int = 1) -> np.ndarray:
+        """[...] int64, from the beginning of the service of i to j."""
+        return np.maximum((self.service[i] + self.metric.between(i, j)) * self.times, least)
+
+
+def positive_times(metric: Metric, deliveries: Deliveries) -> Hours:
+    """Times in which all ways take some, that the same routes keep within.
+
+    Where some take none units are counted n + 1 fold, such ways take one, and windows end n later: so many
+    ways a route has at most.
+    """
+    n, times, depot = metric.n, deliveries.times, deliveries.depot
+    near = metric.neighbours(1)
+    nearest = near[:, 0] if near.shape[1] else np.zeros(n, dtype=np.int64)
+    still = (times.service == 0) & (metric.between(np.arange(n), nearest) == 0)
+    still[depot] = False
+    if not still.any():
+        return Hours(metric, 1, times.opens, times.closes, times.service)
+    return Hours(metric, n + 1, times.opens * (n + 1), times.closes * (n + 1) + n, times.service)
+
+
+def fits_times(metric: Metric, deliveries: Deliveries) -> bool:
+    """Whether there are times, and these are small enough for `positive_times`."""
+    times = deliveries.times
+    return times is not None and int(times.closes.max()) < (1 << 60) // (metric.n + 1)
 
 
 class Paths:

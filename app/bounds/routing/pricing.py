@@ -25,12 +25,14 @@ class Found:
     cost      of each, ascending
     closed    [n] the least cost of a route that ends at each customer, FAR: none
     reach     [capacity + 1, n] of a path to each customer with a load of at most so much; None: not asked for
+    loaded    [capacity + 1] least cost of the routes of each load; None: see reach
     """
 
     routes: list[list[int]]
     cost: np.ndarray
     closed: np.ndarray
     reach: np.ndarray | None
+    loaded: np.ndarray | None = None
 
     @property
     def least(self) -> int:
@@ -43,7 +45,10 @@ class Pricing:
 
     near   [n, width] int64, the neighbours of each point, itself first
     load   [n] int64, at least 1 of customers, and capacity, see paths.py
+    coarse  1: loads are counted as they are
     """
+
+    coarse = 1
 
     def __init__(
         self, near: np.ndarray, load: np.ndarray, capacity: int, depot: int, compiled: bool = True
@@ -54,12 +59,15 @@ class Pricing:
         self.compiled = compiled and native.available()
         self._bit = np.zeros((self.n, self.n), dtype=np.int32)  # of a customer (column) in a memory (row)
         self._bit[np.arange(self.n)[:, None], near] = 1 << np.arange(self.width)
-        self.dominant = np.empty((self.n, 1 << self.width), dtype=np.int64)
-        self.head = np.empty(capacity + 1, dtype=np.int32)
+        self._give_tables()
         self.ends = np.empty((self.n, TOP), dtype=np.int32)
         self.length = np.empty((self.n, TOP), dtype=np.int64)
         self._give_room(FIRST_ROOM)
         self.made = 0  # labels of the last pricing
+
+    def _give_tables(self) -> None:
+        self.dominant = np.empty((self.n, 1 << self.width), dtype=np.int64)
+        self.head = np.empty(self.capacity + 1, dtype=np.int32)
 
     def use(self, u: np.ndarray, v: np.ndarray) -> None:
         """The edges u-v that routes may have."""
@@ -87,11 +95,14 @@ class Pricing:
                 return None
             self._give_room(4 * self.room)
         self.made = made
+        return Found(*self._best_ends(), self.length[:, 0].copy(), self.least)
+
+    def _best_ends(self) -> tuple[list[list[int]], np.ndarray]:
+        """The best routes that end at each customer, and their costs, ascending."""
         ends, cost = self.ends.ravel(), self.length.ravel()
         chosen = np.flatnonzero(ends >= 0)
         chosen = chosen[np.argsort(cost[chosen], kind="stable")]
-        routes = [self._path(end) for end in ends[chosen].tolist()]
-        return Found(routes, cost[chosen], self.length[:, 0].copy(), self.least)
+        return [self._path(end) for end in ends[chosen].tolist()], cost[chosen]
 
     def through(self, found: Found, reduced: np.ndarray) -> np.ndarray:
         """[edges] at most the cost of every route with the edge, FAR: none; `reach` was asked for."""

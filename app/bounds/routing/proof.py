@@ -13,7 +13,8 @@ two ways:
     routes    k times the least sum of r_e over an ng-route, k being as many routes as there can be where that
               is negative, and as few otherwise
 An ng-route goes from the depot to the depot, its customers' demands adding up to the capacity at most, and
-comes back to a customer c only if one in between has not c among its neighbours. All routes are such.
+comes back to a customer c only if one in between has not c among its neighbours. All routes are such. Where
+customers have time windows it comes to all within them, loads being counted in parts, rounded down.
 An edge whose use costs so much that no routes shorter than a known length have it is left out; then two cases
 are told apart by x(delta(S)): at most 2k, or at least 2k + 2. Of two customers S the latter, with k = 1, says
 that no route has the edge between them, and the former that one has it.
@@ -31,7 +32,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
-from app.bounds.routing.paths import FAR, Paths, whole_loads
+from app.bounds.routing.paths import FAR, Paths, coarse_for, fits_times, positive_times, whole_loads
+from app.bounds.routing.timed_paths import MOST_PARTS, TimedPaths, TooMany
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import MOST_TABLE_POINTS, Metric
 
@@ -283,8 +285,17 @@ class _Proof:
             at = np.arange(first, min(first + rows, self.n))
             i, j = np.nonzero(np.arange(self.n) > at[:, None])
             i = at[i]
-            fits = demand[i] + demand[j] <= self.deliveries.capacity
+            fits = (demand[i] + demand[j] <= self.deliveries.capacity) & self._timely(i, j)
             yield i[fits], j[fits]
+
+    def _timely(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Whether a vehicle that begins with one of both as early as can be comes in time to the other."""
+        times = self.deliveries.times
+        if times is None:
+            return np.ones(len(i), dtype=bool)
+        way = self.metric.between(i, j)
+        late_at_j = times.opens[i] + times.service[i] + way > times.closes[j]
+        return ~(late_at_j & (times.opens[j] + times.service[j] + way > times.closes[i]))
 
     def _over_all(self, values: Values, case: _Case) -> int:
         """The bound by edges, all of them."""
@@ -352,6 +363,11 @@ class _Proof:
         """The bound by ng-routes over edges i-j, and with each of them in use."""
         self._fits_routes(values.width)
         total, reduced = self._constant(values, case), self._reduced(values, i, j)
+        if self.deliveries.times is not None:
+            least = self._least_in_time(values.width, i, j, reduced)
+            few, many = self._numbers(case)
+            bound = FAR if least >= FAR else total + least * (many if least < 0 else few)
+            return bound, np.full(len(i), FAR if least >= FAR else -FAR)  # any edge may stay
         if int(np.abs(reduced).max(initial=0)) * (self.longest + 2) > MOST_SUM:
             raise self.bound.refuse("reduced costs that are too large")
         paths = Paths(self.near[:, : values.width], self.loads, self.capacity, self.depot, i, j, reduced)
@@ -361,7 +377,24 @@ class _Proof:
         through = total + paths.through() + least * ((many if least < 0 else few) - 1)
         return total + least * (many if least < 0 else few), through
 
+    def _least_in_time(self, width: int, i: np.ndarray, j: np.ndarray, reduced: np.ndarray) -> int:
+        """The least cost of an ng-route whose load and times are within limits."""
+        if not fits_times(self.metric, self.deliveries):
+            raise self.bound.refuse("times that are too large")
+        hours, coarse = positive_times(self.metric, self.deliveries), coarse_for(self.n, width, self.capacity)
+        stops = min(int(hours.closes.max()) // int(hours.way(i, j).min(initial=1 << 40)), MOST_PARTS) + 2
+        stops = min(stops, self.longest) if coarse == 1 else stops
+        if int(np.abs(reduced).max(initial=0)) * (stops + 2) > MOST_SUM:
+            raise self.bound.refuse("reduced costs that are too large")
+        given = self.near[:, :width], self.loads // coarse, self.capacity // coarse, self.depot
+        try:
+            return TimedPaths(*given, hours, i, j, reduced).least
+        except TooMany:
+            raise self.bound.refuse("too many paths in time") from None
+
     def _fits_routes(self, width: int) -> None:
+        if self.deliveries.times is not None and self.n << width <= MOST_STATES:
+            return
         if self.n << width > MOST_STATES or self.n * (self.capacity + 1) > MOST_STATES:
             raise self.bound.refuse("too many loads, or neighbours")
 

@@ -6,6 +6,7 @@ from app.bounds.routing.edges import places_for
 from app.bounds.routing.sets import Sets
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
+from app.graphs.windows import in_time
 from app.rng import stream
 
 
@@ -37,7 +38,9 @@ class Shared:
         fits = all(int(demand[route].sum()) <= deliveries.capacity for route in routes)
         few = not deliveries.vehicles or len(routes) <= deliveries.vehicles
         length = self.length(routes)
-        if (visits == 1).all() and fits and few and length < self.upper:
+        if not ((visits == 1).all() and fits and few and length < self.upper):
+            return
+        if all(in_time(self.metric, deliveries, route) for route in routes):
             self.routes, self.upper = routes, length
 
     def length(self, routes: list[list[int]]) -> int:

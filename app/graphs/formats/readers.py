@@ -19,12 +19,13 @@ from app.graphs.formats.ogb import read_ogb
 from app.graphs.formats.ppi import read_ppi
 from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
+from app.graphs.formats.solomon import is_solomon
 from app.graphs.formats.source import Limits, Source, graph_suffix, shown
 from app.graphs.formats.stp import is_stp, read_stp
 from app.graphs.formats.text import fields_of
 from app.graphs.formats.tu import read_tu
 from app.graphs.generators.shipped import PREFIX, read_shipped
-from app.graphs.points import read_points
+from app.graphs.points import read_points, read_solomon
 from app.graphs.stream import EdgeStream
 
 __all__ = ["READERS", "EdgeStream", "open_edges", "open_graph_set"]
@@ -44,6 +45,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "npz": read_npz,
     "networkx": read_shipped,
     "tsplib": read_points,
+    "solomon": read_solomon,
     "ogb": read_ogb,
     "ppi": read_ppi,
     "graphsage": read_graphsage,
@@ -140,6 +142,8 @@ def detect(path: str, limits: Limits) -> str:
     lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
     if is_hitting(lines):
         return "hgr"
+    if is_solomon(lines):
+        return "solomon"
     if is_stp(lines):
         return "stp"
     if _is_dimacs(lines):

@@ -2,7 +2,7 @@
 (.tour), strictly.
 
 Source   TSPLIB 95 (Reinelt 1991): keywords "KEY : VALUE", then sections of numbers, then EOF; CVRPLIB (Uchoa
-         et al. 2017) for .vrp
+         et al. 2017) for .vrp; sections of time windows as LKH-3 (Helsgaun 2017) and VRPLIB have them
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.graphs.deliveries import Deliveries
+from app.graphs.deliveries import MOST_TIME, Deliveries, Times, limited
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import fields_of
 from app.graphs.lengths import (
@@ -28,14 +28,16 @@ KEYWORD = re.compile(rb"[ \t]*([A-Z][A-Z0-9_]*)[ \t]*(?::(.*)|)")
 LARGEST_DISTANCE = 2**31 - 1
 MOST_POINTS = 10**7
 MOST_DEMAND = 2**53  # of all customers together, and of a capacity
-OF_DELIVERIES = ("DEMAND_SECTION", "DEPOT_SECTION")
+OF_DELIVERIES = ("DEMAND_SECTION", "DEPOT_SECTION", "TIME_WINDOW_SECTION", "SERVICE_TIME_SECTION")
+OF_ROUTES = ("CVRP", "VRPTW", "CVRPTW", "DCVRP")  # TYPEs: with time windows; with a limit of length
 HEADERS = {
     "NAME", "TYPE", "COMMENT", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE",
     "DISPLAY_DATA_TYPE", "CAPACITY", "EDGE_DATA_FORMAT", "VEHICLES", "DISTANCE", "SERVICE_TIME",
 }  # fmt: skip
 SECTIONS = {
     "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "TOUR_SECTION",
-    "FIXED_EDGES_SECTION", "EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION",
+    "FIXED_EDGES_SECTION", "EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION", "TIME_WINDOW_SECTION",
+    "SERVICE_TIME_SECTION",
 }  # fmt: skip
 # Of a symmetric matrix the columns of one triangle are the rows of the other.
 TRIANGLES = {
@@ -145,9 +147,9 @@ def read_tsplib(path: str, limits: Limits) -> Metric:
 
 
 def read_deliveries(path: str, limits: Limits) -> tuple[Metric, Deliveries | None]:
-    """The metric of a TSPLIB problem, and what is delivered in one of TYPE CVRP; raises GraphError."""
+    """The metric of a TSPLIB problem, and what is delivered in one of OF_ROUTES; raises GraphError."""
     file = _File(path, limits)
-    of = file.value("TYPE", ("TSP", "ATSP", "CVRP"))
+    of = file.value("TYPE", ("TSP", "ATSP", *OF_ROUTES))
     if of == "ATSP":
         file.value("EDGE_WEIGHT_TYPE", ("EXPLICIT",))
         file.value("EDGE_WEIGHT_FORMAT", ("FULL_MATRIX",))
@@ -315,12 +317,7 @@ def _fill(numbers: np.ndarray, n: int, layout: str) -> np.ndarray:
 
 
 def _deliveries(file: _File, n: int) -> Deliveries:
-    """Demands, capacity and depot of a problem of TYPE CVRP. VEHICLES is no limit, as in CVRPLIB."""
-    for key in ("DISTANCE", "SERVICE_TIME"):
-        value, line = file.headers.get(key, ("0", 0))
-        if not re.fullmatch(r"0+(\.0*)?", value):
-            right = "routes have no limit but the capacity: a file without it would be right"
-            raise file.source.error(f"found {key} '{shown(value)}'; {right}", line)
+    """Demands, capacity, depot and times of a problem of routes. VEHICLES is no limit, as in CVRPLIB."""
     capacity, depot = _capacity(file), _depot(file, n)
     tokens, line = file.section("DEMAND_SECTION")
     rows = _rows(file.source, tokens, "DEMAND_SECTION", 1, "'NUMBER DEMAND'")
@@ -343,7 +340,62 @@ def _deliveries(file: _File, n: int) -> Deliveries:
     if sum(demand.tolist()) > MOST_DEMAND:
         right = f"at most {MOST_DEMAND} would be right"
         raise file.source.error(f"found demands of {sum(demand.tolist())} together; {right}", line)
-    return Deliveries(depot, demand, capacity)
+    return Deliveries(depot, demand, capacity, 0, _times(file, n, depot))
+
+
+def _times(file: _File, n: int, depot: int) -> Times | None:
+    """Windows, or the limit of a route's length: DISTANCE, which services count for as well."""
+    service = np.full(n, int(_limit(file, "SERVICE_TIME", whole=True)), dtype=np.int64)
+    most = int(_limit(file, "DISTANCE"))  # lengths are whole numbers
+    if "SERVICE_TIME_SECTION" in file.sections:
+        if service.any():
+            line = file.sections["SERVICE_TIME_SECTION"][1]
+            right = "one of both would be right"
+            raise file.source.error(f"found SERVICE_TIME_SECTION beside SERVICE_TIME; {right}", line)
+        service = _by_node(file, "SERVICE_TIME_SECTION", n, "'NUMBER TIME'", 1)[:, 0]
+    service[depot] = 0
+    if "TIME_WINDOW_SECTION" not in file.sections:
+        return limited(n, depot, most, service) if most else None
+    if most:
+        right = "windows, or a limit, would be right"
+        raise file.source.error(f"found DISTANCE beside time windows; {right}", file.headers["DISTANCE"][1])
+    windows = _by_node(file, "TIME_WINDOW_SECTION", n, "'NUMBER EARLIEST LATEST'", 2)
+    wrong = np.flatnonzero(windows[:, 0] > windows[:, 1])
+    if len(wrong):
+        at = int(wrong[0])
+        told = f"found the window {windows[at, 0]} to {windows[at, 1]} of {at + 1}"
+        right = "one that ends no earlier than it begins would be right"
+        raise file.source.error(f"{told}; {right}", file.sections["TIME_WINDOW_SECTION"][1])
+    return Times(windows[:, 0].copy(), windows[:, 1].copy(), service)
+
+
+def _limit(file: _File, key: str, whole: bool = False) -> float:
+    """The number of a keyword, 0 where there is none."""
+    value, line = file.headers.get(key, ("0", 0))
+    if not re.fullmatch(r"[0-9]{1,15}(\.0*)?" if whole else r"[0-9]{1,15}(\.[0-9]*)?", value):
+        right = f"a {'whole ' if whole else ''}number from 0 on would be right"
+        raise file.source.error(f"found {key} '{shown(value)}'; {right}", line)
+    return float(value)
+
+
+def _by_node(file: _File, section: str, n: int, right: str, count: int) -> np.ndarray:
+    """[n, count] int64, whole numbers from 0 on of each node, in the order of their numbers."""
+    tokens, line = file.section(section)
+    rows = _rows(file.source, list(_until_end(tokens)), section, count, right)
+    if len(rows) != n:
+        told = f"found {len(rows)} lines in {section}; {n}, as DIMENSION says, would be right"
+        raise file.source.error(told, line)
+    firsts = [row[0] for row in rows]
+    numbers = _integers(file.source, firsts, "node numbers")
+    _refuse_numbers(file.source, numbers, firsts, n, "node numbers")
+    found = np.zeros((n, count), dtype=np.int64)
+    for number, row in zip(numbers.tolist(), rows):
+        for place, (text, at) in enumerate(row[1:]):
+            if not re.fullmatch(rb"[0-9]{1,15}(\.0*)?", text):
+                told = f"found '{shown(text)}' in {section}"
+                raise file.source.error(f"{told}; a whole number from 0 on would be right", at)
+            found[number - 1, place] = min(int(text.partition(b".")[0]), MOST_TIME)
+    return found
 
 
 def _capacity(file: _File) -> int:

@@ -77,6 +77,8 @@ def losses(
         found.append(f"node weights are left out; {' and '.join(WITH_NODE_WEIGHTS)} hold them")
     if metric is not None and format != "tsplib":
         found.append("distances between all pairs are left out; each node keeps its nearest ones")
+    if metric is not None and deliveries is not None and format == "tsplib" and metric.unit != 1:
+        found.append(f"lengths and times are counted in units of {metric.unit:g}")
     if deliveries is not None and format != "tsplib":
         found.append("demands and capacity are left out; tsplib (.vrp) holds them")
     return found
@@ -144,7 +146,8 @@ def _tsplib(metric: Metric, deliveries: Deliveries | None) -> Iterator[bytes]:
     """TSPLIB: coordinates, or the matrix; demands, where there are some."""
     by_direction = metric.kind == DIRECTED
     of, kind = ("ATSP", "EXPLICIT") if by_direction else ("TSP", metric.kind)
-    of = of if deliveries is None else "CVRP"
+    times = None if deliveries is None else deliveries.times
+    of = of if deliveries is None else "CVRP" if times is None else "VRPTW"
     head = f"NAME : {shown(metric.name)}\nTYPE : {of}\nDIMENSION : {metric.n}\nEDGE_WEIGHT_TYPE : {kind}\n"
     head += "" if deliveries is None else f"CAPACITY : {deliveries.capacity}\n"
     if metric.kind in COORDINATE_KINDS:
@@ -159,6 +162,13 @@ def _tsplib(metric: Metric, deliveries: Deliveries | None) -> Iterator[bytes]:
         yield b"DEMAND_SECTION\n"
         for at, amount in enumerate(deliveries.demand.tolist(), 1):
             yield f"{at} {amount}\n".encode("ascii")
+        if times is not None:
+            yield b"TIME_WINDOW_SECTION\n"
+            for at, window in enumerate(zip(times.opens.tolist(), times.closes.tolist()), 1):
+                yield f"{at} {window[0]} {window[1]}\n".encode("ascii")
+            yield b"SERVICE_TIME_SECTION\n"
+            for at, service in enumerate(times.service.tolist(), 1):
+                yield f"{at} {service}\n".encode("ascii")
         yield f"DEPOT_SECTION\n{deliveries.depot + 1}\n-1\n".encode("ascii")
     yield b"EOF\n"
 

@@ -11,12 +11,14 @@ from app.errors import GraphError
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 from app.graphs.routes import after_of, routes_of
+from app.graphs.windows import hours_of, in_time
 from app.search.routing.kernel import DEGREE, NO_LENGTH, Routing, nearest_customers
 
 PAIRS = 40  # near customers that one may be joined with
 MOST_SCANNED = 20_000  # points of a nearest neighbour, which looks at all pairs
 LIMITED_STEPS = 200_000  # of the search for routes of so many vehicles, and LIMITED_EACH for each customer
 LIMITED_EACH = 200
+PACK_STEPS, PACK_EACH = 200_000, 2000  # of that in which customers may be on no route
 LABELS = {"savings": "savings", "sweep": "sweep", "nearest_neighbour": "nearest neighbour"}
 
 
@@ -25,10 +27,14 @@ def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tu
 
     Source   Clarke and Wright, Scheduling of vehicles from a central depot to a number of delivery points,
              Operations Research 1964
-    Differs  pairs of customers that are near each other alone
+    Differs  pairs of customers that are near each other alone; with time windows routes are joined, in their
+             direction, where a vehicle comes in time (Solomon 1987)
     """
     n, depot, capacity = metric.n, deliveries.depot, deliveries.capacity
     i, j = _best_pairs(metric, depot)
+    if deliveries.times is not None:
+        made = after_of(_joined_in_time(metric, deliveries, i, j), n, depot)
+        return within_limit(metric, deliveries, made, compiled), LABELS["savings"]
     routes = {c: [c] for c in range(n) if c != depot}
     of, load = list(range(n)), deliveries.demand.tolist()
     for u, v in zip(i.tolist(), j.tolist()):
@@ -55,6 +61,31 @@ def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tu
     return within_limit(metric, deliveries, made, compiled), LABELS["savings"]
 
 
+def _joined_in_time(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np.ndarray) -> list[list[int]]:
+    """Routes of which two are joined where that saves most, by pairs i, j of their ends, best first."""
+    routes = {c: [c] for c in range(metric.n) if c != deliveries.depot}
+    of, load = list(range(metric.n)), deliveries.demand.tolist()
+    hours = {c: hours_of(metric, deliveries, route) for c, route in routes.items()}
+    for u, v, way in zip(i.tolist(), j.tolist(), metric.between(i, j).tolist()):
+        a, b = of[u], of[v]
+        if a == b or load[a] + load[b] > deliveries.capacity:
+            continue
+        for end, x, last in ((a, u, -1), (b, v, 0)) if deliveries.both_ways else ():
+            if routes[end][last] != x:
+                routes[end].reverse()
+                hours[end] = hours_of(metric, deliveries, routes[end])
+        for one, other, x, y in ((a, b, u, v), (b, a, v, u)):
+            ends = routes[one][-1] == x and routes[other][0] == y
+            if ends and hours[one][1] + way <= hours[other][0]:
+                routes[one] += routes[other]
+                hours[one] = hours_of(metric, deliveries, routes[one])
+                for c in routes.pop(other):
+                    of[c] = one
+                load[one] += load[other]
+                break
+    return list(routes.values())
+
+
 def _best_pairs(metric: Metric, depot: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of near customers whose ways to and from the depot are worth saving, the most first."""
     n = metric.n
@@ -77,7 +108,8 @@ def sweep(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tupl
 
     Source   Gillett and Miller, A heuristic algorithm for the vehicle-dispatch problem, Operations Research
              1974
-    Differs  begins at one angle, and customers are passed in the order of the ray
+    Differs  begins at one angle, and customers are passed in the order of the ray; with time windows each is
+             served where that is the least way more for a vehicle that comes in time to all
     """
     at = metric.plane - metric.plane[deliveries.depot]
     # The tangent's half-angle grows with the angle; unlike an arc tangent it rounds alike everywhere.
@@ -94,18 +126,39 @@ def _filled(metric: Metric, deliveries: Deliveries, order: Iterable[int], compil
     for c in order:
         if c == deliveries.depot:
             continue
-        if demand[c] > room:
+        place = _place_in_time(metric, deliveries, routes[-1], c) if demand[c] <= room else -1
+        if place < 0:
             routes.append([])
-            room = deliveries.capacity
-        routes[-1].append(c)
+            room, place = deliveries.capacity, 0
+        routes[-1].insert(place, c)
         room -= demand[c]
     return within_limit(metric, deliveries, after_of(routes, metric.n, deliveries.depot), compiled)
+
+
+def _place_in_time(metric: Metric, deliveries: Deliveries, route: list[int], c: int) -> int:
+    """Where on a route a customer is served in time with the least way more, -1: nowhere. No times: last."""
+    if deliveries.times is None:
+        return len(route)
+    depot = deliveries.depot
+    stops = np.array([depot, *route, depot])
+    to = metric.between(np.full(len(stops), c), stops)
+    more = to[:-1] + to[1:] - metric.between(stops[:-1], stops[1:])
+    for place in np.argsort(more, kind="stable").tolist():
+        if in_time(metric, deliveries, [*route[:place], c, *route[place:]]):
+            return place
+    return -1
 
 
 def nearest_neighbour(
     metric: Metric, deliveries: Deliveries, compiled: bool = True
 ) -> tuple[np.ndarray, str]:
-    """Always to the nearest customer for whose demand there is room; back where there is none."""
+    """Always to the nearest customer for whose demand there is room; back where there is none.
+
+    With times always to the one whose service can begin first, of those who are served in time.
+    """
+    if deliveries.times is not None:
+        made = after_of(_first_served(metric, deliveries), metric.n, deliveries.depot)
+        return within_limit(metric, deliveries, made, compiled), LABELS["nearest_neighbour"]
     n, depot = metric.n, deliveries.depot
     left = np.delete(np.arange(n), depot)
     routes: list[list[int]] = []
@@ -124,6 +177,35 @@ def nearest_neighbour(
         left = left[left != at]
     made = after_of(routes, n, depot)
     return within_limit(metric, deliveries, made, compiled), LABELS["nearest_neighbour"]
+
+
+def _first_served(metric: Metric, deliveries: Deliveries) -> list[list[int]]:
+    """Routes of the nearest neighbour in time; of a customer whom none can serve alone one that is late.
+
+    Source   Solomon 1987 (3.2, of its criteria the time until service begins)
+    """
+    depot, times = deliveries.depot, deliveries.times
+    home = metric.between(np.full(metric.n, depot), np.arange(metric.n))
+    left = np.delete(np.arange(metric.n), depot)
+    routes: list[list[int]] = []
+    at, room, clock = depot, 0, 0
+    while len(left):
+        if at == depot:
+            routes.append([])
+            room, clock = deliveries.capacity, int(times.opens[depot])
+        begin = np.maximum(clock + metric.between(np.full(len(left), at), left), times.opens[left])
+        ends = begin + times.service[left]
+        fits = (begin <= times.closes[left]) & (ends + home[left] <= times.closes[depot])
+        fits &= deliveries.demand[left] <= room
+        if at != depot and not fits.any():
+            at = depot
+            continue
+        place = int(np.where(fits, begin, np.iinfo(np.int64).max).argmin())
+        at, clock = (int(left[place]), int(ends[place])) if fits.any() else (depot, 0)
+        routes[-1].append(int(left[place]))
+        room -= int(deliveries.demand[left[place]])
+        left = np.delete(left, place)
+    return routes
 
 
 ROUTING_BASELINES = {"savings": savings, "sweep": sweep, "nearest_neighbour": nearest_neighbour}
@@ -145,11 +227,76 @@ def within_limit(
 ) -> np.ndarray:
     """[n] int64, the routes where there are vehicles for all, else routes of as many as there are.
 
-    Raises GraphError where none are found.
+    Routes that are not in time are none. Raises GraphError where none are found.
     """
-    limit, routes = deliveries.vehicles, routes_of(after, deliveries.depot)
-    if not limit or len(routes) <= limit:
+    limit, routes = deliveries.vehicles or metric.n, routes_of(after, deliveries.depot)
+    timely = [route for route in routes if in_time(metric, deliveries, route)]
+    if len(timely) == len(routes) <= limit:
         return after
+    if bins_for(deliveries.demand, deliveries.capacity) > limit:
+        needed = bins_for(deliveries.demand, deliveries.capacity)
+        right = f"{needed}, which the demands need at least, or a larger capacity, would be right"
+        raise GraphError(f"{metric.name}: there are no routes of {limit} vehicles; {right}")
+    if deliveries.times is None and (made := _repacked(metric, deliveries, compiled)) is not None:
+        return made
+    made = _with_all(metric, deliveries, timely, compiled)
+    if made is None:
+        right = "more vehicles, a larger capacity, or wider windows, would be right"
+        right = (
+            right if deliveries.times is not None else "more vehicles, or a larger capacity, would be right"
+        )
+        needed = f"at least {deliveries.fewest} are needed"
+        limited = f" of {deliveries.vehicles} vehicles" if deliveries.vehicles else ""
+        raise GraphError(f"{metric.name}: found no routes{limited}; {right} ({needed})")
+    return made
+
+
+def _with_all(
+    metric: Metric, deliveries: Deliveries, routes: list[list[int]], compiled: bool
+) -> np.ndarray | None:
+    """[n] int64, routes of so many vehicles as there are, from some of these on; None: none were found.
+
+    Customers who are on none are inserted where they can be; others may have to leave a route for them.
+
+    Source   Christiaens and Vanden Berghe 2020 (4.3, fleet minimisation)
+    """
+    depot = deliveries.depot
+    kept = sorted(routes, key=len, reverse=True)[: deliveries.vehicles or metric.n]
+    served = {c for route in kept for c in route}
+    absent = [c for c in range(metric.n) if c != depot and c not in served]
+    routing = Routing(metric, deliveries, after_of(kept, metric.n, depot), 0, compiled, absent)
+    routing.temperature = DEGREE * routing.length // (10 * (2 * routing.count + 1))
+    routing.pack(PACK_STEPS + PACK_EACH * routing.count)
+    return None if routing.absents else routing.best_after()
+
+
+def bins_for(size: np.ndarray, room: int) -> int:
+    """Bins that things of these sizes need at least: by every threshold what large and middle ones need.
+
+    With a threshold k those of more than room - k are alone in their bins but for what is smaller than k, and
+    those of more than half of the room are in bins of their own.
+
+    Source   Martello and Toth, Lower bounds and reduction procedures for the bin packing problem, Discrete
+             Applied Mathematics 1990 (L2)
+    """
+    size = np.sort(size)
+    total = np.append(0, np.cumsum(size))
+    best = -(-int(total[-1]) // room)
+    half = int(np.searchsorted(2 * size, room, side="right"))  # from here on more than half
+    for k in np.unique(size[2 * size <= room]).tolist():
+        first, large = (
+            int(np.searchsorted(size, each, side=at)) for each, at in ((k, "left"), (room - k, "right"))
+        )
+        middle = max(large, half) - half  # of more than half, with room for others
+        small = int(total[half] - total[first])
+        spare = middle * room - int(total[half + middle] - total[half])
+        best = max(best, len(size) - half + max(0, -(-(small - spare) // room)))
+    return max(best, len(size) - half)
+
+
+def _repacked(metric: Metric, deliveries: Deliveries, compiled: bool) -> np.ndarray | None:
+    """[n] int64, routes of so many vehicles as there are, where too much load is dear; None: none."""
+    limit = deliveries.vehicles
     packed = _packed(deliveries, limit)
     routing = Routing(metric, deliveries, packed, 0, compiled)
     legs = 2 * routing.count + 1
@@ -158,11 +305,7 @@ def within_limit(
     while routing.best_length == NO_LENGTH and left > 0:
         routing.run(min(left, 1000))
         left -= 1000
-    if routing.best_length == NO_LENGTH:
-        needed = f"at least {deliveries.fewest} are needed"
-        right = f"more vehicles, or a larger capacity, would be right ({needed})"
-        raise GraphError(f"{metric.name}: found no routes of {limit} vehicles; {right}")
-    return routing.best_after()
+    return None if routing.best_length == NO_LENGTH else routing.best_after()
 
 
 def _packed(deliveries: Deliveries, limit: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from app.rng import SplitMix
 TOLLS = 4096  # draws that a temperature is multiplied for
 PERIOD, FITTING = 100, 50  # steps between two looks at the price; fewer that fit make it go up
 LONGEST, MEAN_REMOVED = 10, 10  # customers of a string at most, and of all strings together, about
+NEVER = 1 << 61  # a cost beyond all others
 ONE = 256  # the denominator of mean lengths
 SPLIT_ON = 100  # one in so many split strings spares one customer more
 NO_BLINK = 127  # one in 128 places is not seen
@@ -24,8 +25,8 @@ class Steps:
         """Ruin and recreate so many times."""
         s = self.s
         for _ in range(steps):
-            before, s.steps = self._value(), s.steps + 1
-            self.changes, self.ruined, self.removed = [], [], []
+            before = self._value()
+            self._begin_step()
             self._ruin()
             complete = self._recreate()
             s.place[self.ruined] = -1
@@ -38,6 +39,35 @@ class Steps:
             if s.steps % PERIOD == 0:
                 self._reprice()
         s.random = self.random.state
+
+    def pack(self, steps: int) -> None:
+        """Steps until every customer is on a route, so many at most."""
+        s = self.s
+        for _ in range(steps):
+            if not s.absents:
+                break
+            before, missed = s.length, s.absent[: s.absents].tolist()
+            total = int(s.absence[missed].sum())
+            self._begin_step()
+            self._ruin()
+            self.removed += missed
+            s.absents = 0
+            self._recreate()
+            s.place[self.ruined] = -1
+            toll = s.temperature * int(s.toll[self.random.below(TOLLS)]) >> 26
+            fewer = int(s.absence[s.absent[: s.absents]].sum()) < total
+            if not fewer and (s.absents > len(missed) or s.length >= before + toll):
+                self._undo()
+                s.absents, s.absent[: len(missed)] = len(missed), missed
+            s.absence[s.absent[: s.absents]] += 1
+        if not s.absents and s.length < s.best_length:
+            self._note()
+        s.random = self.random.state
+
+    def _begin_step(self) -> None:
+        """Nothing has left a route, or come to one."""
+        self.s.steps += 1
+        self.changes, self.ruined, self.removed, self.grown = [], [], [], []
 
     def _value(self) -> int:
         """The length, and the price of what is carried beyond capacities."""
@@ -110,6 +140,10 @@ class Steps:
     def _insert(self, c: int, p: int) -> None:
         self.changes.append((c, p, int(self.s.leg[p]), -1))
         self._link_in(c, p, self._apart(p, c), self._apart(c, int(self.s.next[p])))
+        if self.s.opens is not None:
+            r = int(self.s.route[c])
+            retime(self.s, r)
+            self.grown.append(r)
 
     def _undo(self) -> None:
         for c, p, leg_before, leg in reversed(self.changes):
@@ -117,6 +151,9 @@ class Steps:
                 self._link_in(c, p, leg_before, leg)
             else:
                 self._unlink(c, leg_before)
+        if self.s.opens is not None:
+            for r in {*self.ruined, *self.grown}:
+                retime(self.s, r)
 
     # ---- ruin and recreate -----------------------------------------------------------------------------
 
@@ -145,6 +182,8 @@ class Steps:
                 self._take_out(x)
                 self.removed.append(x)
             x = y
+        if s.opens is not None:
+            retime(s, r)
 
     def _reach(self, way: Any, c: int, most: int) -> int:
         """Stops from c on along a way, the depot not passed, up to `most`."""
@@ -156,10 +195,11 @@ class Steps:
     def _ruin(self) -> None:
         """Strings near a drawn customer leave their routes."""
         s, draw = self.s, self.random.below
-        longest = min(ONE * s.count // (s.n - s.empties), LONGEST * ONE)
+        longest = min(ONE * s.count // max(s.n - s.empties, 1), LONGEST * ONE)
         strings = (ONE + draw(4 * MEAN_REMOVED * ONE * ONE // (ONE + longest) - ONE)) // ONE
         seed = int(s.customers[draw(s.count)])
-        self._ruin_route(seed, longest)
+        if s.route[seed] >= 0:
+            self._ruin_route(seed, longest)
         for c in s.near[seed].tolist():
             if len(self.ruined) >= strings:
                 break
@@ -187,25 +227,38 @@ class Steps:
         return found
 
     def _fine(self, c: int, r: int) -> int:
-        """What it costs that route r cannot carry c, too."""
+        """What it costs that route r cannot carry c, too; beyond NEVER: it shall not."""
         s = self.s
         load = int(s.load[r])
-        return s.price * (self._beyond(load + int(s.demand[c])) - self._beyond(load)) >> 10
+        more = self._beyond(load + int(s.demand[c])) - self._beyond(load)
+        return 2 * NEVER if more and s.packing else s.price * more >> 10
+
+    def _in_time(self, c: int, p: int, before: int, x: int, behind: int) -> bool:
+        """Whether c, so far from p and from x, can be served between them."""
+        s = self.s
+        if s.opens is None:
+            return True
+        at = max(int(s.ready[p]) + before, int(s.opens[c]))
+        return at <= s.closes[c] and at + int(s.service[c]) + behind <= s.latest[x]
 
     def _best_place(self, c: int) -> int:
         """The stop after which c is inserted; -1: there is none."""
         s = self.s
-        home, least, found = int(s.home[c]), 1 << 63, -1
+        home, least, found = int(s.home[c]), NEVER if s.packing else 1 << 63, -1
         if s.empties and s.n - s.empties < s.limit:
-            least, found = 2 * home, s.n + int(s.empty[s.empties - 1])
+            depot = s.n + int(s.empty[s.empties - 1])
+            if self._in_time(c, depot, home, depot, home):
+                least, found = 2 * home, depot
         for r in self.ruined:
             if not s.size[r]:
                 continue
             depot, fine = s.n + r, self._fine(c, r)
             first, last = int(s.next[depot]), int(s.prev[depot])
             for end, stop, leg in ((first, depot, s.leg[depot]), (last, last, s.leg[last])):
-                cost = fine + home + self._apart(c, end) - int(leg)
-                if cost < least and not self._blinks():
+                d = self._apart(c, end)
+                cost, way = fine + home + d - int(leg), (home, d) if stop == depot else (d, home)
+                fits = cost < least and self._in_time(c, stop, way[0], int(s.next[stop]), way[1])
+                if fits and not self._blinks():
                     least, found = cost, stop
         for j, d in zip(s.near[c, : s.looked_at].tolist(), s.far[c, : s.looked_at].tolist()):
             r = int(s.route[j])
@@ -216,8 +269,10 @@ class Steps:
             fine = self._fine(c, r)
             for look, (x, leg, stop) in zip(looks, ends):
                 if look and (fine + 2 * d - leg < least or x >= s.n):
-                    cost = fine + d + self._apart(c, x) - leg
-                    if cost < least and not self._blinks():
+                    other = self._apart(c, x)
+                    cost, way = fine + d + other - leg, (d, other) if stop == j else (other, d)
+                    fits = cost < least and self._in_time(c, stop, way[0], int(s.next[stop]), way[1])
+                    if fits and not self._blinks():
                         least, found = cost, stop
         return found
 
@@ -226,7 +281,25 @@ class Steps:
         self.left = 0
         for c in self._sorted():
             p = self._best_place(c)
-            if p < 0:
+            if p >= 0:
+                self._insert(c, p)
+            elif self.s.packing:
+                self.s.absent[self.s.absents] = c
+                self.s.absents += 1
+            else:
                 return False
-            self._insert(c, p)
         return True
+
+
+def retime(s: Any, r: int) -> None:
+    """When a vehicle leaves the stops of route r, and when it has to be there."""
+    at, x = int(s.opens[s.depot]), int(s.next[s.n + r])
+    while x < s.n:
+        at = max(at + int(s.back[x]), int(s.opens[x])) + int(s.service[x])
+        s.ready[x] = at
+        x = int(s.next[x])
+    at, x = int(s.closes[s.depot]), int(s.prev[s.n + r])
+    while x < s.n:
+        at = min(at - int(s.leg[x]) - int(s.service[x]), int(s.closes[x]))
+        s.latest[x] = at
+        x = int(s.prev[x])

@@ -46,7 +46,7 @@ class RoutingSearch(Search):
     def __init__(
         self, metric: Metric, deliveries: Deliveries, start: np.ndarray, seed: int, compiled: bool = True
     ) -> None:
-        self._depot, self._metric = deliveries.depot, metric
+        self._depot, self._metric, self._both_ways = deliveries.depot, metric, deliveries.both_ways
         self._routing = Routing(metric, deliveries, start, seed, compiled)
         self.done = self._routing.count < 2 or self.best == 0
         routing = self._routing
@@ -89,7 +89,7 @@ class RoutingSearch(Search):
 
     def solution(self) -> np.ndarray:
         """[n] int64, the best routes."""
-        return canonical_routes(self._routing.best_after(), self._depot)
+        return canonical_routes(self._routing.best_after(), self._depot, self._both_ways)
 
     # ---- courses ---------------------------------------------------------------------------------------
 

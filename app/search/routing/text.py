@@ -5,6 +5,7 @@ Customers are counted from 1 on in the order of their ids, the depot left out, w
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from app.search.solution_text import lines_of
 
 ROUTE = re.compile(r"route\s*#?\s*[0-9]*\s*:(.*)", re.IGNORECASE)
 BESIDE = re.compile(r"[a-z][a-z _]*:?\s*[-+.0-9e]*", re.IGNORECASE)  # "Cost 123", "Time 4.5", "Optimal: 1"
+COST = re.compile(r"cost\s*:?\s*([0-9]{1,18}(?:\.[0-9]{0,9})?)", re.IGNORECASE)
 RIGHT = "'Route #1: 3 5 7', customers counted from 1 on, would be right"
 
 
@@ -49,6 +51,14 @@ def read_routes(path: str, ids: np.ndarray, depot: int = 0) -> np.ndarray:
         told = f"{n - 1 - len(met)} customers are on no route, the first is {missing}"
         raise GraphError(f"{path}: {told}; each of {n - 1} on one would be right")
     return after_of(routes, n, depot)
+
+
+def told_cost(path: str) -> tuple[int, Decimal] | None:
+    """The line and number of what such a file calls the cost; None: it does not. Raises GraphError."""
+    for line, text in lines_of(path):
+        if (found := COST.fullmatch(text)) is not None:
+            return line, Decimal(found[1])
+    return None
 
 
 def _counted(row: int, depot: int) -> int:

@@ -8,14 +8,15 @@ import numpy as np
 from app.bounds.feasible import fault_of_routes
 from app.bounds.routing.bounds import RoutingBounds
 from app.bounds.routing.proof import RoutingBound
-from app.errors import CaseError
+from app.errors import CaseError, GraphError
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import DIRECTED
 from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
+from app.graphs.windows import in_time, never_in_time
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
 from app.search.routing.search import RoutingSearch
-from app.search.routing.text import read_routes, routes_text
+from app.search.routing.text import read_routes, routes_text, told_cost
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
@@ -50,7 +51,7 @@ class RouteBounds(CoreBounds):
             after = after_of(
                 [each[1:].tolist() for each in parts if len(each) > 1], self.inner.metric.n, depot
             )
-            self._told = found, canonical_routes(after, depot)
+            self._told = found, canonical_routes(after, depot, self.inner.deliveries.both_ways)
         return self._told[1]
 
 
@@ -73,8 +74,20 @@ class RoutingTools(Toolbox):
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
         self.deliveries: Deliveries = instance.deliveries
+        self._refuse_never(name)
         self.read = self._read
         self._rules, self.left_out = baselines(self.metric)
+
+    def _refuse_never(self, name: str) -> None:
+        """Refuse a customer whom no route can serve in time. Raises GraphError."""
+        late = never_in_time(self.metric, self.deliveries)
+        if late >= 0:
+            times, called = self.deliveries.times, self.graph.called(late)
+            window = " to ".join(
+                f"{int(each[late]) * self.unit:.10g}" for each in (times.opens, times.closes)
+            )
+            told = f"no route can serve node {called} from {window} and be back at the depot in time"
+            raise GraphError(f"{name}: {told}; another window, or a longer route, would be right")
 
     @property
     def usual_steps(self) -> int:
@@ -92,12 +105,22 @@ class RoutingTools(Toolbox):
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """Routes that keep to the limits: the solution where it does, else what is nearest to it."""
         if self.fault(solution) is None:
-            return canonical_routes(solution, self.deliveries.depot)
+            return self._canonical(solution)
         return self._mended(solution)
 
     def fault(self, solution: np.ndarray) -> str | None:
-        """What is missing, twice on routes, or too much for a vehicle."""
-        return fault_of_routes(self.graph, self.deliveries, solution)
+        """What is missing, twice on routes, too much for a vehicle, or late."""
+        return fault_of_routes(self.graph, self.deliveries, solution, self.metric)
+
+    def untrue(self, path: str, solution: np.ndarray) -> str | None:
+        """Another cost than that of the routes, as far as its decimals tell."""
+        if (told := told_cost(path)) is None:
+            return None
+        line, cost = told
+        length = self.value(solution) * self.unit
+        if abs(float(cost) - length) <= 0.51 * 10.0 ** int(cost.as_tuple().exponent):
+            return None
+        return f"found Cost {cost} on line {line} of routes that are {length:.12g} long; that would be right"
 
     def text(self, solution: np.ndarray, cost: float | int) -> str:
         """The lines of its file."""
@@ -107,18 +130,22 @@ class RoutingTools(Toolbox):
         return read_routes(path, self.graph.held_ids(), self.deliveries.depot)
 
     def _mended(self, solution: np.ndarray) -> np.ndarray:
-        """Routes cut where a vehicle is full, in the number that there may be."""
+        """Routes cut where a vehicle is full, or would be late, in the number that there may be."""
         made: list[list[int]] = []
         for route in routes_of(solution, self.deliveries.depot):
             load = self.deliveries.capacity + 1
             for customer in route:
                 load += int(self.deliveries.demand[customer])
-                if load > self.deliveries.capacity:
+                full = load > self.deliveries.capacity
+                if full or not in_time(self.metric, self.deliveries, [*made[-1], customer]):
                     made.append([])
                     load = int(self.deliveries.demand[customer])
                 made[-1].append(customer)
         after = after_of(made, self.metric.n, self.deliveries.depot)
         return within_limit(self.metric, self.deliveries, after, self.instance.compiled)
+
+    def _canonical(self, after: np.ndarray) -> np.ndarray:
+        return canonical_routes(after, self.deliveries.depot, self.deliveries.both_ways)
 
     def start(self) -> np.ndarray:
         """By savings."""
@@ -126,8 +153,7 @@ class RoutingTools(Toolbox):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        made = savings(self.metric, self.deliveries, self.instance.compiled)[0]
-        return canonical_routes(made, self.deliveries.depot)
+        return self._canonical(savings(self.metric, self.deliveries, self.instance.compiled)[0])
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Ruin and recreate, annealed; none without customers."""
@@ -147,8 +173,8 @@ class RoutingTools(Toolbox):
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
         compiled = self.instance.compiled
-        return {name: partial(self._canonical, rule, compiled) for name, rule in self._rules.items()}
+        return {name: partial(self._made_by, rule, compiled) for name, rule in self._rules.items()}
 
-    def _canonical(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
+    def _made_by(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
         made, label = rule(self.metric, self.deliveries, compiled)
-        return canonical_routes(made, self.deliveries.depot), label
+        return self._canonical(made), label
