@@ -39,13 +39,14 @@ class Instance:
     metric     distances between all pairs of nodes, for tours; None elsewhere
     inside     nodes that a user wants in the solution (of a cut: on side 1); outside: not in it (side 0)
     compiled   whether kernels may be used; the answers are equal
-    whole_weights   [n] int64 node weights in units of a caller, in the place of the graph's; or None
+    whole_weights   [n] int64 node weights in a unit of a caller's, in the place of the graph's; or None
     most_bytes      what a graph that tools make of this one may take on a rank
     null, resolution   of communities (app/graphs/quality.py)
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
+    whole_unit  that of whole_weights
     """
 
     graph: Graph
@@ -62,6 +63,7 @@ class Instance:
     terminals: np.ndarray = field(default_factory=_none)
     deliveries: Any = None
     granted: int = 0
+    whole_unit: float = 1.0
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

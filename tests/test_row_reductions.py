@@ -12,6 +12,7 @@ from app import check, solve
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import LockstepError
+from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import from_edges, holds_entries
 from app.model.memory import whole_graph
 from app.partition.rows import partition_rows
@@ -41,22 +42,24 @@ def own_rows(group, graph):
     )
 
 
-@pytest.mark.parametrize("seed", range(0, 120, 5))
-def test_what_is_left_is_what_the_log_leaves(seed):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(0, 120, 20))
+def test_what_is_left_is_what_the_log_leaves(seed, weighted):
     """Step by step a log of NEIGHBOURS, with the same offset and rest; the same on any number of ranks."""
-    for each in range(seed, seed + 5):
+    for each in range(seed, seed + 20):
         graph = drawn(each)
+        weights = np.random.default_rng(each).integers(1, 6, graph.n) if weighted else None
         mine = own_rows(WORLD, graph)
-        reduced = reduce_rows(WORLD, mine)
+        reduced = reduce_rows(WORLD, mine, weights)
         check_rows(WORLD, mine, reduced)
-        proved = verify_log(graph, None, reduced.log())
+        proved = verify_log(graph, weights, reduced.log())
         rest = reduced.rest(WORLD, "rest")
         assert proved.offset == reduced.taken
         assert np.array_equal(proved.nodes, reduced.nodes)
         assert np.array_equal(proved.kernel.indptr, rest.indptr)
         assert np.array_equal(proved.kernel.indices, rest.indices)
         assert rest.edges == reduced.edges == len(rest.indices) // 2
-        alone = reduce_rows(SELF, graph)
+        alone = reduce_rows(SELF, graph, weights)
         assert np.array_equal(alone.log(), reduced.log()) and alone.rounds == reduced.rounds
 
 
@@ -114,10 +117,11 @@ def graph_rows(graph):
     return from_edges(graph.number_of_nodes(), *np.array(graph.edges).T)
 
 
-def between():
+def between(weights=None):
     """A limit that what is left of SPARSE keeps, and the graph itself does not."""
     graph = graph_rows(SPARSE)
-    reduced = reduce_rows(SELF, graph)
+    whole = None if weights is None else whole_numbers(weights.astype(np.float32), "a weight")[0]
+    reduced = reduce_rows(SELF, graph, whole)
     return (whole_graph(graph.n, graph.edges) + whole_graph(len(reduced.nodes), reduced.edges)) / 2e6
 
 
@@ -134,6 +138,23 @@ def test_a_graph_beyond_the_limit_is_answered_by_what_is_left(problem):
     assert min(covered) >= 1 if problem == "mvc" else max(covered) <= 1
     checked = check(SPARSE, found[1], comm=MPI.COMM_SELF)
     assert checked.bound == whole.objective
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_weights_of_nodes_count(problem):
+    """Decimals of nodes that are gone, too; with the bound, and the certificate, of the whole graph."""
+    draws = np.random.default_rng(3)
+    weights = np.round(draws.uniform(1, 9, len(SPARSE)), draws.integers(0, 3))
+    limited = LEFT | {"memory.whole_graph_mb": between(weights), "output.certificates": True}
+    whole = solve(SPARSE, problem, node_weights=weights, settings=LEFT, comm=MPI.COMM_SELF)
+    found = [
+        solve(SPARSE, problem, node_weights=weights, settings=limited, comm=comm)
+        for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)
+    ]
+    assert found[0].nodes == found[1].nodes and whole.optimal
+    assert all((each.objective, each.bound) == (whole.objective,) * 2 for each in found)
+    assert found[0].objective == round(float(weights[found[0].nodes].sum()), 2)
+    assert check(SPARSE, found[1], node_weights=weights, comm=MPI.COMM_SELF).bound == whole.objective
 
 
 def test_a_certificate_of_what_is_left_names_the_nodes_of_the_graph():

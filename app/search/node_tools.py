@@ -41,7 +41,7 @@ class NodeTools(Toolbox):
         self.instance, self.problem, self.graph = instance, problem, graph
         self.sense, self.words = problem.sense, problem.solution
         self.kinds: set[type] = set()  # of the problem's bounds, as far as they are known
-        self.weights, self.unit = instance.whole_weights, 1.0
+        self.weights, self.unit = instance.whole_weights, instance.whole_unit
         if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
 

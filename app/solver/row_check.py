@@ -12,10 +12,10 @@ from app.solver.row_reductions import RowsReduced
 
 
 def check_rows(group: Group, graph: Graph, reduced: RowsReduced) -> None:
-    """Prove that every cover of the graph has at least `reduced.taken` nodes beside those of what is left.
+    """Prove that every cover of the graph weighs at least `reduced.taken` more than one of what is left.
 
-    The nodes of a step are a clique of the graph, of which a cover holds all but one. Cliques share no node
-    with each other, nor with what is left, whose edges are edges of the graph.
+    The nodes of a step are a clique of the graph, of which a cover holds all but one, at most the heaviest.
+    Cliques share no node with each other, nor with what is left, whose edges are edges of the graph.
 
     graph    own rows of the graph
     Ranks    all call. Raises LockstepError on all
@@ -25,8 +25,8 @@ def check_rows(group: Group, graph: Graph, reduced: RowsReduced) -> None:
         cliques = [nodes for nodes in reduced.steps if len(nodes)]
         _require(all(_joined(graph, nodes) for nodes in cliques), "a clique lacks an edge")
         _require(_rest_is_part(graph, reduced), "what is left is not what the graph has there")
-        paid = sum(len(nodes) * (nodes.shape[1] - 1) for nodes in cliques)
-        _require(paid == reduced.taken, f"its cliques prove {paid} nodes, not {reduced.taken}")
+        paid = sum(_paid(nodes, reduced.weights) for nodes in cliques)
+        _require(paid == reduced.taken, f"its cliques prove {paid}, not {reduced.taken}")
 
 
 def _require(holds: bool, otherwise: str) -> None:
@@ -40,6 +40,13 @@ def _apart(n: int, reduced: RowsReduced) -> bool:
     seen = np.zeros(n, dtype=bool)
     seen[named] = True
     return int(np.count_nonzero(seen)) == len(named)
+
+
+def _paid(nodes: np.ndarray, weights: np.ndarray | None) -> int:
+    """What covers pay for the cliques `nodes` [k, c]: all but the heaviest of each."""
+    if weights is None:
+        return len(nodes) * (nodes.shape[1] - 1)
+    return int(weights[nodes].sum() - weights[nodes].max(axis=1).sum())
 
 
 def _joined(graph: Graph, nodes: np.ndarray) -> bool:

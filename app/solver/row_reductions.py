@@ -1,10 +1,10 @@
 """Reductions of vertex covers on row partitions: graphs too large for one rank become as small as they can.
 
 In every round each rank looks at its own rows for nodes v with one neighbour, or with two that are
-adjacent: an optimal cover holds these neighbours and not v (the rule of degree 1, and the triangle; in
-app/reductions/cover/log.py both are NEIGHBOURS). What is found is told to all ranks, which decide alike
-what of it holds at once, and take it out of their rows. What is left of large sparse networks after some
-rounds is often a small part, or nothing.
+adjacent, none heavier than v: an optimal cover holds these neighbours and not v (the rule of degree 1, and
+the triangle; in app/reductions/cover/log.py both are NEIGHBOURS). What is found is told to all ranks, which
+decide alike what of it holds at once, and take it out of their rows. What is left of large sparse networks
+after some rounds is often a small part, or nothing.
 
 Three numbers travel for each v to every rank, and a rank holds a byte for each node of the graph beside its
 rows. The rules that make new edges (folding), or look further than a neighbour's row, wait until what is
@@ -34,6 +34,7 @@ class RowsReduced:
     edges         left
     indptr_own, indices_own   rows of this rank's share of `nodes`, in order; columns in numbers of the graph
     rounds        it took
+    weights       [n] int64 of all nodes, above 0; None: all one
     """
 
     steps: tuple[np.ndarray, ...]
@@ -43,11 +44,16 @@ class RowsReduced:
     indptr_own: np.ndarray
     indices_own: np.ndarray
     rounds: int
+    weights: np.ndarray | None = None
 
     @property
     def taken(self) -> int:
-        """Nodes in the cover so far: what any cover of the graph has beside one of the rest."""
-        return int(np.count_nonzero(self.covered))
+        """The weight in the cover so far: what any cover of the graph has beside one of the rest."""
+        return self.weight(self.covered)
+
+    def weight(self, chosen: np.ndarray) -> int:
+        """That of the nodes that are chosen [n] bool."""
+        return int(np.count_nonzero(chosen) if self.weights is None else self.weights[chosen].sum())
 
     def log(self) -> np.ndarray:
         """[words] int64, the steps as entries of app/reductions/cover/log.py."""
@@ -61,27 +67,25 @@ class RowsReduced:
 
     def rest(self, group: Group, name: str) -> Graph:
         """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
-        k, counts = (
-            len(self.nodes),
-            group.gather_integers(np.array([len(self.indptr_own) - 1]))[:, 0].tolist(),
-        )
-        degrees = group.gather_host(np.diff(self.indptr_own), counts)
+        k, degrees = len(self.nodes), _everywhere(group, np.diff(self.indptr_own))
         number = np.zeros(len(self.covered), dtype=index_type(k))
         number[self.nodes] = np.arange(k)
-        entries = group.gather_integers(np.array([len(self.indices_own)]))[:, 0].tolist()
-        indices = group.gather_host(number[self.indices_own], entries)
+        indices = _everywhere(group, number[self.indices_own])
         indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
         return Graph(name, k, 0, k, indptr, indices, self.edges)
 
 
-def reduce_rows(group: Group, graph: Graph, look: Callable[[], object] = lambda: None) -> RowsReduced:
-    """Apply both rules to the rows of a graph without weights until too little comes of it.
+def reduce_rows(
+    group: Group, graph: Graph, weights: np.ndarray | None = None, look: Callable[[], object] = lambda: None
+) -> RowsReduced:
+    """Apply both rules to the rows of a graph until too little comes of it.
 
     graph    own rows lo..hi-1 of the graph
+    weights  [n] int64 of all nodes, above 0, on all ranks; None: all one
     look     called before every round
     Ranks    all call; the same reductions on any number of ranks
     """
-    left, covered = _Left(graph), np.zeros(graph.n, dtype=bool)
+    left, covered = _Left(graph, weights), np.zeros(graph.n, dtype=bool)
     steps: list[np.ndarray] = []
     rounds, goes_on = 0, True
     while goes_on and rounds < MOST_ROUNDS:
@@ -93,7 +97,7 @@ def reduce_rows(group: Group, graph: Graph, look: Callable[[], object] = lambda:
         rounds, goes_on = rounds + 1, len(leaves) + 2 * len(triangles) > LEAST_SHARE * alive
     edges = int(group.sum_integers(np.array([len(left.indices)]))[0]) // 2
     nodes = _everywhere(group, left.nodes)
-    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds)
+    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds, weights)
 
 
 def _round(group: Group, left: "_Left", covered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +123,7 @@ def _entries(nodes: np.ndarray) -> np.ndarray:
 
 def _first_leaves(pairs: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Of leaves and their neighbours [k, 2], ascending by leaf, the first of each neighbour. Of two that are
-    each other's neighbours the first is the leaf.
+    each other's neighbours the first is the leaf, where both may be.
 
     marks   [n] bool, no leaf marked; as it was afterwards
     """
@@ -161,24 +165,30 @@ class _Left:
     nodes    [k] int64, ascending numbers of the graph; indptr [k+1], indices: their rows
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self._lo, self._hi = graph.lo, graph.hi
+    def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
+        self._lo, self._hi, self._weights = graph.lo, graph.hi, weights
         self._apart = np.zeros(graph.hi - graph.lo, dtype=bool)  # the two neighbours are not adjacent
         self.nodes, self.indptr, self.indices = np.arange(graph.lo, graph.hi), graph.indptr, graph.indices
         self._keep(np.diff(graph.indptr))
 
     def leaves(self) -> np.ndarray:
-        """[l, 2] int64: nodes with one neighbour, and that one."""
+        """[l, 2] int64: nodes with one neighbour, not heavier, and that one."""
         at = np.flatnonzero(np.diff(self.indptr) == 1)
-        return np.stack([self.nodes[at], self.indices[self.indptr[at]]], axis=1).astype(np.int64)
+        return self._light(self.nodes[at], self.indices[self.indptr[at]])
 
     def corners(self) -> np.ndarray:
-        """[l, 3] int64: nodes with two neighbours, and those; without the ones told to `forget`."""
+        """[l, 3] int64: nodes with two neighbours, not heavier, and those; none it was told to forget."""
         at = np.flatnonzero((np.diff(self.indptr) == 2) & ~self._apart[self.nodes - self._lo])
         first = self.indptr[at]
-        return np.stack([self.nodes[at], self.indices[first], self.indices[first + 1]], axis=1).astype(
-            np.int64
-        )
+        return self._light(self.nodes[at], self.indices[first], self.indices[first + 1])
+
+    def _light(self, *nodes: np.ndarray) -> np.ndarray:
+        """[l, c] int64, nodes and their neighbours, where none of these is heavier."""
+        found = np.stack(nodes, axis=1).astype(np.int64)
+        if self._weights is None:
+            return found
+        weight = self._weights[found]
+        return found[(weight[:, 1:] <= weight[:, :1]).all(axis=1)]
 
     def joins(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[l] bool: u is here, and v one of its neighbours."""

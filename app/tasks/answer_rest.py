@@ -6,6 +6,7 @@ answers it, and with it the whole graph; else the policy goes on from there.
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,59 +25,74 @@ from app.solver.row_check import check_rows
 from app.solver.row_reductions import RowsReduced, reduce_rows
 from app.tasks.answer import Solved, entry_of, is_weak, written_ids
 from app.tasks.context import Context
-from app.tasks.rollouts import introduce
+from app.tasks.rollouts import Before, introduce, prices_of
 from app.toolbox import Instance, Toolbox
 
 
-def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> RowsReduced | None:
+class Rest(NamedTuple):
+    """What reductions have left of a graph.
+
+    unit    of its node weights     begun   when the solve did, by time.perf_counter
+    """
+
+    rows: RowsReduced
+    unit: float
+    begun: float
+
+    @property
+    def nbytes(self) -> int:
+        """What whole-graph work on it takes on one rank."""
+        return whole_graph_bytes(len(self.rows.nodes), self.rows.edges)
+
+    def before(self, problem: Problem) -> Before:
+        """For a policy's problem: what is in the solution before the policy is asked."""
+        if problem.sense == "minimise":
+            return Before(np.flatnonzero(self.rows.covered), self.begun)
+        chosen = [np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in self.rows.steps)]
+        return Before(np.sort(np.concatenate(chosen)), self.begun)
+
+
+class _Whole(NamedTuple):
+    """What an entry of result.json asks of a toolbox, of the whole graph."""
+
+    sense: str
+    weights: np.ndarray | None
+    unit: float
+
+
+def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> Rest | None:
     """What reductions leave of a graph too large for one rank; None: none are for it. Ranks: all call."""
-    graph, log = loaded.graph, context.log
-    if (
-        problem.name not in ROW_REDUCED
-        or graph.node_weights is not None
-        or not context.case.search.reductions
-    ):
+    graph, log, begun = loaded.graph, context.log, time.perf_counter()
+    if problem.name not in ROW_REDUCED or not context.case.search.reductions:
         return None
+    prices = prices_of(context, problem, loaded)
+    if prices is not None and not prices.weights.all():
+        return None  # the rules want weights above 0
     introduce(context, loaded)
+    weights, unit = (None, 1.0) if prices is None else (prices.weights, prices.unit)
     with log.phase("reduce"):
-        reduced = reduce_rows(context.group, graph, lambda: context.keeper.at(0))
+        rows = reduce_rows(context.group, graph, weights, lambda: context.keeper.at(0))
     log.info(
         "%s: rows reduced to %d of %d nodes, %d of %d edges (neighbours %d), %d rounds",
-        graph.name, len(reduced.nodes), graph.n, reduced.edges, graph.edges,
-        sum(map(len, reduced.steps)), reduced.rounds,
+        graph.name, len(rows.nodes), graph.n, rows.edges, graph.edges, sum(map(len, rows.steps)), rows.rounds,
     )  # fmt: skip
-    return reduced
+    return Rest(rows, unit, begun)
 
 
-def chosen_by(problem: Problem, reduced: RowsReduced) -> np.ndarray:
-    """[k] int64, ascending: nodes that reductions have put into the solution of a policy's problem."""
-    if problem.sense == "minimise":
-        return np.flatnonzero(reduced.covered)
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in reduced.steps)]))
-
-
-def rest_bytes(reduced: RowsReduced) -> int:
-    """Bytes that whole-graph work on what is left takes on one rank."""
-    return whole_graph_bytes(len(reduced.nodes), reduced.edges)
-
-
-def answer_rest(
-    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, reduced: RowsReduced, begun: float
-) -> Solved:
+def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, rest: Rest) -> Solved:
     """The pipeline on what is left of a graph, whose answer is then one of the graph.
 
-    begun   when the solve began, by time.perf_counter
     Ranks   all call; identical on all
     """
-    graph = loaded.graph
+    name = loaded.graph.name
     with context.log.phase("reduce"):
-        toolbox = _toolbox(context, problem, reduced, reduced.rest(context.group, graph.name))
+        toolbox = _toolbox(context, problem, rest, rest.rows.rest(context.group, name))
 
     def solved(found: Answer) -> Solved:
-        return _solved(context, problem, toolbox, loaded, reduced, found)
+        return _solved(context, problem, loaded, rest, found)
 
     try:
-        answer = pipeline.answer(toolbox, graph.name, spent=time.perf_counter() - begun)
+        answer = pipeline.answer(toolbox, name, spent=time.perf_counter() - rest.begun)
     except Ended as ended:
         if ended.so_far is not None:
             ended.so_far = solved(ended.so_far)
@@ -84,34 +100,40 @@ def answer_rest(
     return solved(answer)
 
 
-def _toolbox(context: Context, problem: Problem, reduced: RowsReduced, rest: Graph) -> Toolbox:
+def _toolbox(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:
     """The problem's tools for what is left; values are those of the whole graph."""
-    case, left_out = context.case, len(reduced.covered) - len(reduced.nodes) - reduced.taken
-    granted = left_out if problem.sense == "maximise" else reduced.taken
+    case, rows = context.case, rest.rows
+    gone = np.ones(len(rows.covered), dtype=bool)
+    gone[rows.nodes] = False
+    granted = rows.weight(gone & ~rows.covered) if problem.sense == "maximise" else rows.taken
     compiled, most = case.run.kernels == "auto", 1e6 * case.memory.whole_graph_mb
-    return problem.toolbox(Instance(rest, compiled=compiled, most_bytes=most, granted=granted))
+    weights = None if rows.weights is None else rows.weights[rows.nodes]
+    return problem.toolbox(
+        Instance(
+            graph, compiled=compiled, whole_weights=weights, whole_unit=rest.unit, most_bytes=most,
+            granted=granted,
+        )
+    )  # fmt: skip
 
 
-def _solved(
-    context: Context, problem: Problem, toolbox: Toolbox, loaded: Loaded, reduced: RowsReduced, found: Answer
-) -> Solved:
+def _solved(context: Context, problem: Problem, loaded: Loaded, rest: Rest, found: Answer) -> Solved:
     """The answer of the graph that an answer of what is left stands for, checked. Ranks: all call."""
-    group, graph = context.group, loaded.graph
+    group, graph, rows = context.group, loaded.graph, rest.rows
     outside = problem.sense == "maximise"
-    cover = reduced.lift(~found.solution if outside else found.solution)
+    cover = rows.lift(~found.solution if outside else found.solution)
     solution = ~cover if outside else cover
     with context.log.phase("check"):
-        check_rows(group, graph, reduced)
+        check_rows(group, graph, rows)
         with raise_together(group, "checking the solution"):
             if (wrong := problem.violation(graph, solution)) is not None:
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
-            if (size := int(np.count_nonzero(solution))) != found.value:
-                raise LockstepError(f"{graph.name}: the objective is {found.value}, not {size}")
+            if (value := rows.weight(solution)) != found.value:
+                raise LockstepError(f"{graph.name}: the objective is {found.value}, not {value}")
     whole = replace(found, solution=solution, method=_method(found.method), certificate=b"")
-    entry = entry_of(toolbox, graph, whole)
+    entry = entry_of(_Whole(problem.sense, rows.weights, rest.unit), graph, whole)
     entry["bound_is_weak"] = is_weak(entry)
     text = problem.text(solution, written_ids(loaded, ids_everywhere(group, graph, loaded.rows)))
-    return Solved(entry, text, solution, found.trace, None, None, _certificate(found.certificate, reduced))
+    return Solved(entry, text, solution, found.trace, None, None, _certificate(found.certificate, rows))
 
 
 def _method(method: str) -> str:

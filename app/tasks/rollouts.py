@@ -63,7 +63,9 @@ def follow_policy(
             "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
         )
     todo = {id(loaded) for loaded in graphs if id(loaded) not in known}
-    prices = {id(g): _prices(context, problem, g) for g in graphs if id(g) in todo}  # refused before any work
+    prices = {
+        id(g): prices_of(context, problem, g) for g in graphs if id(g) in todo
+    }  # refused before any work
     found = _solve_all(context, policy, graphs, todo, before)
     for loaded in graphs:
         if id(loaded) in known:
@@ -73,14 +75,14 @@ def follow_policy(
 
 
 @dataclass(frozen=True)
-class _Prices:
+class Prices:
     """Node weights of a whole graph on every rank, [n] int64, in units."""
 
     weights: np.ndarray
     unit: float
 
 
-def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | None:
+def prices_of(context: Context, problem: Problem, loaded: Loaded) -> Prices | None:
     """The weights of nodes, where they count. Raises what they are refused for. Ranks: all call."""
     graph = loaded.graph
     if graph.node_weights is None or WEIGHED[problem.name] != "nodes":
@@ -89,7 +91,7 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
     weights, unit = whole_numbers(found, f"{graph.name}: a node weight")
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
-    return _Prices(weights, unit)
+    return Prices(weights, unit)
 
 
 def policy_alone(
@@ -278,7 +280,7 @@ def _whole_solution(context: Context, loaded: Loaded, rollout: Rollout) -> np.nd
 
 def _account(
     context: Context, problem: Problem, loaded: Loaded, rollout: Rollout, seconds: float,
-    prices: _Prices | None,
+    prices: Prices | None,
 ) -> Solved:  # fmt: skip
     """Check the solution, bound it, compare it. Ranks: all call.
 

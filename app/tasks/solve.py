@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,11 +23,11 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
-from app.tasks.answer_rest import answer_rest, chosen_by, reduce_first, rest_bytes
+from app.tasks.answer_rest import answer_rest, reduce_first
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import Before, follow_policy, introduce, is_small, policy_alone
+from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
 from app.text import WIDEST, figures, gap_words
 
 DRAWN = 4  # instances of which the course of the search is drawn
@@ -288,12 +287,11 @@ def _solve_large(
     """A graph too large for one rank: by the pipeline where reductions make it small enough, else by the
     policy on what they leave. Ranks: all call; identical on all.
     """
-    begun = time.perf_counter()
-    reduced = reduce_first(context, problem, loaded)
-    if reduced is not None and holds(context, rest_bytes(reduced)):
-        return answer_rest(context, pipeline, problem, loaded, reduced, begun)
-    tell_too_large(context, loaded, None if reduced is None else rest_bytes(reduced))
-    before = None if reduced is None else Before(chosen_by(policy.net.problem, reduced), begun)
+    rest = reduce_first(context, problem, loaded)
+    if rest is not None and holds(context, rest.nbytes):
+        return answer_rest(context, pipeline, problem, loaded, rest)
+    tell_too_large(context, loaded, None if rest is None else rest.nbytes)
+    before = None if rest is None else rest.before(policy.net.problem)
     ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=before)
     return solved
 
