@@ -23,7 +23,8 @@ class CrossValidation:
     summary     means and sample standard deviations over the folds, by name ("test_mean", "test_std",
                 "auc_mean", ...); "best_mean_epoch" and "test_at_best_mean_epoch", which is optimistic: the
                 test folds chose the epoch
-    score       the words for "train", "val" and "test" in both: accuracy, micro F1 or R2
+    score       the words for "train", "val" and "test" in both: accuracy, micro F1, R2 or, of `find_links`,
+                area under the ROC curve
     predicted   as that of Classification, of each node by the network that tested it; nodes without a label
                 have -1 (or "", NaN, zeros)
     fold        [n] the fold that tested a node, -1: none

@@ -1,4 +1,4 @@
-"""Tuning from Python: what `classify(..., vary={...})` returns."""
+"""Tuning from Python: what `classify(..., vary={...})`, `classify_edges` and `find_links` return."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from app.comm.grid import cut_grid
+from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.results import Classification, EdgeClassification, FoundLinks
 from app.tasks.context import Context
@@ -83,7 +84,8 @@ def tuned(context: Context, examples: Examples, train: Callable[[Context], Any])
     train   what the call does without `vary`
     """
     case, group = context.case, context.group
-    examples.check(case.gnn, False)
+    with raise_together(group, "checking the data"):
+        examples.check(case.gnn, False)
     subject = subject_of(context, examples, case.gnn, case.study.seeds)
     trials = make_trials(case)
     courses, watch = tune(context, cut_grid(group, 1, 1), subject, trials)

@@ -194,6 +194,26 @@ def test_keys_that_folds_do_not_read_are_refused(level, more, said):
         build(LEVEL[level] | FOLDS | more)
 
 
+def test_a_tuning_refuses_rankings_that_it_does_not_watch():
+    build(LEVEL["sides"] | TUNE)
+    for level, more in (("sides", {"gnn.watch": "auto"}), ("link", {"links.rank_each": 5})):
+        with pytest.raises(CaseError, match=r"links\.rank_each: is read by study"):
+            build(LEVEL[level] | TUNE | more)
+
+
+@pytest.mark.parametrize(
+    ("level", "more", "said"),
+    [
+        ("edge", {"gnn.edge_feature_rows": "standard"}, "edge_feature_rows: edges of .* have no features"),
+        ("link", {"graph.random_features": 0, "output.importance": 2}, "the graph has no features"),
+    ],
+)
+def test_folds_refuse_what_a_single_training_does_before_they_train(group, monkeypatch, level, more, said):
+    monkeypatch.setattr("app.tasks.folds.fit", lambda *args, **keys: pytest.fail("trained"))
+    with pytest.raises(CaseError, match=said):
+        run_folds(context_of(group, folds_of(group, level, **more)))
+
+
 @pytest.mark.parametrize("key", ["embeddings", "probabilities"])
 @pytest.mark.parametrize("task", ["solve", "train", "study"])
 def test_what_a_network_says_is_of_the_task_classify(task, key):
@@ -233,6 +253,20 @@ def test_folds_of_edges_from_python(group):
         graph, labels, X, edge_features=F, folds=4, settings=asked, comm=one_rank(group).comm
     )
     assert (again.digest, again.summary) == (found.digest, found.summary)
+
+
+def test_negative_weights_of_one_rank_are_refused_on_all(group):
+    graph = nx.cycle_graph(60)
+    nx.set_edge_attributes(graph, 1.0, "weight")
+    graph[0][1]["weight"] = -1.0
+    asked = {"gnn.edge_weights": True, "gnn.epochs": 2, "study.seeds": [1]}
+    said = "gnn.edge_weights: the graph has negative weights"
+    for more in ({"vary": {"hidden": [4, 8]}}, {"folds": 3}):
+        settings = asked | ({"graph.splits": "random"} if "vary" in more else {})
+        with pytest.raises(CaseError, match=said):
+            classify(graph, None, np.arange(60) % 3, settings=settings, comm=group.comm, **more)
+    with pytest.raises(CaseError, match=said):
+        find_links(graph, folds=3, settings=asked, comm=group.comm)
 
 
 def test_folds_of_links_tell_of_each_edge_what_others_say(group):

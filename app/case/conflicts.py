@@ -426,6 +426,9 @@ def _study_of_links(case: Case) -> Iterator[Mistake]:
         if getattr(links, key) != getattr(usual, key):
             right = f'is read by run.task = "classify" alone; {show(getattr(usual, key))} would be right'
             yield ("links", key), right
+    if kind == "tune" and links.rank_each and case.gnn.watch not in OF_RANKINGS:
+        right = 'is read by study.kind = "tune" where gnn.watch is recall, precision or ndcg; leave it out'
+        yield ("links", "rank_each"), right
     for key in ("held_out", "validation", "val_edges", "test_edges"):
         if kind == "folds" and getattr(links, key) != getattr(usual, key):
             right = 'is not read by study.kind = "folds", which holds each edge out once; leave it out'

@@ -1,4 +1,4 @@
-"""Cross-validation: labelled nodes, or graphs, are cut into folds, of which each is tested once."""
+"""Cross-validation: labelled nodes, graphs or edges, or links, are cut into folds; each is tested once."""
 
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
@@ -11,10 +11,11 @@ from app.comm.guard import digest
 from app.gnn.classifier import Classifier
 from app.gnn.importance import importance
 from app.gnn.loss import refuse_infinite_rows
-from app.gnn.smoothing import check_smoothing, smooth
+from app.gnn.smoothing import smooth
 from app.gnn.training import fit
 from app.graphs.nodes.data import SPLITS
 from app.tasks.context import Context
+from app.tasks.levels.course import check_asked
 from app.tasks.levels.examples import Examples
 
 NETWORK = "test_network"  # the test score of the network alone, where [smooth] follows it
@@ -43,13 +44,14 @@ class FoldRun:
 def run_fold(context: Context, examples: Examples, classifier: Classifier, predict: bool = False) -> FoldRun:
     """Train a network on the examples of one fold. Ranks: all call.
 
-    Raises   NumericsError where what it learned gives scores that are not finite
+    Raises   NumericsError where what it learned gives scores that are not finite, CaseError before it learns
+             where it could not tell what is asked for
     """
+    check_asked(context.case, classifier)
     found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
     scores, smoothed = classifier.evaluate_ranking(), None
     beside = {NETWORK: None} | examples.plain_tests(classifier)
     if (asked := context.case.smooth).method != "none":
-        check_smoothing(asked, classifier.goal.kind, classifier.data)
         smoothed = smooth(classifier, asked)
         beside[NETWORK], scores = _known(scores["test"].score), smoothed.scores
     test = scores["test"].named()

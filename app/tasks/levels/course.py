@@ -80,7 +80,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
     said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
     classifier, balanced = _set_up(context, examples, gnn, saved)
-    _check_asked(case, classifier)
+    check_asked(case, classifier)
     examples.say_model(context, classifier)
     found = _train(context, classifier, balanced)
     with log.phase("evaluate"):
@@ -134,7 +134,10 @@ def _train(context: Context, classifier: Classifier, balanced: Balanced | None) 
         return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
 
 
-def _check_asked(case: Case, classifier: Classifier) -> None:
+# ---- parts of it that studies have too --------------------------------------------------------------------
+
+
+def check_asked(case: Case, classifier: Classifier) -> None:
     """Refuse, before there is training to lose, what the network will not be able to tell. Raises
     CaseError."""
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
@@ -142,9 +145,6 @@ def _check_asked(case: Case, classifier: Classifier) -> None:
         told_by(classifier)
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
-
-
-# ---- parts of it that studies have too --------------------------------------------------------------------
 
 
 def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:

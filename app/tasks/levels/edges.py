@@ -59,7 +59,7 @@ class EdgeExamples(Examples):
         """See Examples; a row for each stored entry."""
         return self.labels.about
 
-    def check(self, gnn: GnnCase, embeddings: bool) -> None:
+    def check_data(self, gnn: GnnCase) -> None:
         """See Examples."""
         name = self.loaded.graph.name
         if not self.loaded.graph.edges:
@@ -67,7 +67,7 @@ class EdgeExamples(Examples):
             raise CaseError(f"{name}: has no edges, which are to be told apart; {right}")
         if self.data.edges is None and gnn.edge_feature_rows != GnnCase().edge_feature_rows:
             raise CaseError(f"gnn.edge_feature_rows: edges of {name} have no features; leave it out")
-        super().check(gnn, embeddings)
+        super().check_data(gnn)
 
     def check_weights_fit(self, path: str, saved: SavedModel) -> None:
         """See Examples; the head of weights reads features of edges, or none."""

@@ -77,11 +77,17 @@ class Examples(ABC):
         return "both"
 
     def check(self, gnn: GnnCase, embeddings: bool) -> None:
-        """Refuse what cannot be learned from. Raises CaseError."""
-        check_weights(gnn, self.loaded)
+        """Refuse what cannot be learned from. Raises CaseError, of own rows perhaps on some ranks alone."""
+        self.check_data(gnn)
         check_labels(gnn, self.about, self.what, self.splits_key)
         if embeddings:
             check_embeddings(gnn)
+
+    def check_data(self, gnn: GnnCase) -> None:
+        """Refuse what any training on this graph with these labels refuses, whatever its sets are. Raises as
+        `check` does."""
+        check_weights(gnn, self.loaded)
+        check_class_weights(gnn, self.about, self.what)
 
     def check_weights_fit(self, path: str, saved: SavedModel) -> None:
         """Refuse weights for other features. Raises GraphError, CaseError."""
@@ -248,6 +254,10 @@ def check_labels(gnn: GnnCase, about: NodeData, what: str, splits_key: str) -> N
     if gnn.epochs and not about.counts["train"]:
         right = f"set {splits_key} (or gnn.epochs = 0 to apply weights)"
         raise CaseError(f"no {what} is to be trained on: {right}")
+
+
+def check_class_weights(gnn: GnnCase, about: NodeData, what: str) -> None:
+    """Refuse weights of classes where labels are not of one class each. Raises CaseError."""
     if gnn.epochs and gnn.class_weights == "balanced" and (about.multilabel or about.values):
         each = f"an {what}" if what == "edge" else f"a {what}"
         raise CaseError(f'gnn.class_weights: balanced is for one class {each}; "equal" would be right')

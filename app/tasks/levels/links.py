@@ -107,6 +107,10 @@ class LinkExamples(Examples):
         return "pairs without an edge" if len(self.split.sets["val"].joined) else "edges"
 
     def check(self, gnn: GnnCase, embeddings: bool) -> None:
+        """See Examples; there are no labels."""
+        self.check_data(gnn)
+
+    def check_data(self, gnn: GnnCase) -> None:
         """See Examples."""
         check_weights(gnn, self.loaded)
         refuse_without_edges(self.loaded)

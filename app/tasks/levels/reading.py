@@ -52,8 +52,9 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
         gnn = saved.case if saved else case.gnn
         reads, named = case_reads_edges(gnn), case.graph.edge_features
         if named and not reads and gnn.level != "edge":
-            layers = f"the layers of {printable(case.gnn.weights)}"
-            raise CaseError(f"graph.edge_features: is not read by {layers}; leave it out")
+            layers = f"the layers of {printable(case.gnn.weights)}" if saved else "the layers of [gnn]"
+            right = "leave it out" if saved else 'leave it out, or gnn.model = "gine" would be right'
+            raise CaseError(f"graph.edge_features: is not read by {layers}; {right}")
     if gnn.level != case.gnn.level:
         return data  # weights of another level, which are refused where they are taken over
     told = group.max_integer(int(loaded.stream is not None and loaded.stream.edge_features is not None))

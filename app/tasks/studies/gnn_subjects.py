@@ -16,6 +16,7 @@ from app.case.conflicts import conflicts
 from app.case.gnn import GnnCase
 from app.case.graph import GRAPH_FOLDERS
 from app.case.study import split_settings
+from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.layers.layer import parse_layer
@@ -68,7 +69,10 @@ class Subject:
         return replace(self, examples=examples, block=block)
 
     def classifier(self, gnn: GnnCase, seed: int, budget: TierBudget | None = None) -> Classifier:
-        """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call."""
+        """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call. Raises
+        CaseError on all where the data are not for it."""
+        with raise_together(self.context.group, "checking the data"):
+            self.examples.check_data(gnn)
         return self.examples.classifier(self.context, gnn, self.block, seed, budget=budget)
 
 
