@@ -341,6 +341,15 @@ def test_from_python_the_best_settings_are_trained_with():
     assert math.isclose(found.trials[0]["val_mean"], max(row["val_mean"] for row in found.trials[:2]))
 
 
+@pytest.mark.parametrize(("key", "words"), [("model", ["gcn", "sage"]), ("schedule", ["constant", "cosine"])])
+def test_words_are_varied_from_python(key, words):
+    labels, settings = [0, 1, 0, 1, 0, 1], {"gnn.epochs": 2, "study.seeds": [1]}
+    sets = {"train": [0, 1], "val": [2, 3], "test": [4, 5]}
+    found = classify(nx.path_graph(6), labels=labels, **sets, vary={key: words}, settings=settings)
+    assert len(found.trials) == 2 and not found.not_possible
+    assert found.settings[f"gnn.{key}"] in words
+
+
 def test_numbers_of_numpy_are_varied_as_those_of_python():
     pair = np.float64(0.001), np.float32(0.5)
     assert texts_of({"gnn.learning_rate": pair, "hidden": [np.int64(4), 8]}) == [

@@ -161,8 +161,8 @@ def _varied(case: Case, text: str) -> Varied:
         raise CaseError(f"{place}: at least two values, each once, or a range A..B would be right")
     found = Varied(key, tuple(values))
     for value in values:
-        _checked(key, value)
-        said = _refusal(GnnCase(model=value)) if key == "model" else ""
+        checked = _checked(key, value)
+        said = _refusal(GnnCase(model=checked)) if key == "model" else ""
         if said.startswith(UNKNOWN):
             raise CaseError(f"study.vary: {key}={value}: {said}")
     return found
