@@ -1,4 +1,4 @@
-"""Classify from Python: nodes of a graph, whole graphs, folds; for api_links.py what they have in common."""
+"""Classify from Python: nodes of a graph, whole graphs, folds; used by api_edges.py and api_links.py."""
 
 import warnings
 from typing import Any
