@@ -47,7 +47,8 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         mean, deviation = self.summary["test_mean"], self.summary["test_std"]
-        about = f"{mean:.4f}" + ("" if deviation is None else f" +- {deviation:.4f}")
+        about = "-" if mean is None else f"{mean:.4f}"
+        about += "" if deviation is None else f" +- {deviation:.4f}"
         return f"CrossValidation({len(self.folds)} folds; test {self.score} {about})"
 
 

@@ -255,6 +255,13 @@ def test_folds_of_edges_from_python(group):
     assert (again.digest, again.summary) == (found.digest, found.summary)
 
 
+def test_folds_of_links_without_anything_to_tell_apart(group):
+    found = find_links(nx.complete_graph(5), folds=3, settings={"gnn.epochs": 2}, comm=group.comm)
+    assert repr(found) == "CrossValidation(3 folds; test area under the ROC curve -)"
+    with pytest.raises(CaseError, match=r"study\.folds: no edge is left to learn from beside one of 3 folds"):
+        find_links(nx.path_graph(4), folds=3, comm=group.comm)
+
+
 def test_negative_weights_of_one_rank_are_refused_on_all(group):
     graph = nx.cycle_graph(60)
     nx.set_edge_attributes(graph, 1.0, "weight")

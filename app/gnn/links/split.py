@@ -73,6 +73,7 @@ def spans_of(validation: float, test: float) -> Spans:
 def split_edges(
     group: Group, loaded: Loaded, spans: Spans, seed: int,
     val: np.ndarray | None = None, test: np.ndarray | None = None, sides: Sides | None = None,
+    folds: int = 0,
 ) -> LinkSplit:  # fmt: skip
     """Hold edges out, some to choose the weights by, some to tell how good they are.
 
@@ -80,6 +81,7 @@ def split_edges(
     val, test   [k, 2] rows u < v of given sets, on all ranks, in place of a span; edges among them are held
                 out, other pairs count as joined too
     sides       of the graph's nodes; None: pairs are of any two
+    folds       how many the spans are of, for what is said; 0: they are shares of [links]
     Ranks       all call. Raises CaseError where no edge is left to learn from
     """
     graph, n = loaded.graph, loaded.graph.n
@@ -93,6 +95,9 @@ def split_edges(
     spans = {kind: span for kind, span in spans.items() if kind not in known}
     kinds, some = _kinds(loaded, spans, known, seed)
     rest = _without(group, graph, kinds == KEPT)
+    if not rest.edges and folds:
+        right = f"more folds, or more edges than the {graph.edges} of {graph.name}, would be right"
+        raise CaseError(f"study.folds: no edge is left to learn from beside one of {folds} folds; {right}")
     if not rest.edges:
         held = "links.held_out" if test is None else "links.test_edges"
         chosen = "links.validation" if val is None else "links.val_edges"

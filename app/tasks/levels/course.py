@@ -104,7 +104,7 @@ def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> S
         return None
     saved = model or load_model(gnn.weights)
     if saved.case.level != gnn.level:
-        right = f'gnn.level = "{saved.case.level}" would be right'
+        right = f'weights for {gnn.level}s, or gnn.level = "{saved.case.level}", would be right'
         raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
     examples.check_weights_fit(gnn.weights, saved)
     return saved

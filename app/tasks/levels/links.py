@@ -203,7 +203,8 @@ class LinkExamples(Examples):
     def of_fold(self, context: Context, drawn: LinkFolds, fold: int, held_back: int) -> Self:
         """See Examples; those of the tested fold and of the one for validation are held out."""
         spans = drawn.spans(fold, held_back > 1)
-        split = split_edges(context.group, self.loaded, spans, drawn.seed, sides=drawn.sides)
+        group, of = context.group, {"sides": drawn.sides, "folds": drawn.count}
+        split = split_edges(group, self.loaded, spans, drawn.seed, **of)
         return replace(self, split=split)
 
     def predicted(self, classifier: LinkPredictor, Z_own: np.ndarray) -> np.ndarray:
