@@ -296,6 +296,15 @@ def test_plain_heuristics_and_the_search_find_the_best_routes():
     assert found >= tried - 2
 
 
+def test_nobody_is_late_where_a_way_round_is_shorter():
+    """The customer who leaves a route may have been the shorter way for those behind."""
+    for seed, n in ((215, 8), (240, 14)):
+        metric, deliveries = drawn_in_time(seed, n)
+        search = RoutingSearch(metric, deliveries, savings(metric, deliveries)[0], seed)
+        search.run(4000)
+        assert fault_of_routes(metric.neighbour_graph(3), deliveries, search.solution(), metric) is None
+
+
 def test_the_kernel_and_its_plain_twin_make_the_same_steps_in_time():
     for seed in range(16):
         metric, deliveries = drawn_in_time(seed, (5, 12, 25)[seed % 3])
@@ -314,7 +323,7 @@ def test_the_kernel_and_its_plain_twin_make_the_same_steps_in_time():
             for part, of_slow in ((1, 221), (70, 0), (150, 0)):
                 (fast.pack if absent else fast.run)(part)
                 (slow.pack if absent else slow.run)(of_slow)
-            for name in ("stop", "load", "size", "best", "absence"):
+            for name in ("stop", "load", "size", "best", "absence", "late"):
                 assert (getattr(fast, name) == getattr(slow, name)).all()
             on = np.flatnonzero(fast.route[: metric.n] >= 0)
             assert (fast.ready[on] == slow.ready[on]).all()
