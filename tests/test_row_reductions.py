@@ -158,6 +158,21 @@ def test_weights_of_nodes_count(problem):
     assert check(SPARSE, found[1], node_weights=weights, comm=MPI.COMM_SELF).bound == whole.objective
 
 
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_nodes_of_weight_0_cost_nothing(problem):
+    """They are in the cover; where what is left is too large the policy decides on them, too."""
+    weights = np.round(np.random.default_rng(4).uniform(0, 3, len(SPARSE)))
+    weights[:3], settings = (0, 0, 2), {"node_weights": weights, "comm": MPI.COMM_SELF}
+    limited = LEFT | {"memory.whole_graph_mb": between(weights), "output.certificates": True}
+    whole, found = (solve(SPARSE, problem, settings=each, **settings) for each in (LEFT, limited))
+    assert (found.objective, found.bound) == (whole.objective, whole.bound) == (whole.objective,) * 2
+    assert check(SPARSE, found, **settings).bound == whole.objective
+    alone = solve(SPARSE, problem, settings=limited | {"memory.whole_graph_mb": 0.001}, **settings)
+    inside = set(alone.nodes)
+    covered = [(u in inside) + (v in inside) for u, v in SPARSE.edges]
+    assert min(covered) >= 1 if problem == "mvc" else max(covered) <= 1
+
+
 def test_a_certificate_of_what_is_left_names_the_nodes_of_the_graph():
     """Entries of all kinds, with the numbers of the graph; damaged they prove nothing."""
     limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}

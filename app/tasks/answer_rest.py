@@ -46,9 +46,8 @@ class Rest(NamedTuple):
 
     def before(self, problem: Problem) -> Before:
         """For a policy's problem: what is in the solution before the policy is asked."""
-        if problem.sense == "minimise":
-            return Before(np.flatnonzero(self.rows.covered), self.begun)
-        chosen = [np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in self.rows.steps)]
+        each = (nodes[:, 1:] if problem.sense == "minimise" else nodes[:, :1] for nodes in self.rows.steps)
+        chosen = [np.empty(0, dtype=np.int64), *(nodes.reshape(-1) for nodes in each)]
         return Before(np.sort(np.concatenate(chosen)), self.begun)
 
 
@@ -66,8 +65,6 @@ def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> Rest | N
     if problem.name not in ROW_REDUCED or not context.case.search.reductions:
         return None
     prices = prices_of(context, problem, loaded)
-    if prices is not None and not prices.weights.all():
-        return None  # the rules want weights above 0
     introduce(context, loaded)
     weights, unit = (None, 1.0) if prices is None else (prices.weights, prices.unit)
     with log.phase("reduce"):
