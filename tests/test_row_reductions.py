@@ -22,6 +22,7 @@ from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
 from app.solver.row_check import check_rows
 from app.solver.row_reductions import reduce_rows
+from app.tasks.answer import entry_of
 
 WORLD, SELF = (Group(comm, HostDevice()) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF))
 
@@ -157,6 +158,21 @@ def test_weights_of_nodes_count(problem):
     assert check(SPARSE, found[1], node_weights=weights, comm=MPI.COMM_SELF).bound == whole.objective
 
 
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_nodes_of_weight_0_cost_nothing(problem):
+    """They are in the cover; where what is left is too large the policy decides on them, too."""
+    weights = np.round(np.random.default_rng(4).uniform(0, 3, len(SPARSE)))
+    weights[:3], settings = (0, 0, 2), {"node_weights": weights, "comm": MPI.COMM_SELF}
+    limited = LEFT | {"memory.whole_graph_mb": between(weights), "output.certificates": True}
+    whole, found = (solve(SPARSE, problem, settings=each, **settings) for each in (LEFT, limited))
+    assert (found.objective, found.bound) == (whole.objective, whole.bound) == (whole.objective,) * 2
+    assert check(SPARSE, found, **settings).bound == whole.objective
+    alone = solve(SPARSE, problem, settings=limited | {"memory.whole_graph_mb": 0.001}, **settings)
+    inside = set(alone.nodes)
+    covered = [(u in inside) + (v in inside) for u, v in SPARSE.edges]
+    assert min(covered) >= 1 if problem == "mvc" else max(covered) <= 1
+
+
 def test_a_certificate_of_what_is_left_names_the_nodes_of_the_graph():
     """Entries of all kinds, with the numbers of the graph; damaged they prove nothing."""
     limited = LEFT | {"memory.whole_graph_mb": between(), "output.certificates": True}
@@ -185,6 +201,28 @@ def test_what_is_left_may_still_be_too_large(problem):
         found[0].objective <= alone.objective if problem == "mvc" else found[0].objective >= alone.objective
     )
     assert better and found[0].policy_evaluations < alone.policy_evaluations
+
+
+def test_the_replay_reduces_rows_where_no_time_was_left_for_the_rest(monkeypatch):
+    """Without reductions the policy alone would answer."""
+    replays = []
+
+    def kept(toolbox, graph, answer):
+        replays.append(answer.replay)
+        return entry_of(toolbox, graph, answer)
+
+    monkeypatch.setattr("app.tasks.answer_rest.entry_of", kept)
+    limited = LEFT | {"memory.whole_graph_mb": between()}
+    hurried = limited | {"search.seconds": 1e-9, "search.steps": 0}
+    tree = nx.Graph(growing_graph(900, 1, 3)[1].tolist())
+    first = solve(tree, "mvc", settings=hurried)
+    assert "search.reductions=false" not in replays[0]
+    keys = dict(key.split("=") for key in replays[0])
+    again = solve(tree, "mvc", settings=limited | {key: int(value) for key, value in keys.items()})
+    assert first.nodes == again.nodes and first.source == again.source == "reductions"
+    mixed = nx.disjoint_union(nx.random_regular_graph(12, 500, seed=1), tree)
+    solve(mixed, "mvc", settings=hurried | {"memory.whole_graph_mb": whole_graph(600, 3000) / 1e6})
+    assert replays[2] == []
 
 
 def test_logs_with_other_numbers_are_those_of_the_larger_graph():

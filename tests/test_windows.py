@@ -23,7 +23,7 @@ from app.graphs.generators.customers import generate_customers
 from app.graphs.metric import explicit, from_points
 from app.graphs.routes import after_of, length_of, routes_of
 from app.graphs.whole import whole_graph
-from app.graphs.windows import alone_in_time, in_time, never_in_time
+from app.graphs.windows import alone_in_time, hours_of, in_time, never_in_time
 from app.search.routing.baselines import baselines, bins_for, savings, within_limit
 from app.search.routing.kernel import DEGREE, Routing
 from app.search.routing.search import RoutingSearch
@@ -296,6 +296,27 @@ def test_plain_heuristics_and_the_search_find_the_best_routes():
     assert found >= tried - 2
 
 
+def test_routes_are_timed_anew_only_where_they_may_be_joined(monkeypatch):
+    """Pairs of customers within routes are many, and routes under a limit of length may be long."""
+    metric, calls = from_points("drawn", np.random.default_rng(1).integers(0, 1000, (200, 2)) * 1.0), []
+    monkeypatch.setattr(
+        "app.search.routing.baselines.hours_of", lambda *given: calls.append(0) or hours_of(*given)
+    )
+    service = np.zeros(200, dtype=np.int64)
+    made, _ = savings(metric, Deliveries(0, np.sign(np.arange(200)), 200, 0, limited(200, 0, 10**6, service)))
+    assert len(routes_of(made, 0)) == 1
+    assert len(calls) < 5 * 200
+
+
+def test_nobody_is_late_where_a_way_round_is_shorter():
+    """The customer who leaves a route may have been the shorter way for those behind."""
+    for seed, n in ((215, 8), (240, 14)):
+        metric, deliveries = drawn_in_time(seed, n)
+        search = RoutingSearch(metric, deliveries, savings(metric, deliveries)[0], seed)
+        search.run(4000)
+        assert fault_of_routes(metric.neighbour_graph(3), deliveries, search.solution(), metric) is None
+
+
 def test_the_kernel_and_its_plain_twin_make_the_same_steps_in_time():
     for seed in range(16):
         metric, deliveries = drawn_in_time(seed, (5, 12, 25)[seed % 3])
@@ -314,7 +335,7 @@ def test_the_kernel_and_its_plain_twin_make_the_same_steps_in_time():
             for part, of_slow in ((1, 221), (70, 0), (150, 0)):
                 (fast.pack if absent else fast.run)(part)
                 (slow.pack if absent else slow.run)(of_slow)
-            for name in ("stop", "load", "size", "best", "absence"):
+            for name in ("stop", "load", "size", "best", "absence", "late"):
                 assert (getattr(fast, name) == getattr(slow, name)).all()
             on = np.flatnonzero(fast.route[: metric.n] >= 0)
             assert (fast.ready[on] == slow.ready[on]).all()

@@ -40,6 +40,7 @@ typedef struct {
     int32_t *best;              /* [n] the next stop of each, the depot's number at the end */
     int64_t *ready, *latest;    /* [2n] when a vehicle leaves a stop, as early as it can; when it has to be there */
     int32_t *grown, *grew;      /* [n] routes that have got customers, with windows; 1 of each route there */
+    int32_t *late;              /* [n] 1 of routes on which a vehicle is late somewhere */
     int32_t *absent, *missing;  /* [n] customers on no route; the same, before a step */
     int64_t *absence;           /* [n] steps at the end of which each was on none, and 1 */
     int64_t empties, ruins, removals, changes, growths, absents;
@@ -72,16 +73,19 @@ INLINE int64_t draw(Routing *s, int64_t bound) {
 
 /* ---- windows ------------------------------------------------------------------------------------------------------- */
 
-/* When a vehicle leaves the stops of a route, and when it has to be there. */
+/* When a vehicle leaves the stops of a route, and when it has to be there; whether it is late. */
 static void retime(Routing *s, int32_t r) {
     const int32_t depot = (int32_t)s->n + r;
     int64_t at = s->opens[s->depot];
+    int32_t late = 0;
     for (int32_t x = s->stop[depot].next; x < s->n; x = s->stop[x].next) {
         at += s->stop[x].back;
+        late |= at > s->closes[x];
         if (at < s->opens[x]) at = s->opens[x];
         at += s->service[x];
         s->ready[x] = at;
     }
+    s->late[r] = late | (at + s->stop[depot].back > s->closes[s->depot]);
     at = s->closes[s->depot];
     for (int32_t x = s->stop[depot].prev; x < s->n; x = s->stop[x].prev) {
         at -= s->stop[x].leg + s->service[x];
@@ -96,6 +100,13 @@ INLINE int in_time(const Routing *s, int32_t c, int32_t p, int64_t from, int32_t
     int64_t at = s->ready[p] + from;
     if (at < s->opens[c]) at = s->opens[c];
     return at <= s->closes[c] && at + s->service[c] + to <= s->latest[x];
+}
+
+/* Whether no vehicle is late. Where a way is longer than one round by a customer it may be once that one has left. */
+static int timely(const Routing *s) {
+    for (int64_t i = 0; s->opens && i < s->ruins; i++)
+        if (s->late[s->ruined[i]]) return 0;
+    return 1;
 }
 
 static void note_growth(Routing *s, int32_t r) {
@@ -383,7 +394,7 @@ void lk_routing_run(Routing *s, int64_t steps) {
         const int complete = recreate(s);
         end_step(s);
         const int64_t toll = s->temperature * s->toll[draw(s, TOLLS)] >> 26;
-        if (!complete || value(s) >= before + toll)
+        if (!complete || !timely(s) || value(s) >= before + toll)
             undo(s);
         else if (!s->over && s->length < s->best_length)
             note(s);
@@ -411,7 +422,7 @@ void lk_routing_pack(Routing *s, int64_t steps) {
         end_step(s);
         const int64_t toll = s->temperature * s->toll[draw(s, TOLLS)] >> 26;
         const int fewer = sum_of(s, s->absent, s->absents) < sum;
-        if (!fewer && (s->absents > missed || s->length >= before + toll)) {
+        if (!timely(s) || (!fewer && (s->absents > missed || s->length >= before + toll))) {
             undo(s);
             s->absents = missed;
             for (int64_t i = 0; i < missed; i++) s->absent[i] = s->missing[i];

@@ -29,12 +29,12 @@ class RowsReduced:
     """What is left of a graph, the same on all ranks but for the rows.
 
     steps         [k, 2 or 3] int64 each, nodes and all their neighbours of then, one after the other
-    covered       [n] bool, nodes that those put into the cover: the neighbours
+    covered       [n] bool, nodes that those put into the cover: the neighbours; and all of weight 0
     nodes         [k] int64, ascending, those that have an edge left
     edges         left
     indptr_own, indices_own   rows of this rank's share of `nodes`, in order; columns in numbers of the graph
     rounds        it took
-    weights       [n] int64 of all nodes, above 0; None: all one
+    weights       [n] int64 of all nodes, at least 0; None: all one
     """
 
     steps: tuple[np.ndarray, ...]
@@ -78,14 +78,17 @@ class RowsReduced:
 def reduce_rows(
     group: Group, graph: Graph, weights: np.ndarray | None = None, look: Callable[[], object] = lambda: None
 ) -> RowsReduced:
-    """Apply both rules to the rows of a graph until too little comes of it.
+    """Apply both rules to the rows of a graph until too little comes of it. Nodes of weight 0 go first.
 
     graph    own rows lo..hi-1 of the graph
-    weights  [n] int64 of all nodes, above 0, on all ranks; None: all one
+    weights  [n] int64 of all nodes, at least 0, on all ranks; None: all one
     look     called before every round
     Ranks    all call; the same reductions on any number of ranks
     """
     left, covered = _Left(graph, weights), np.zeros(graph.n, dtype=bool)
+    if weights is not None:
+        covered |= weights == 0
+        left.drop(covered)
     steps: list[np.ndarray] = []
     rounds, goes_on = 0, True
     while goes_on and rounds < MOST_ROUNDS:

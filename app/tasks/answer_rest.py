@@ -46,9 +46,8 @@ class Rest(NamedTuple):
 
     def before(self, problem: Problem) -> Before:
         """For a policy's problem: what is in the solution before the policy is asked."""
-        if problem.sense == "minimise":
-            return Before(np.flatnonzero(self.rows.covered), self.begun)
-        chosen = [np.empty(0, dtype=np.int64), *(nodes[:, 0] for nodes in self.rows.steps)]
+        each = (nodes[:, 1:] if problem.sense == "minimise" else nodes[:, :1] for nodes in self.rows.steps)
+        chosen = [np.empty(0, dtype=np.int64), *(nodes.reshape(-1) for nodes in each)]
         return Before(np.sort(np.concatenate(chosen)), self.begun)
 
 
@@ -66,8 +65,6 @@ def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> Rest | N
     if problem.name not in ROW_REDUCED or not context.case.search.reductions:
         return None
     prices = prices_of(context, problem, loaded)
-    if prices is not None and not prices.weights.all():
-        return None  # the rules want weights above 0
     introduce(context, loaded)
     weights, unit = (None, 1.0) if prices is None else (prices.weights, prices.unit)
     with log.phase("reduce"):
@@ -129,7 +126,8 @@ def _solved(context: Context, problem: Problem, loaded: Loaded, rest: Rest, foun
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
             if (value := rows.weight(solution)) != found.value:
                 raise LockstepError(f"{graph.name}: the objective is {found.value}, not {value}")
-    whole = replace(found, solution=solution, method=_method(found.method), certificate=b"")
+    method, replay = _method(found.method), _replay(found.replay, rows)
+    whole = replace(found, solution=solution, method=method, replay=replay, certificate=b"")
     entry = entry_of(_Whole(problem.sense, rows.weights, rest.unit), graph, whole)
     entry["bound_is_weak"] = is_weak(entry)
     text = problem.text(solution, written_ids(loaded, ids_everywhere(group, graph, loaded.rows)))
@@ -139,6 +137,16 @@ def _solved(context: Context, problem: Problem, loaded: Loaded, rest: Rest, foun
 def _method(method: str) -> str:
     """How a bound of the graph was found: one of what is left, after reductions."""
     return method if method.startswith("reductions") or not method else f"reductions, {method}"
+
+
+def _replay(keys: list[str], reduced: RowsReduced) -> list[str]:
+    """Keys that give the answer of the graph again, from those of what is left. None where no time was left
+    to reduce that, too: without reductions the rows would not be reduced either.
+    """
+    without = "search.reductions=false"
+    if without in keys and len(reduced.nodes):
+        return []
+    return [key for key in keys if key != without]
 
 
 def _certificate(content: bytes, reduced: RowsReduced) -> bytes:

@@ -66,11 +66,14 @@ def _joined_in_time(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np
     routes = {c: [c] for c in range(metric.n) if c != deliveries.depot}
     of, load = list(range(metric.n)), deliveries.demand.tolist()
     hours = {c: hours_of(metric, deliveries, route) for c, route in routes.items()}
+    both_ways = deliveries.both_ways
     for u, v, way in zip(i.tolist(), j.tolist(), metric.between(i, j).tolist()):
         a, b = of[u], of[v]
         if a == b or load[a] + load[b] > deliveries.capacity:
             continue
-        for end, x, last in ((a, u, -1), (b, v, 0)) if deliveries.both_ways else ():
+        if u not in (routes[a][0], routes[a][-1]) or v not in (routes[b][0], routes[b][-1]):
+            continue
+        for end, x, last in ((a, u, -1), (b, v, 0)) if both_ways else ():
             if routes[end][last] != x:
                 routes[end].reverse()
                 hours[end] = hours_of(metric, deliveries, routes[end])

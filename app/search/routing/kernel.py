@@ -50,7 +50,7 @@ class _Change(ctypes.Structure):
 GIVEN = ("near", "far", "demand", "home", "toll", "customers")
 OF_TIMES = ("opens", "closes", "service")
 ROUTES = ("stop", "load", "size", "empty", "ruined", "place", "removed")
-IN_TIME = ("ready", "latest", "grown", "grew", "absent", "missing", "absence")
+IN_TIME = ("ready", "latest", "grown", "grew", "late", "absent", "missing", "absence")
 NUMBERS = (
     "empties", "absents", "length", "over", "best_length", "found_at", "steps", "temperature", "price",
     "fitting", "packing",
@@ -113,7 +113,7 @@ class Routing:
         self.next, self.prev, self.leg, self.back, self.route = self.stop.T[:5]
         self.size, self.empty, self.ruined, self.place = np.zeros((4, n), dtype=np.int32)
         self.removed, self.best, self.grown, self.grew = np.zeros((4, n), dtype=np.int32)
-        self.absent, self.missing = np.zeros((2, n), dtype=np.int32)
+        self.late, self.absent, self.missing = np.zeros((3, n), dtype=np.int32)
         self.absents, self.absence = len(absent), np.ones(n, dtype=np.int64)
         self.absent[: self.absents], self.packing = absent, self.absents > 0
         self.ready, self.latest = np.zeros((2, 2 * n), dtype=np.int64)

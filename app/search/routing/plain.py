@@ -31,7 +31,7 @@ class Steps:
             complete = self._recreate()
             s.place[self.ruined] = -1
             toll = s.temperature * int(s.toll[self.random.below(TOLLS)]) >> 26
-            if not complete or self._value() >= before + toll:
+            if not complete or not self._timely() or self._value() >= before + toll:
                 self._undo()
             elif not s.over and s.length < s.best_length:
                 self._note()
@@ -56,7 +56,8 @@ class Steps:
             s.place[self.ruined] = -1
             toll = s.temperature * int(s.toll[self.random.below(TOLLS)]) >> 26
             fewer = int(s.absence[s.absent[: s.absents]].sum()) < total
-            if not fewer and (s.absents > len(missed) or s.length >= before + toll):
+            worse = s.absents > len(missed) or s.length >= before + toll
+            if not self._timely() or (not fewer and worse):
                 self._undo()
                 s.absents, s.absent[: len(missed)] = len(missed), missed
             s.absence[s.absent[: s.absents]] += 1
@@ -72,6 +73,12 @@ class Steps:
     def _value(self) -> int:
         """The length, and the price of what is carried beyond capacities."""
         return self.s.length + (self.s.price * self.s.over >> 10)
+
+    def _timely(self) -> bool:
+        """Whether no vehicle is late. Where a way is longer than one round by a customer it may be once that
+        one has left.
+        """
+        return self.s.opens is None or not self.s.late[self.ruined].any()
 
     def _reprice(self) -> None:
         """The price goes up where routes too seldom carry what they can, else down."""
@@ -292,12 +299,15 @@ class Steps:
 
 
 def retime(s: Any, r: int) -> None:
-    """When a vehicle leaves the stops of route r, and when it has to be there."""
-    at, x = int(s.opens[s.depot]), int(s.next[s.n + r])
+    """When a vehicle leaves the stops of route r, and when it has to be there; whether it is late."""
+    at, x, late = int(s.opens[s.depot]), int(s.next[s.n + r]), False
     while x < s.n:
-        at = max(at + int(s.back[x]), int(s.opens[x])) + int(s.service[x])
+        comes = at + int(s.back[x])
+        late |= comes > s.closes[x]
+        at = max(comes, int(s.opens[x])) + int(s.service[x])
         s.ready[x] = at
         x = int(s.next[x])
+    s.late[r] = late or at + int(s.back[s.n + r]) > s.closes[s.depot]
     at, x = int(s.closes[s.depot]), int(s.prev[s.n + r])
     while x < s.n:
         at = min(at - int(s.leg[x]) - int(s.service[x]), int(s.closes[x]))
