@@ -63,9 +63,11 @@ def _rest_is_part(graph: Graph, reduced: RowsReduced) -> bool:
     stays = np.zeros(graph.n, dtype=bool)
     stays[reduced.nodes] = True
     own = stays[graph.lo : graph.hi]
-    kept = stays[graph.indices] & np.repeat(own, np.diff(graph.indptr))
-    ends = np.concatenate([[0], np.cumsum(kept)])[graph.indptr]
-    degrees = np.diff(ends)[own]
-    return np.array_equal(degrees, np.diff(reduced.indptr_own)) and np.array_equal(
+    kept = stays[graph.indices]
+    kept &= np.repeat(own, np.diff(graph.indptr))
+    degrees, some = np.zeros(len(own), dtype=np.int64), np.diff(graph.indptr) > 0
+    if len(kept):
+        degrees[some] = np.add.reduceat(kept, graph.indptr[:-1][some], dtype=np.int64)
+    return np.array_equal(degrees[own], np.diff(reduced.indptr_own)) and np.array_equal(
         graph.indices[kept], reduced.indices_own
     )
