@@ -95,7 +95,7 @@ def by_cycles(graph, weights):
 @pytest.mark.parametrize("bound", [relaxed, by_cliques, by_cycles])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_bound_is_proved_and_at_most_the_optimum(bound, seed):
-    for graph, weights in cases(seed, 8 if bound is by_cycles else 50, fewest=1):
+    for graph, weights in cases(seed, 15 if bound is by_cycles else 50, fewest=1):
         found = bound(graph, weights)
         found.check(graph)
         assert 0 <= found.lower <= cheapest(graph, weights)
@@ -103,7 +103,7 @@ def test_a_bound_is_proved_and_at_most_the_optimum(bound, seed):
 
 def test_edges_as_columns_only_when_violated(monkeypatch):
     monkeypatch.setattr(cycle_lp, "MANY", 0)
-    for graph, weights in cases(4, 6, fewest=1):
+    for graph, weights in cases(4, 12, fewest=1):
         found = cycle_packing(graph, weights)
         found.check(graph)
         assert found.lower <= cheapest(graph, weights)
@@ -116,7 +116,7 @@ def test_rounds_of_few_searches_and_little_reach(weighted, monkeypatch):
     """Prices are raised after each search: bounds stay below the optimum, and no column is found twice."""
     for name, value in (("LEAST_ROOTS", 1), ("PARTS", 99), ("REACH", 2), ("MARGIN", ONE // 8)):
         monkeypatch.setattr(cycle_lp, name, value)
-    for graph, weights in cases(6, 5, most=11, fewest=3):
+    for graph, weights in cases(6, 10, most=11, fewest=3):
         search = CyclePacking(graph, weights if weighted else None)
         for _ in search.slices():
             assert len(np.unique(search._keys)) == len(search._keys) == len(search._columns) - graph.edges
@@ -495,7 +495,7 @@ def test_a_shortest_odd_cycle_is_found_at_equal_prices():
 
 @needs_kernels
 def test_packings_are_those_of_the_plain_kernels():
-    for graph, weights in cases(70, 6, most=30, fewest=3):
+    for graph, weights in cases(70, 12, most=30, fewest=3):
         found = [cycle_packing(graph, weights, compiled) for compiled in (True, False)]
         assert found[0].lower == found[1].lower
         assert np.array_equal(found[0].value, found[1].value)

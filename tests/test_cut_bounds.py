@@ -56,10 +56,9 @@ def dense(graph):
 
 @pytest.mark.parametrize("cycles", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seeds", seeds(16, 8))
-def test_every_bound_is_above_the_optimum_and_proved(kind, cycles, seeds):
+def test_every_bound_is_above_the_optimum_and_proved(kind, cycles):
     better = 0
-    for seed in seeds:
+    for seed in range(16):
         graph = random_graph(seed, kind)
         best, first = optimum(graph), CutBounds(graph).upper
         bounds = improved(graph, cycles=cycles)
@@ -68,7 +67,7 @@ def test_every_bound_is_above_the_optimum_and_proved(kind, cycles, seeds):
         better += bounds.upper < first
         with pytest.raises(BadCertificate, match="the witness proves"):
             replace(bounds.certificate(), upper=bounds.upper - 1).check(graph)
-    assert better >= len(seeds) / 4
+    assert better > 4
 
 
 def test_eigenvalues_are_found_where_lapack_gives_up(monkeypatch):

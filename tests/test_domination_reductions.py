@@ -279,7 +279,7 @@ def test_answers_are_the_same_on_any_number_of_ranks(name, weighted):
 @needs_kernels
 def test_the_rarest_columns_are_those_of_the_plain_code():
     """What the kernel is given of them lives until it has read it."""
-    for seed in range(2):
+    for seed in range(5):
         table = sp.random(2000, 2000, 0.005, format="csr", random_state=seed, dtype=np.float64)
         table = sp.csr_array(table)
         table.sort_indices()

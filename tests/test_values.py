@@ -349,7 +349,7 @@ def written(folder, columns=1):
 @pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_runs_on_several_ranks_and_weights_applied(tmp_path, columns):
     results = []
-    for ranks in (1, 3):
+    for ranks in (1, 2, 3):
         out = tmp_path / f"r{ranks}"
         code, printed = run_job([*mpirun(ranks), *written(tmp_path, columns), "--out", out], limit_s=120)
         assert code == 0, printed
