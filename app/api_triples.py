@@ -64,7 +64,7 @@ def classify_relational(
     labels     [n] classes, -1 for none, or names of classes, None for none; also a mapping of nodes to
                classes or names; None: those of the file
     train, val, test   [n] bool, or nodes by name; node numbers where there are no names, or these are texts.
-               A node is in one at most. val plays no part in training; test None: all labelled nodes that are
+               A node is in one at most. val decides where "rgcn.keep": "best" or "rgcn.patience" ask it; test None: all labelled nodes that are
                in neither of the others. Nodes of the test need no label: their classes are predicted, too
     weights    a weights.npz, or what an earlier call returned: applied, or with "rgcn.epochs" of the settings
                trained further. Applied, they need no labels: without any the classes of the nodes of the
@@ -99,7 +99,7 @@ def classify_relational(
     likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
     return RelationalClassification(
         called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
-        fit.case.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
+        fit.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
         fit.records, saved_of(context, done), *likely,
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ def predict_links(
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     The answer tells the best `objects(subject, relation)` and `subjects(object, relation)` not yet known.
     Raises GraphError for what is no knowledge graph, CaseError for wrong settings.
-    Source     Schlichtkrull et al. 2018, section 4; DistMult: Yang et al. 2015
+    Source     Schlichtkrull et al. 2018, section 4; what scores are, and whose: app/gnn/rgcn/scorers.py
     """
     triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
@@ -191,7 +191,8 @@ def predict_links(
         node_rows=found.embeddings,
         relation_rows=found.relations,
         known=np.stack([graph.subject, graph.relation, graph.object], axis=1),
-        epochs=saved.case.epochs,
+        scorer=saved.case.scorer,
+        epochs=found.epochs,
         best_epoch=found.best_epoch,
         train_loss=found.records[-1]["loss"] if found.records else None,
         seconds=found.seconds,

@@ -18,6 +18,7 @@ from app.gnn.importance import Importance
 from app.gnn.links.scores import LinkScores
 from app.gnn.metrics import Scores, SplitScores, ValueScores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
+from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.saved import SavedModel, save_model
 from app.numerics.elementwise import row_sums
 from app.page.charts import Line, line_chart
@@ -379,8 +380,10 @@ class LinkPrediction:
     ranks         [k, 2] the filtered ranks of their objects and of their subjects; half of a tie is .5
     scores        "learned", "most_frequent", "random": mean reciprocal rank, shares of ranks up to 1, 3, 10
     nodes, relations   as the caller or the file names them, or numbers, in the order of their rows
-    node_rows, relation_rows   [n, d], [R, d]: the score of (s, r, o) is the sum over d of node_rows[s]
-                  relation_rows[r] node_rows[o] (DistMult, Yang et al. 2015)
+    node_rows, relation_rows   [n, d], [R, d]: what scores are made of
+    scorer        "distmult": the score of (s, r, o) is the sum over d of node_rows[s] relation_rows[r]
+                  node_rows[o] (Yang et al. 2015); "complex": rows are d / 2 real parts, then imaginary ones,
+                  and it is the real part of the sum, with the conjugate of the object's (Trouillon et al. 2016)
     known         [m, 3] numbers of the triples that are given
     digest        that of result.json: of the weights
     """
@@ -392,6 +395,7 @@ class LinkPrediction:
     relations: list[Any]
     node_rows: np.ndarray
     relation_rows: np.ndarray
+    scorer: str
     known: np.ndarray
     epochs: int
     best_epoch: int
@@ -419,7 +423,9 @@ class LinkPrediction:
         if not is_whole(count):
             raise GraphError(f"count: found {show(count)}; a whole number would be right")
         at, of = _number(node, self.nodes, "node"), _number(relation, self.relations, "relation")
-        scores = row_sums(np, self.node_rows * (self.node_rows[at] * self.relation_rows[of]))
+        rows = self.node_rows[at : at + 1], self.relation_rows[of : of + 1]
+        query = SCORERS[self.scorer].query(np, ends[0] // 2, *rows)
+        scores = row_sums(np, self.node_rows * query)
         left = np.ones(len(scores), dtype=bool)
         left[self.known[(self.known[:, near] == at) & (self.known[:, 1] == of), far]] = False
         order = np.argsort(-scores, kind="stable")

@@ -1,4 +1,4 @@
-"""Link prediction: scores and gradients of DistMult, filtered ranks, the same bits for any partition."""
+"""Link prediction: scores of triples and their gradients, filtered ranks, the same bits for any partition."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,9 +13,10 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.decoder import DistMult, draw_wrong
+from app.gnn.rgcn.decoder import Decoder, draw_wrong
 from app.gnn.rgcn.links import train_links
-from app.gnn.rgcn.ranks import filtered_ranks, random_summary, summary
+from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
+from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.rgcn.split import Split, split_triples
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
@@ -100,19 +101,28 @@ def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
     assert not np.array_equal(wrong, draw_wrong(1, 6, train, 40, 3))
 
 
-def mean_loss(E, D, train, wrong):
+def score(scorer, S, D, O):
+    """f(s, r, o) of rows [..., d], in float64, from the definitions."""
+    if scorer == "distmult":
+        return (S * D * O).sum(axis=-1)
+    S, D, O = (each[..., : each.shape[-1] // 2] + 1j * each[..., each.shape[-1] // 2 :] for each in (S, D, O))
+    return (S * D * O.conj()).sum(axis=-1).real
+
+
+def mean_loss(scorer, E, D, train, wrong):
     """The mean logistic loss, in float64."""
     ends = np.concatenate([train[:, None, ::2], wrong], axis=1)
-    f = (E[ends[..., 0]] * D[train[:, 1]][:, None] * E[ends[..., 1]]).sum(axis=2)
+    f = score(scorer, E[ends[..., 0]], D[train[:, 1]][:, None], E[ends[..., 1]])
     sign = np.ones(f.shape)
     sign[:, 0] = -1
     return np.log1p(np.exp(sign * f)).mean()
 
 
-def test_gradients_are_the_slopes_of_the_loss(group):
+@pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6)])
+def test_gradients_are_the_slopes_of_the_loss(group, scorer, d):
     split = split_triples(make_triples(), 0.1, 1)
-    decoder = DistMult(group, split, 4, 5, 1)
-    E = np.random.default_rng(2).normal(size=(40, 5)).astype(np.float32)
+    decoder = Decoder(group, split, 4, d, 1, scorer)
+    E = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32)
     wrong = draw_wrong(1, 1, split.train, 40, 2)
     lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
     loss, dD, dE_own = decoder.gradients(group.device.put(E), wrong, split.train, lo, hi)
@@ -120,7 +130,7 @@ def test_gradients_are_the_slopes_of_the_loss(group):
     dE = group.gather_host(np.array(group.device.get(dE_own)), counts)
     D = group.device.get(decoder.D).astype(np.float64)
     dD = group.device.get(dD)
-    assert loss == pytest.approx(mean_loss(E.astype(float), D, split.train, wrong), abs=1e-6)
+    assert loss == pytest.approx(mean_loss(scorer, E.astype(float), D, split.train, wrong), abs=1e-6)
     for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
         for at in np.random.default_rng(3).choice(array.size, 15, replace=False):
             values = []
@@ -128,8 +138,27 @@ def test_gradients_are_the_slopes_of_the_loss(group):
                 moved = array.copy()
                 moved.reshape(-1)[at] += step
                 pair = (moved, D) if which == 0 else (E.astype(float), moved)
-                values.append(mean_loss(*pair, split.train, wrong))
+                values.append(mean_loss(scorer, *pair, split.train, wrong))
             assert gradient.reshape(-1)[at] == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_learned_ranks_are_those_of_the_scores(group, scorer):
+    """Both ends, of triples whose order tells them apart where the scorer knows directions."""
+    split = split_triples(make_triples(count=300), 0.2, 2)
+    draws = np.random.default_rng(6)  # small integers: scores are exact
+    E, D = (draws.integers(-4, 5, (n, 6)).astype(np.float32) for n in (40, 4))
+    table = np.array([[score(scorer, E[:, None], D[r], E[None])] for r in range(4)])[:, 0]  # [r, s, o]
+
+    def scores_of(side, part):
+        return np.array([table[r, s] if side == 0 else table[r, :, o] for s, r, o in part.tolist()])
+
+    wanted = filtered_ranks(group, split, 4, scores_of, split.test)
+    put = group.device.put
+    found = rank_learned(group, put(E), put(D), split, split.test, SCORERS[scorer])
+    assert found.tolist() == wanted.tolist()
+    symmetric = all(np.array_equal(each, each.T) for each in table)
+    assert symmetric == (scorer == "distmult")
 
 
 def test_ranks_are_those_of_counting(group):
@@ -189,7 +218,14 @@ def trained(group, **settings):
     return digest({"D": found.relations, **found.net.whole_weights(group)}), found.scores
 
 
-@pytest.mark.parametrize("settings", [{}, {"layers": 1, "bases": 0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"layers": 1, "bases": 0},
+        {"scorer": "complex", "dimension": 6, "dropout": 0.3, "schedule": "cosine", "warmup": 1},
+    ],
+)
 def test_the_same_bits_for_any_partition_and_device(group, settings):
     wanted = trained(Group(MPI.COMM_SELF, HostDevice()), **settings)
     for form in ({"partition": "relations"}, {"partition": "rows"}, {"parts": 3}):

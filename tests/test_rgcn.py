@@ -1,5 +1,7 @@
 """R-GCN: layers against dense matrices, exact adjoints, differences, the same bits for any partition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from data import data_dir, needs_data
@@ -16,7 +18,7 @@ from app.gnn.archive import load_archive
 from app.gnn.optim import Adam
 from app.gnn.rgcn import basis
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.model import RGCN, OneHotLayer, RelationalLayer
+from app.gnn.rgcn.model import RGCN, Drops, OneHotLayer, RelationalLayer
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.training import Targets, choose_placement, train_rgcn
 from app.graphs.generators.random_triples import random_labels, random_triples
@@ -26,6 +28,7 @@ from app.graphs.triples.relational import nodes_by_layer, relational_graph
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
 from app.model.rgcn_memory import by_rank, count_layer, heaviest
+from app.numerics.elementwise import kept
 from app.partition.relations import place
 
 # ---- graphs -----------------------------------------------------------------------------------------------
@@ -255,10 +258,18 @@ def trained(group, graph, labels, **settings):
     return digest({"predictions": found.predictions, **found.net.whole_weights(group)})
 
 
-@pytest.mark.parametrize("settings", [{"bases": 0}, {"bases": 5}, {"bases": 3, "layers": 3, "prune": False}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bases": 0},
+        {"bases": 5},
+        {"bases": 3, "layers": 3, "prune": False},
+        {"bases": 3, "layers": 3, "dropout": 0.4, "schedule": "linear", "keep": "best", "patience": 3},
+    ],
+)
 def test_the_same_bits_for_any_partition(group, single, settings):
     graph = make_graph(150, 6, 420)
-    labels = make_labels(graph, count=40)
+    labels = with_val(make_labels(graph, count=40))
     wanted = trained(single, graph, labels, parts=1, **settings)
     forms = [
         {"partition": "relations", "parts": 1},
@@ -270,11 +281,74 @@ def test_the_same_bits_for_any_partition(group, single, settings):
         assert trained(group, graph, labels, **form, **settings) == wanted, form
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_gradients_go_the_way_of_dropout(group, share):
+    """What is dropped is a function of seed, epoch, layer and node; kept elements and gradients are scaled."""
+    graph = make_graph()
+    labels = make_labels(graph)
+    net = RGCN(group, place(graph, group.size, group.size), graph, labels.nodes, [6, 3], 0, 1)
+    drops = Drops(share, 1, 2) if share else None
+    inputs = net.first.products.out
+    nodes = nodes_by_layer(graph, labels.nodes, 2, True)[1]
+    raw = whole_rows(group, inputs, net.first.forward(), graph.nodes)[nodes]
+    net.forward(drops)
+    ((H_own, _),) = net._active
+    H = whole_rows(group, inputs, H_own, graph.nodes)[nodes]
+    mask = np.ones(raw.shape)
+    if drops:
+        drop = drops.after(1, 0)
+        rows, columns = np.arange(len(nodes), dtype=np.uint64)[:, None], np.arange(6, dtype=np.uint64)
+        mask = kept(np, drop, rows, columns) * np.float32(drop.factor)
+        assert 0.3 < (mask == 0).mean() < 0.7
+    assert np.array_equal(H, np.maximum(raw, 0) * mask.astype(np.float32))
+    D = integers(3, graph.nodes, 3)
+    gradient = gradients_of(group, net, group.device.put(rows_of(net.out, D)))["first/self"]
+    layer = net.rest[0]
+    layer.forward(H_own)
+    dH = whole_rows(group, inputs, layer.backward(group.device.put(rows_of(net.out, D))), graph.nodes)[nodes]
+    assert np.allclose(gradient, dH * (H > 0) * mask, atol=1e-5)
+
+
+def with_val(labels):
+    """The same labels, some of the test for looking on."""
+    k = len(labels.test_idx) // 2
+    return replace(
+        labels, test_idx=labels.test_idx[k:], test_label=labels.test_label[k:],
+        val_idx=labels.test_idx[:k], val_label=labels.test_label[:k],
+    )  # fmt: skip
+
+
+def test_the_best_weights_are_those_of_the_best_evaluation(solo):
+    """Kept where asked, the same as a training that ends there; patience ends one."""
+    graph = make_graph(150, 6, 420)
+    labels = with_val(make_labels(graph, count=60))
+    settings = {"hidden": 6, "bases": 3, "learning_rate": 0.1, "dropout": 0.3}
+
+    def fit(**more):
+        return train_rgcn(solo, graph, labels, RgcnCase(**settings, **more), seed=4)
+
+    last = fit(epochs=12)
+    scores = [row["val_score"] for row in last.records] + [last.accuracy["val"]]
+    best = int(np.argmax(scores))
+    found = fit(epochs=12, keep="best")
+    assert 0 < best < 12 and (found.best_epoch, found.epochs) == (best, 12)
+    ended = fit(epochs=best)
+    weights = [each.net.whole_weights(solo) for each in (found, ended)]
+    assert all(np.array_equal(weights[0][name], array) for name, array in weights[1].items())
+    assert found.accuracy["val"] == max(scores) and last.best_epoch == 12
+    patient = fit(epochs=400, keep="best", patience=5)
+    assert patient.epochs < 400 and patient.epochs == patient.best_epoch + 6
+    with pytest.raises(CaseError, match=r"rgcn.keep: goes by labelled validation nodes, and there are none"):
+        train_rgcn(solo, graph, make_labels(graph), RgcnCase(keep="best"), seed=4)
+
+
 def test_every_device_gives_the_bits_of_the_host(solo):
     graph = make_graph()
     labels = make_labels(graph)
     host = Group(MPI.COMM_SELF, HostDevice())
-    for settings in ({"bases": 4, "weight_decay": 0.01}, {"bases": 0, "optimiser": "sgd"}):
+    for settings in (
+        {"bases": 4, "weight_decay": 0.01}, {"bases": 0, "optimiser": "sgd"}, {"dropout": 0.5, "warmup": 2}
+    ):  # fmt: skip
         assert trained(solo, graph, labels, **settings) == trained(host, graph, labels, **settings)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from app.case.check import where
-from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables
+from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relational
 from app.case.gnn import GnnCase, LinksCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.places import Places
@@ -47,7 +47,7 @@ def conflicts(
 def network_conflicts(case: Case, places: Places | None = None) -> Iterator[str]:
     """Those of networks alone."""
     of_networks = (
-        _nothing_to_apply, _networks, _told_by_network, _sets_of_graphs, _links, _edges, _smooth,
+        _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _edges, _smooth,
     )  # fmt: skip
     for rules in of_networks:
         yield from _located(rules(case), places or {})
@@ -334,6 +334,21 @@ def _networks(case: Case) -> Iterator[Mistake]:
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
             '"models", "depth", "folds" or "tune", would be right',
         )
+
+
+def _relations(case: Case) -> Iterator[Mistake]:
+    """[rgcn] with itself and with the memory."""
+    rgcn = case.rgcn
+    if not is_relational(case):
+        return
+    if rgcn.warmup and rgcn.warmup >= rgcn.epochs > 0:
+        yield ("rgcn", "warmup"), f"less than rgcn.epochs = {rgcn.epochs} would be right, got {rgcn.warmup}"
+    if rgcn.goal == "links":
+        if rgcn.scorer == "complex" and rgcn.dimension % 2:
+            right = "an even number would be right for rgcn.scorer = complex"
+            yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
+    elif rgcn.keep == "best" and case.memory.fast_mb:
+        yield ("rgcn", "keep"), "best keeps a copy of all weights, which memory.fast_mb forbids; one of both"
 
 
 def _told_by_network(case: Case) -> Iterator[Mistake]:

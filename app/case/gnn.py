@@ -287,6 +287,9 @@ class RgcnCase(Table, frozen=True):
     test_labels: Annotated[
         str, about('table of test nodes and labels; "": testSet.tsv beside an N-Triples file')
     ] = ""
+    val_labels: Annotated[
+        str, about('table of nodes and labels that keep and patience go by, beside the other two; "": none')
+    ] = ""
     relations: Annotated[Positive, about("of a generated graph")] = 100
     classes: Annotated[int, Meta(ge=2), about("of a generated graph")] = 10
     labelled: Annotated[
@@ -307,8 +310,15 @@ class RgcnCase(Table, frozen=True):
         Count, about("parts of a rank's relations, one after the other; 0: as few as fit memory.fast_mb")
     ] = 0
     goal: Annotated[
-        Literal["classes", "links"], about("classes: of nodes; links: which triples are likely (DistMult)")
+        Literal["classes", "links"], about("classes: of nodes; links: which triples are likely")
     ] = "classes"
+    scorer: Annotated[
+        Literal["complex", "distmult"],
+        about(
+            "links: what triples are scored by; distmult: the same in both directions of a relation; complex "
+            "(ComplEx): numbers are complex, of an even dimension, so that directions may differ"
+        ),
+    ] = "distmult"
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
     negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
     held_out: Annotated[
@@ -328,5 +338,18 @@ class RgcnCase(Table, frozen=True):
     epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    schedule: Annotated[
+        Literal["constant", "cosine", "linear"],
+        about("how the step size falls over the epochs after rgcn.warmup, to about 0 in the last one"),
+    ] = "constant"
+    warmup: Annotated[Count, about("first epochs, in which the step size rises in equal steps")] = 0
+    dropout: Annotated[BelowOne, about("share of what layers give to the next that training drops")] = 0.0
     weight_decay: Annotated[Amount, about("times a weight of the first layer is added to its gradient")] = 0.0
     evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1
+    patience: Annotated[
+        Count, about("evaluations without a better validation score before training stops; 0: never")
+    ] = 0
+    keep: Annotated[
+        Literal["last", "best"],
+        about("classes: weights of the last epoch, or of the best validation score; links: always the best"),
+    ] = "last"

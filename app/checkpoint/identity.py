@@ -114,7 +114,11 @@ def _defines(key: str, case: Case) -> bool:
     table, _, name = key.partition(".")
     if table in DEFINING:
         return name in DEFINING[table]
-    falls = {"train.steps": bool(case.agent.learning_rate_end), "gnn.epochs": case.gnn.schedule != "constant"}
+    falls = {
+        "train.steps": bool(case.agent.learning_rate_end),
+        "gnn.epochs": case.gnn.schedule != "constant",
+        "rgcn.epochs": case.rgcn.schedule != "constant",
+    }
     if falls.get(key):
         return True  # every step's size depends on how many there are
     return table not in FREE_TABLES and key not in ENDS.get(case.run.task, ())

@@ -12,10 +12,10 @@ Array = Any
 CLIP_COLUMNS = 1024  # sums of squares side by side
 
 
-def rate_of(case: GnnCase, epoch: int) -> float:
-    """The step size of an epoch, from 1 to case.epochs: gnn.learning_rate, times a factor of the schedule.
+def rate_of(case: GnnCase | RgcnCase, epoch: int) -> float:
+    """The step size of an epoch, from 1 to case.epochs: learning_rate, times a factor of the schedule.
 
-    First gnn.warmup epochs by which it rises in equal steps; from then on, of the E epochs that are left the
+    First `warmup` epochs by which it rises in equal steps; from then on, of the E epochs that are left the
     i-th, from 0: linear 1 - i/E, cosine (1 + cos(pi i/E)) / 2 (Loshchilov and Hutter 2017, eq. 5, one
     period).
     """

@@ -20,10 +20,11 @@ in training
     exchange         on several ranks, rows on their way: those of the pairs and source rows of one layer
     wrong triples    links: 32 m w while they are drawn, or 16 m w + 16 t and 40 for each of a rank's share of
                      all t = m (w + 1) right and wrong ones
-    rows of nodes    links: 4 n d of all nodes, twice where they are ranked, and 8 n for each of the triples
-                     that are ranked at a time
+    rows of nodes    links: 4 n d of all nodes, with ComplEx the most of 16 n d for the operands that scores
+                     read and what ranking takes: 4 n d once more, and 8 n for each of the triples that are
+                     ranked at a time
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
-    best             links: weights once more
+    best             of links, or with keep = "best": weights once more
 
 Setting up takes 96 for each edge of the first layer for a while (keys of 8 bytes, sorted): where that is
 more than training, it is what counts. Weights and optimisers of the slow tier are counted like others.
@@ -37,6 +38,7 @@ import numpy as np
 from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
+from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.keys import sorted_set
@@ -118,6 +120,8 @@ def by_rank(
         terms[name] = sum(layer.get(name, 0) for layer in layers) + np.zeros(ranks, dtype=np.int64)
     kept = sum((layer.get("kept", 0) for layer in layers), np.zeros(ranks, dtype=np.int64))
     terms["pairs"] = np.maximum.reduce([(kept if "kept" in each else 0) + each["pairs"] for each in layers])
+    if case.keep == "best":
+        terms["best"] = terms["weights"]
     terms["optimiser"] = (2 if case.optimiser == "adam" and case.epochs else 0) * terms["weights"]
     sent = [4 * max(widths) * (each.pairs + each.owned_sources) for each in counts]
     terms["exchange"] = (ranks > 1) * np.maximum.reduce(sent)
@@ -129,13 +133,13 @@ def of_links(
 ) -> dict[str, Counts]:
     """The terms of `by_rank` with those of learning links: `learned` of so many triples."""
     ranks, d = len(terms["triples"]), case.dimension
-    wrong = learned * case.negatives
+    wrong, wide = learned * case.negatives, SCORERS[case.scorer].wide
     every = learned + wrong
     drawing, scoring = 32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks
     all_of = np.ones(ranks, dtype=np.int64)
     return terms | {
         "wrong triples": max(drawing, scoring) * all_of,
-        "rows of nodes": 4 * nodes * (2 * d + 2 * RANKED_AT_ONCE) * all_of,
+        "rows of nodes": 4 * nodes * (d + max(d + 2 * RANKED_AT_ONCE, wide**2 * d * (wide > 1))) * all_of,
         "known triples": (24 + KNOWN) * triples * all_of,
         "best": terms["weights"],
     }

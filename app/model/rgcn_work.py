@@ -11,9 +11,11 @@ columns out and f in (the terms are those of app/model/terms.py):
                      backward the adjoints of all these, and the gradients of W_r and W_0: p f h and n f h
     given features   the same without what leads to inputs: rows of pairs are kept
     optimiser        with Adam as long as four passes over the weights
-    links            rows of all nodes to all ranks; each triple, right or wrong, reads rows of d numbers for
-                     its score, for the gradients by its relation and by both of its nodes; at an evaluation
-                     all layers once more, and [2 v / P, d] times [d, n] for v triples to choose by
+    dropout          a draw for each number between layers, and before an evaluation all layers once more
+    links            rows of all nodes to all ranks; each triple, right or wrong, reads rows of d numbers (of
+                     2 d with ComplEx, which makes operands of them) for its score, for the gradients by its
+                     relation and by both of its nodes; at an evaluation all layers once more, and
+                     [2 v / P, d] times [d, n] for v triples to choose by
 """
 
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ import numpy as np
 
 from app.case.gnn import RgcnCase
 from app.gnn.rgcn.decoder import deal_relations
+from app.gnn.rgcn.scorers import SCORERS
 from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
@@ -104,8 +107,12 @@ class Links:
         share.part = "links"
         share.to_all("rows of nodes", self.rows, self.d)
         share.passes("wrong triples", 12 * every)
+        wide = SCORERS[case.scorer].wide
+        width, stored = wide * self.d, wide * n
+        if wide > 1:
+            share.passes("operands", 2 * stored * width)
         for name, rows in (("scores", 3 * own), ("by relation", 2 * own), ("by node", 4 * every / P)):
-            share.add(name, "product", rows, own, self.d, 4 * n * self.d, self.d, 0)
+            share.add(name, "product", rows, own, width, 4 * stored * width, width, 0)
         share.add("loss", "loss", own, 4 * own)
         share.to_all("gradients of relations", relations, self.d + 1)
         share.to_all("gradients of scores", triples, 1)
@@ -168,7 +175,10 @@ class RelationalTraining:
             else:
                 self._one_hot(shares, work)
             for share in shares:
-                share.passes("relu and its gate", 5 * int(work.out[share.rank]) * self.widths[layer])
+                numbers = int(work.out[share.rank]) * self.widths[layer]
+                share.passes("relu and its gate", 5 * numbers)
+                if self.case.dropout and layer < depth - 1:
+                    share.passes("dropout", numbers, "drop")
         for share in shares:
             forward = [term for term in share.terms if term.part.endswith(FORWARD)]
             if self.links is None:
@@ -179,6 +189,9 @@ class RelationalTraining:
             share.passes("update", OPTIMISER[self.case.optimiser] * int(self.weights[share.rank]))
             if self.links is not None and self.links.chosen:
                 self._validate(share, forward)
+            elif self.links is None and self.case.dropout:
+                again = (term._replace(part="evaluation") for term in forward)
+                share.terms += map(self._at_evaluations, again)
         return [share.terms for share in shares]
 
     def _one_hot(self, shares: list[Share], work: LayerWork) -> None:

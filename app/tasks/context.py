@@ -24,6 +24,7 @@ from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
+from app.graphs.formats.source import graph_suffix
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
 from app.memory.room import resident_bytes
@@ -201,14 +202,17 @@ def _refuse_unread_by_relations(case: Case) -> None:
         (links and case.output.probabilities, "output.probabilities", classes),
         (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", classes),
         (links and bool(case.graph.features), "graph.features", classes),
-        (links and bool(rgcn.train_labels), "rgcn.train_labels", classes),
-        (links and bool(rgcn.test_labels), "rgcn.test_labels", classes),
-        (generated and bool(rgcn.train_labels), "rgcn.train_labels", "a graph.path"),
-        (generated and bool(rgcn.test_labels), "rgcn.test_labels", "a graph.path"),
+        (links and rgcn.keep != usual.rgcn.keep, "rgcn.keep", classes),
+        (not links and rgcn.scorer != usual.rgcn.scorer, "rgcn.scorer", 'rgcn.goal = "links"'),
         (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
     ):
         if unread:
             raise CaseError(f"{key}: is read with {reader}; leave it out")
+    archive = bool(case.graph.path) and graph_suffix(case.graph.path[0]) == ".npz"
+    reader = classes if links else "a graph.path" if generated else "triples of a text file"
+    for key in ("train_labels", "test_labels", "val_labels"):
+        if getattr(rgcn, key) and (links or generated or archive):
+            raise CaseError(f"rgcn.{key}: is read with {reader}; leave it out")
 
 
 def reading_together(comm: Any) -> AbstractContextManager[None]:

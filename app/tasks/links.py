@@ -35,7 +35,7 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     scores = [row["val_score"] for row in found.records if "val_score" in row]
     entry = {
         "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
-        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": saved.case.epochs,
+        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": found.epochs,
         "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
         "seconds": found.seconds, "links": found.scores,
     }  # fmt: skip
@@ -140,7 +140,7 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
         context.log.info("weights.npz is not written: %.1f MB, at most %.1f MB", 1e-6 * total, 1e-6 * LARGEST)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0 and total <= LARGEST:
-            note = f"{case.run.name}, seed {case.seed}, {saved.case.epochs} epochs"
+            note = f"{case.run.name}, seed {case.seed}, {found.epochs} epochs"
             save_rgcn(folder.file("weights.npz"), saved, note)
         folder.write_text(f"predictions/{triples.name}.txt", ranks_text(triples, found))
 

@@ -107,7 +107,7 @@ def classify_relations(
     shares = ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items())
     log.info(
         "%d epochs in %.2f s (%.2f ms each); %s",
-        rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
+        found.epochs, found.seconds, 1e3 * found.seconds / max(found.epochs, 1),
         f"accuracy: {shares}" if shares else "no labelled nodes to tell the accuracy by",
     )  # fmt: skip
     names = [name for name, kept in zip(triples.relation_names, graph.kept) if kept], labels.class_names
@@ -173,8 +173,8 @@ def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relati
         )  # fmt: skip
     entry = {
         "name": triples.name, "nodes": triples.nodes, "edges": len(graph), "relations": graph.relations,
-        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
-        "seconds": found.seconds, "test_accuracy": None,
+        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": found.epochs,
+        "best_epoch": found.best_epoch, "seconds": found.seconds, "test_accuracy": None,
         **{f"{split}_accuracy": share for split, share in found.accuracy.items()},
     }  # fmt: skip
     operations = {kind: round(seconds, 6) for kind, seconds in sorted(found.net.clock.seconds.items())}
@@ -200,7 +200,7 @@ def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relatio
     saved = saved_of(context, done)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0 and saved:
-            note = f"{case.run.name}, seed {case.seed}, {found.case.epochs} epochs"
+            note = f"{case.run.name}, seed {case.seed}, {found.epochs} epochs"
             save_rgcn(folder.file("weights.npz"), saved, note)
         folder.write_text(f"predictions/{triples.name}.txt", _predictions_text(triples, labels, found))
         if case.output.probabilities:

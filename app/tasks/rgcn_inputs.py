@@ -85,7 +85,7 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
         tables = [path if name or os.path.exists(path) else "" for path, name in zip(tables, named)]
     if not any(tables):
         return triples, asked_of(np.arange(triples.nodes))
-    return triples, read_label_tables(*tables, triples, limits, learns)
+    return triples, read_label_tables(*tables, triples, limits, learns, case.rgcn.val_labels)
 
 
 def _files_of_sets(case: Case) -> dict[int, str]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.rgcn.shards import glorot_limit
 from app.gnn.rgcn.split import Split
 from app.rng import stream
@@ -12,20 +13,23 @@ from app.rng import stream
 Array = Any
 
 
-class DistMult:
-    """Scores of triples from rows of nodes (Yang et al. 2015), and their gradients.
+class Decoder:
+    """Scores of triples from rows of nodes, and their gradients.
 
-    Forward   f(s, r, o) = sum_k E_sk D_rk E_ok
+    Forward   f(s, r, o) = sum_k S_sk D_rk O_ok, of operands that a scorer makes of E and D (scorers.py)
     Loss      mean over right and wrong triples of log(1 + exp(-+f))     (Schlichtkrull et al. 2018, eq. 7)
     Shapes    E [n, d]   D [R, d]   g = dloss / df [triples]
-    Backward  dD_r = sum_t g_t E_s E_o         over the triples of r in their order
-              dE_i = sum_t g_t D_r E_other     over the triples that i is in, by (i, place: first as subject)
+    Backward  dD_r = sum_t g_t S_s O_o         over the triples of r in their order
+              dS_i = sum_t g_t D_r O_o, dO_i = sum_t g_t D_r S_s     over the triples that i is in, by (i,
+              place: first as subject); the scorer leads them to E
     Ranks     E and D are whole on every rank; a rank scores the triples of its relations, and makes the rows
               of dD of these and of dE of the nodes that it owns; g is gathered, 4 bytes for each triple.
     """
 
-    def __init__(self, group: Group, split: Split, relations: int, dimension: int, seed: int) -> None:
+    def __init__(self, group: Group, split: Split, relations: int, dimension: int, seed: int, scorer: str) -> None:
+        """scorer   one of SCORERS"""
         self.group, self.device, self.R = group, group.device, relations
+        self.scorer = SCORERS[scorer]
         limit = glorot_limit(relations, dimension)
         drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, dimension))
         self.D = group.device.put(drawn.astype(np.float32))
@@ -46,24 +50,28 @@ class DistMult:
         Ranks   all call
         """
         m, w = wrong.shape[:2]
-        group, device, R = self.group, self.device, self.R
+        group, device, R, scorer, xp = self.group, self.device, self.R, self.scorer, self.device.xp
         starts = self._starts * (w + 1)
         first, last = int(starts[self._own.start]), int(starts[self._own.stop])
-        triples = _columns_of(train, wrong)
-        own = triples[:, first:last]
-        Z = device.triple_scores(own, E, self.D)[:, None]
+        triples = scorer.triples(_columns_of(train, wrong), len(E))
+        own, nodes, relations = triples[:, first:last], scorer.nodes(xp, E), scorer.relations(xp, self.D)
+        Z = device.triple_scores(own, nodes, relations)[:, None]
         right = device.put((np.arange(first, last) % (w + 1) == 0).astype(np.float32)[:, None])
         weight = device.put(np.full(last - first, 1 / (m * (w + 1)), dtype=np.float32))
         losses = device.sigmoid_loss(Z, right, weight)
         own_starts = starts[self._own.start : self._own.stop + 1] - first
-        dD = device.triple_relation_sums(own_starts, own, Z[:, 0], E)
-        both = device.xp.concatenate([dD, device.fold(own_starts, losses[:, None])], axis=1)
+        dD = scorer.relations_back(xp, device.triple_relation_sums(own_starts, own, Z[:, 0], nodes))
+        both = xp.concatenate([dD, device.fold(own_starts, losses[:, None])], axis=1)
         sums = group.gather_rows(both, self._relations.tolist())
-        loss = device.fold(np.array([0, R]), device.xp.ascontiguousarray(sums[:, -1:]))
+        loss = device.fold(np.array([0, R]), xp.ascontiguousarray(sums[:, -1:]))
         counts = [int(starts[k] - starts[j]) for j, k in _spans(self._relations)]
         g = group.gather_rows(Z, counts)[:, 0]
-        dE = device.triple_node_sums(triples, g, E, self.D, lo, hi)
-        return float(device.get(loss)[0, 0]), device.xp.ascontiguousarray(sums[:, :-1]), dE
+
+        def node_sums(lo: int, hi: int) -> Array:
+            return device.triple_node_sums(triples, g, nodes, relations, lo, hi)
+
+        dE = scorer.nodes_back(xp, node_sums, lo, hi, len(E))
+        return float(device.get(loss)[0, 0]), xp.ascontiguousarray(sums[:, :-1]), dE
 
 
 def deal_relations(counts: np.ndarray, ranks: int) -> np.ndarray:

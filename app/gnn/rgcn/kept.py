@@ -1,4 +1,5 @@
-"""The state of a relational network in training, as whole arrays: the same for any placement on ranks."""
+"""What training keeps of a relational network: its state, as whole arrays, the same for any placement on
+ranks; and its best weights so far."""
 
 from typing import Any
 
@@ -39,6 +40,45 @@ def shares(group: Group, net: RGCN, whole: dict[str, np.ndarray]) -> dict[str, n
         found[name] = np.zeros(shard.array.shape, dtype=np.float32)
         found[name][: len(shard.keys)] = whole[of][np.searchsorted(keys[of], shard.keys)]
     return found
+
+
+class Best:
+    """Copies of the weights at the evaluation with the largest score, the first of equal ones.
+
+    epoch    after which these are the weights; 0: of none, or before the first
+    waited   evaluations since
+    kept     by name the rows of this rank, of more arrays than the network's where those are observed
+    """
+
+    def __init__(self) -> None:
+        self.epoch, self.score, self.waited, self.kept = 0, -np.inf, 0, {}
+
+    def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
+        """Keep the arrays if they are the best so far."""
+        self.waited += 1
+        if score > self.score:
+            self.epoch, self.score, self.waited = epoch, score, 0
+            self.kept = {name: array.copy() for name, array in arrays.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Make the arrays what the best ones were."""
+        for name, kept in self.kept.items():
+            arrays[name][...] = kept
+
+    def enter(self, state: State, group: Group, net: RGCN) -> None:
+        """Enter it in the state of the network. Ranks: all call."""
+        state.values |= {"best_epoch": self.epoch, "best_score": self.score, "waited": self.waited}
+        if self.kept:
+            state.arrays |= gathered(group, net, self.kept, "best")
+
+    def recall(self, state: State, group: Group, net: RGCN) -> None:
+        """Go on from what `enter` told. Ranks: all call."""
+        self.epoch, self.score, self.waited = (
+            state.values[name] for name in ("best_epoch", "best_score", "waited")
+        )
+        if whole := named(state.arrays, "best"):
+            device = group.device
+            self.kept = {name: device.put(each) for name, each in shares(group, net, whole).items()}
 
 
 def state_of(

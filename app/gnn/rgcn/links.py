@@ -1,4 +1,4 @@
-"""Training of link prediction (Schlichtkrull et al. 2018, section 4): an R-GCN encoder, a DistMult decoder.
+"""Training of link prediction (Schlichtkrull et al. 2018, section 4): an R-GCN encoder, a decoder of triples.
 
 What scores are: decoder.py. How held-out triples rank by them: ranks.py.
 """
@@ -15,11 +15,13 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
+from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
-from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
+from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
-from app.gnn.rgcn.decoder import DistMult, draw_wrong
-from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.decoder import Decoder, draw_wrong
+from app.gnn.rgcn.kept import Best
+from app.gnn.rgcn.model import RGCN, Drops
 from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summary
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.training import Steps, grid_groups, widths_of
@@ -39,7 +41,7 @@ class LinkFit:
 
     relations    [R, d] of the relations, and embeddings [n, d] of the nodes: what scores are made of
     test         [k, 3] the held-out triples     ranks [k, 2] the learned ranks of their objects and subjects
-    best_epoch   whose weights these are
+    epochs       that were made     best_epoch   after which the weights are these
     scores       of the learned ranks and of both baselines
     seconds      of training and ranking, of all parts of the run
     """
@@ -49,6 +51,7 @@ class LinkFit:
     embeddings: np.ndarray
     test: np.ndarray
     ranks: np.ndarray
+    epochs: int
     best_epoch: int
     records: list[dict[str, float]]
     scores: dict[str, dict[str, float]]
@@ -91,33 +94,40 @@ def train_links(
     placement = links_placement(group.size, graph, case)
     widths = widths_of(case, case.dimension)
     net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
-    decoder = DistMult(group, split, triples.relations, case.dimension, seed)
+    decoder = Decoder(group, split, triples.relations, case.dimension, seed, case.scorer)
     begin(net, decoder.D, graph)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
     run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
     made = 0
+    if case.patience and not len(split.valid):
+        raise CaseError("rgcn.patience: goes by validation triples, and there are none; leave it out")
     if (earlier := keeper.recall("fit")) is not None:
         made = run.restore(earlier)
     for epoch in range(made + 1, case.epochs + 1):
         beat()
         keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
-        loss = run.step(split.train, draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives))
+        if case.patience and run.best.waited >= case.patience:
+            break
+        run.set_rate(rate_of(case, epoch))
+        wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
+        loss = run.step(split.train, wrong, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             record(run.evaluate(split, epoch, loss))
+        made = epoch
     run.best.restore(run.arrays())
-    return _rank_held_out(run, triples, split, case)
+    return _rank_held_out(run, triples, split, case, made)
 
 
-def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase) -> LinkFit:
-    """What training leaves, with the held-out triples ranked by the weights at hand. Ranks: all call."""
+def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase, made: int) -> LinkFit:
+    """What training in `made` epochs leaves, with the held-out triples ranked by the weights at hand. Ranks: all call."""
     group, D, E = run.group, run.decoder.D, run.embeddings()
     relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
     largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))
     refuse_infinite(largest, case.epochs, case.learning_rate, case.epochs, "the largest embedding")
-    ranks = rank_learned(group, E, D, split, split.test)
+    ranks = rank_learned(group, E, D, split, split.test, run.decoder.scorer)
     scores = {
         "learned": summary(ranks),
         "most_frequent": summary(rank_frequent(group, triples, split, split.test)),
@@ -125,26 +135,9 @@ def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase) 
     }
     by_triple = ranks.reshape(2, -1).T
     return LinkFit(
-        run.net, relations, embeddings, split.test, by_triple, run.best.epoch, run.records, scores, run.took()
-    )
-
-
-class Best:
-    """Copies of arrays at the evaluation with the largest score, the first of equal ones."""
-
-    def __init__(self) -> None:
-        self.epoch, self.score, self.kept = 0, -np.inf, {}
-
-    def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
-        """Keep the arrays if they are the best so far."""
-        if score > self.score:
-            self.epoch, self.score = epoch, score
-            self.kept = {name: array.copy() for name, array in arrays.items()}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Make the arrays what the best ones were."""
-        for name, kept in self.kept.items():
-            arrays[name][...] = kept
+        run.net, relations, embeddings, split.test, by_triple, made, run.best.epoch, run.records, scores,
+        run.took(),
+    )  # fmt: skip
 
 
 @dataclass
@@ -156,13 +149,17 @@ class _Run:
 
     group: Group
     net: RGCN
-    decoder: DistMult
+    decoder: Decoder
     rows: RowPartition
     steps: Steps
     relation_step: Any
     took: Took
     best: Best = field(default_factory=Best)
     records: list[dict[str, float]] = field(default_factory=list)
+
+    def set_rate(self, rate: float) -> None:
+        """The step size from now on."""
+        self.steps.rate = self.relation_step.rate = rate
 
     def embeddings(self) -> Array:
         """[n, d] of all nodes. Ranks: all call."""
@@ -173,10 +170,10 @@ class _Run:
         lo, hi = self.rows.range_of(self.group.rank)
         return self.group.gather_rows(E_own[: hi - lo], self.rows.row_counts())
 
-    def step(self, train: np.ndarray, wrong: np.ndarray) -> float:
+    def step(self, train: np.ndarray, wrong: np.ndarray, drops: Drops | None) -> float:
         """The loss on right triples and wrong ones, and a step of all weights. Ranks: all call."""
         lo, hi = self.rows.range_of(self.group.rank)
-        E_own = self.net.forward()
+        E_own = self.net.forward(drops)
         loss, dD, dE = self.decoder.gradients(self._everywhere(E_own), wrong, train, lo, hi)
         dE_own = self.group.device.zeros(E_own.shape)
         dE_own[: hi - lo] = dE
@@ -189,7 +186,8 @@ class _Run:
         """The record of an epoch; keeps the weights where they are the best so far. Ranks: all call."""
         row = {"epoch": epoch, "loss": loss}
         if len(split.valid):
-            ranks = rank_learned(self.group, self.embeddings(), self.decoder.D, split, split.valid)
+            decoder = self.decoder
+            ranks = rank_learned(self.group, self.embeddings(), decoder.D, split, split.valid, decoder.scorer)
             row["val_score"] = summary(ranks)["mrr"]
         self.best.observe(epoch, row.get("val_score", float(epoch)), self.arrays())
         self.records.append(row)
@@ -207,12 +205,11 @@ class _Run:
         """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
         group, device, best = self.group, self.group.device, self.best
         state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took)
-        state.values |= {"best_epoch": best.epoch, "best_score": best.score}
+        best.enter(state, group, self.net)
         state.arrays["links/D"] = np.array(device.get(self.decoder.D))
         state.arrays |= optimiser_arrays(self.relation_step, device, "links")
         if best.kept:
             state.arrays["best_links/D"] = np.array(device.get(best.kept["links/D"]))
-            state.arrays |= rgcn_kept.gathered(group, self.net, best.kept, "best")
         return state
 
     def restore(self, state: State) -> int:
@@ -221,11 +218,9 @@ class _Run:
         made = rgcn_kept.restore(group, self.net, self.steps, state)
         self.records += state.values["records"]
         self.took = Took(state.values["seconds"])
-        self.best.epoch, self.best.score = state.values["best_epoch"], state.values["best_score"]
+        self.best.recall(state, group, self.net)
         self.decoder.D[...] = device.put(arrays["links/D"])
         restore_optimiser(self.relation_step, device, "links", made, arrays)
-        if self.best.epoch:
-            own = rgcn_kept.shares(group, self.net, rgcn_kept.named(arrays, "best"))
-            own["links/D"] = arrays["best_links/D"]
-            self.best.kept = {name: device.put(each) for name, each in own.items()}
+        if self.best.kept:
+            self.best.kept["links/D"] = device.put(arrays["best_links/D"])
         return made

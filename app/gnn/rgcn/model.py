@@ -7,10 +7,12 @@ and for nodes within reach of the ones that are classified; nothing else has an 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest_pieces
 from app.comm.ordered import sum_blocks
@@ -21,8 +23,9 @@ from app.gnn.stopwatch import Stopwatch
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
+from app.numerics.elementwise import Dropout
 from app.partition.relations import Placement
-from app.rng import stream
+from app.rng import key_of, stream
 from app.sparse.relational import HiddenProducts, LayerEdges, OneHotProducts, octets, own_rows
 from app.sparse.remote import Held, RemoteProduct
 
@@ -235,13 +238,32 @@ def _gram(device: Any, X: Array, D: Array, starts: np.ndarray) -> Array:
 # ---- the network ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Drops:
+    """Dropout between the layers in one epoch: which elements is a function of (seed, layer, epoch, row of the
+    layer's outputs, column), the same for any placement."""
+
+    share: float
+    seed: int
+    epoch: int
+
+    @staticmethod
+    def of(case: RgcnCase, seed: int, epoch: int) -> "Drops | None":
+        """What a case asks for in an epoch; None: nothing is dropped."""
+        return Drops(case.dropout, seed, epoch) if case.dropout else None
+
+    def after(self, layer: int, first_row: int) -> Dropout:
+        """Of what a layer, from 1, gives to the next, on rows from first_row on."""
+        return Dropout(key_of(self.seed, f"dropout/{layer}", self.epoch), self.share, first_row)
+
+
 def whole_name(name: str) -> str:
     """The name of the whole array that a weight array of a rank is a part of."""
     return "first/W" if name.startswith("first/W") else name
 
 
 class RGCN:
-    """A one-hot layer, then relational layers, relu between them.
+    """A one-hot layer, then relational layers; between them relu and, in training, dropout.
 
     widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
@@ -276,19 +298,25 @@ class RGCN:
             for k in range(1, len(widths))
         ]  # fmt: skip
         self.layers = [self.first, *self.rest]
+        owned = (layer.products.out.nodes[:1] for layer in self.layers)
+        self._first_rows = [int(np.searchsorted(made, own).sum()) for made, own in zip(nodes[1:], owned)]
         self.out = self.layers[-1].products.out
         self.weights = {name: shard for layer in self.layers for name, shard in layer.weights.items()}
 
-    def forward(self) -> Array:
-        """Logits of the owned output rows, [n_own, classes]; padding rows are zero. Ranks: all call."""
+    def forward(self, drops: Drops | None = None) -> Array:
+        """Logits of the owned output rows, [n_own, classes]; padding rows are zero. Ranks: all call.
+
+        drops   of a pass that trains
+        """
         with self.clock("first layer, forward"):
             X = self.first.forward()
-        self._active = []
+        self._active: list[tuple[Array, Dropout | None]] = []
         with self.clock("other layers, forward"):
-            for layer in self.rest:
-                H = self.device.xp.maximum(X, 0)
-                self._active.append(H)
-                X = layer.forward(H)
+            for number, layer in enumerate(self.rest, start=1):
+                drop = drops and drops.after(number, self._first_rows[number - 1])
+                self.device.activate(X, relu=True, drop=drop)
+                self._active.append((X, drop))
+                X = layer.forward(X)
         return X
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
@@ -298,11 +326,12 @@ class RGCN:
         take all.
         """
         D = dZ_own
-        for layer, H in zip(reversed(self.rest), reversed(self._active)):
+        for layer, (H, drop) in zip(reversed(self.rest), reversed(self._active)):
             with self.clock("other layers, backward"):
                 dH = layer.backward(D)
             yield from self.clock.over("other layers, backward", layer.gradients())
-            D = dH * (H > 0)
+            self.device.deactivate(dH, H, drop=drop, relu=True)
+            D = dH
         yield from self.clock.over("first layer, backward", self.first.gradients(D))
 
     def arrays(self) -> dict[str, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
+from app.gnn.rgcn.scorers import Scorer
 from app.gnn.rgcn.split import Split
 from app.graphs.triples.data import Triples
 
@@ -64,8 +65,10 @@ def filtered_ranks(
     return every.T.reshape(-1) / 2
 
 
-def rank_learned(group: Group, E: Array, D: Array, split: Split, ranked: np.ndarray) -> np.ndarray:
-    """filtered_ranks by DistMult scores. Ranks: all call."""
+def rank_learned(
+    group: Group, E: Array, D: Array, split: Split, ranked: np.ndarray, scorer: Scorer
+) -> np.ndarray:
+    """filtered_ranks by learned scores. Ranks: all call."""
     device, xp = group.device, group.device.xp
     E_t = xp.ascontiguousarray(E.T)
 
@@ -73,7 +76,8 @@ def rank_learned(group: Group, E: Array, D: Array, split: Split, ranked: np.ndar
         near = np.zeros(-(-len(part) // 8) * 8, dtype=np.int64)
         relation = near.copy()
         near[: len(part)], relation[: len(part)] = part[:, 2 * side], part[:, 1]
-        rows = xp.take(E, device.put(near), axis=0) * xp.take(D, device.put(relation), axis=0)
+        of_relations = xp.take(D, device.put(relation), axis=0)
+        rows = scorer.query(xp, side, xp.take(E, device.put(near), axis=0), of_relations)
         return device.get(device.row_product(rows, E_t))[: len(part)]
 
     return filtered_ranks(group, split, D.shape[0], scores_of, ranked)

@@ -15,7 +15,8 @@ from app.graphs.formats.source import shown
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 
-ARCHITECTURE = ("hidden", "layers", "bases", "inverse", "min_edges", "prune")
+ARCHITECTURE = ("hidden", "layers", "bases", "inverse", "min_edges", "prune", "scorer")
+LATER = {"scorer"}  # what older files do not tell: they have the default
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def load_rgcn(path: str) -> SavedRgcn:
     """Read and verify weights.npz. Raises GraphError, one line, for anything that is not one."""
     arrays, manifest = load_archive(path, "rgcn")
     with refusing(path):
-        if set(manifest["rgcn"]) != set(ARCHITECTURE):
+        if not {*ARCHITECTURE} - LATER <= set(manifest["rgcn"]) <= {*ARCHITECTURE}:
             raise GraphError(f"{path}: describes a network that this Lockstep does not know")
         case = msgspec.convert(manifest["rgcn"], RgcnCase)
         features, classes = (msgspec.convert(manifest[key], int) for key in ("features", "classes"))

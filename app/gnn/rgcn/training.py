@@ -10,16 +10,18 @@ import numpy as np
 
 from app.case.gnn import RgcnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.errors import CaseError
 from app.gnn.goals import softmax
 from app.gnn.loss import refuse_infinite, refuse_infinite_rows
-from app.gnn.optim import make_optimiser
+from app.gnn.optim import make_optimiser, rate_of
 from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.kept import Best
+from app.gnn.rgcn.model import RGCN, Drops
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.stopwatch import Took
 from app.graphs.keys import sorted_set
@@ -44,6 +46,7 @@ class RelationalFit:
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
     probabilities [labelled nodes, classes] float32, how likely each class is for them
     accuracy      share of the nodes of each set that are classified rightly, at the end
+    epochs        that were made     best_epoch   after which the weights are these
     seconds       of training, of all parts of the run
     """
 
@@ -54,6 +57,8 @@ class RelationalFit:
     predictions: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     probabilities: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     accuracy: dict[str, float] = field(default_factory=dict)
+    epochs: int = 0
+    best_epoch: int = 0
     seconds: float = 0.0
 
 
@@ -97,10 +102,14 @@ class Targets:
 
 
 class Steps:
-    """Optimisers of all weights: each piece of a weight array has one of its own."""
+    """Optimisers of all weights: each piece of a weight array has one of its own.
+
+    rate   the step size from now on
+    """
 
     def __init__(self, group: Group, case: RgcnCase, net: RGCN) -> None:
         self.group, self.case, self.net = group, case, net
+        self.rate = case.learning_rate
         self._of: dict[tuple[str, int | None], Any] = {}
         self._moments: dict[str, tuple[SlowRows, SlowRows]] = {}
         self._before = 0  # steps of an earlier part of the run, and its moments by kind and name
@@ -115,7 +124,9 @@ class Steps:
             dW, xp = device.get(dW), np
         if self.case.weight_decay and name.startswith("first/"):
             dW = dW + self.case.weight_decay * W
-        self._optimiser(name, rows, W.size, xp).update(W.reshape(-1), dW.reshape(-1))
+        optimiser = self._optimiser(name, rows, W.size, xp)
+        optimiser.rate = self.rate
+        optimiser.update(W.reshape(-1), dW.reshape(-1))
         for each in self._moments.get(name, ()):
             each.done(rows)
 
@@ -208,34 +219,100 @@ def train_rgcn(
     widths = widths_of(case, labels.classes)
     net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
     begin(net)
-    targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
-    found = RelationalFit(case, net, placement)
-    made = 0
+    run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
+    run.refuse_unwatched()
+    found = RelationalFit(case, net, placement, run.records)
     if (earlier := keeper.recall("fit")) is not None:
-        made, took = rgcn_kept.restore(group, net, steps, earlier), Took(earlier.values["seconds"])
-        found.records = earlier.values["records"]
-    for epoch in range(made + 1, case.epochs + 1):
+        found.epochs = run.restore(earlier)
+    for epoch in range(found.epochs + 1, case.epochs + 1):
         beat()
-        tell = partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records, took)
-        keeper.at(epoch - 1, "fit", tell)
-        Z_own = net.forward()
-        predicted = _classes(group, Z_own)
-        with net.clock("loss"):
-            loss = targets.loss(Z_own)
-        for gradient in net.gradients(Z_own):
-            with net.clock("optimiser"):
-                steps.take(gradient)
-        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
+        keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
+        if case.patience and run.best.waited >= case.patience:
+            break
+        due = epoch % case.evaluate_every == 0 or epoch == case.epochs
+        row = run.step(epoch, due, Drops.of(case, seed, epoch))
         if check_every and epoch % check_every == 0:
             check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
-        if epoch % case.evaluate_every == 0 or epoch == case.epochs:
-            scores = targets.accuracy(predicted)
-            row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}
-            found.records.append(row)
+        if due:
+            run.records.append(row)
             record(row)
-    _apply(group, labels, targets, found)
-    found.seconds = took()
+        found.epochs = epoch
+    found.best_epoch = run.choose(found.epochs)
+    _apply(group, labels, run.targets, found)
+    found.seconds = run.took()
     return found
+
+
+@dataclass
+class _Run:
+    """A training under way: network, optimisers, the best weights so far, records; a checkpoint holds them."""
+
+    group: Group
+    case: RgcnCase
+    net: RGCN
+    targets: Targets
+    steps: Steps
+    took: Took
+    best: Best = field(default_factory=Best)
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def _watches(self) -> bool:
+        """Whether validation scores decide on anything."""
+        return self.case.keep == "best" or self.case.patience > 0
+
+    def refuse_unwatched(self) -> None:
+        """Refuse to go by the scores of validation nodes that are not there. Raises CaseError."""
+        if self._watches and not self.targets.counts.get("val"):
+            key = "keep" if self.case.keep == "best" else "patience"
+            right = "rgcn.val_labels, or a set val of the .npz, would be right, or to leave it out"
+            raise CaseError(f"rgcn.{key}: goes by labelled validation nodes, and there are none; {right}")
+
+    def step(self, epoch: int, due: bool, drops: Drops | None) -> dict[str, float]:
+        """A step of all weights; the loss before it, and where `due` the scores. Ranks: all call."""
+        net, case, scores = self.net, self.case, {}
+        if due and drops:
+            scores = self._evaluate(net.forward(), epoch - 1)
+        Z_own = net.forward(drops)
+        if due and not drops:
+            scores = self._evaluate(Z_own, epoch - 1)
+        with net.clock("loss"):
+            loss = self.targets.loss(Z_own)
+        self.steps.rate = rate_of(case, epoch)
+        for gradient in net.gradients(Z_own):
+            with net.clock("optimiser"):
+                self.steps.take(gradient)
+        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
+        return {"epoch": epoch, "loss": loss, **scores}
+
+    def _evaluate(self, Z_own: Array, epoch: int) -> dict[str, float]:
+        """Scores of the weights after an epoch, which are kept where they are the best. Ranks: all call."""
+        scores = self.targets.accuracy(_classes(self.group, Z_own))
+        if self._watches:
+            self.best.observe(epoch, scores["val"], self.net.arrays() if self.case.keep == "best" else {})
+        return {f"{split}_score": score for split, score in scores.items()}
+
+    def choose(self, epochs: int) -> int:
+        """Make the weights the best ones, or leave the last; the epoch of them. Ranks: all call."""
+        if self.case.keep == "last":
+            return epochs
+        self._evaluate(self.net.forward(), epochs)
+        self.best.restore(self.net.arrays())
+        return self.best.epoch
+
+    def state(self, epochs: int) -> State:
+        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
+        state = rgcn_kept.state_of(self.group, self.net, self.steps, epochs, self.records, self.took)
+        self.best.enter(state, self.group, self.net)
+        return state
+
+    def restore(self, state: State) -> int:
+        """Go on from what `state` told; the epochs it had made. Ranks: all call."""
+        made = rgcn_kept.restore(self.group, self.net, self.steps, state)
+        self.best.recall(state, self.group, self.net)
+        self.records += state.values["records"]
+        self.took = Took(state.values["seconds"])
+        return made
 
 
 def _apply(group: Group, labels: NodeLabels, targets: Targets, found: RelationalFit) -> None:

@@ -13,9 +13,10 @@ from app.graphs.triples.data import DEFAULT_LIMITS, NodeLabels, Triples, check_l
 
 
 def read_label_tables(
-    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS, learns: bool = True
-) -> NodeLabels:
-    """Labels of nodes from two tables with a header line, separated by tabs; "": there is no such table.
+    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS, learns: bool = True,
+    val_path: str = "",
+) -> NodeLabels:  # fmt: skip
+    """Labels of nodes from tables with a header line, separated by tabs; "": there is no such table.
 
     The label is the column whose name begins with "label", the node is the other one that is not named "id"
     (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order
@@ -24,9 +25,12 @@ def read_label_tables(
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
     seen: dict[int, str] = {}
+    paths = {
+        "rgcn.train_labels": train_path, "rgcn.test_labels": test_path, "rgcn.val_labels": val_path
+    }  # fmt: skip
     tables = [
         _read_table(_source(path, limits, key), number, seen, key == "rgcn.test_labels") if path else []
-        for path, key in ((train_path, "rgcn.train_labels"), (test_path, "rgcn.test_labels"))
+        for key, path in paths.items()
     ]
     names = sorted({label for table in tables for _, label in table if label})
     class_of = {"": -1, **{name: k for k, name in enumerate(names)}}
@@ -35,7 +39,7 @@ def read_label_tables(
         arrays.append(np.array([node for node, _ in table], dtype=np.int32))
         arrays.append(np.array([class_of[label] for _, label in table], dtype=np.int32))
     source = Source(train_path or test_path, limits)
-    return check_labels(NodeLabels(len(names), *arrays, names), source, learns)
+    return check_labels(NodeLabels(len(names), *arrays[:4], names, *arrays[4:]), source, learns)
 
 
 def _source(path: str, limits: Limits, key: str) -> Source:

@@ -55,6 +55,9 @@ def run_relations(context: Context) -> dict[str, Any]:
     if case.memory.fast_mb or case.graph.features:
         key = "memory.fast_mb" if case.memory.fast_mb else "graph.features"
         raise CaseError(f"{key}: is not read by study.kind rgcn, whose first layer is one-hot and in memory")
+    if case.rgcn.keep != "last" or case.rgcn.patience:
+        key = "rgcn.patience" if case.rgcn.patience else "rgcn.keep"
+        raise CaseError(f"{key}: is not read by study.kind rgcn, which clocks all epochs; leave it out")
     if case.study.epochs == 1:
         raise CaseError("study.epochs: the first epoch is not clocked; 2 or more would be right, got 1")
     graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
