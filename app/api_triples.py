@@ -64,8 +64,9 @@ def classify_relational(
     labels     [n] classes, -1 for none, or names of classes, None for none; also a mapping of nodes to
                classes or names; None: those of the file
     train, val, test   [n] bool, or nodes by name; node numbers where there are no names, or these are texts.
-               A node is in one at most. val decides where "rgcn.keep": "best" or "rgcn.patience" ask it; test None: all labelled nodes that are
-               in neither of the others. Nodes of the test need no label: their classes are predicted, too
+               A node is in one at most. val is what "rgcn.keep": "best" and "rgcn.patience" go by; test None:
+               all labelled nodes that are in neither of the others. Nodes of the test need no label: their
+               classes are predicted, too
     weights    a weights.npz, or what an earlier call returned: applied, or with "rgcn.epochs" of the settings
                trained further. Applied, they need no labels: without any the classes of the nodes of the
                test are asked, without a test those of all nodes. Weights of a graph without features are of

@@ -322,17 +322,21 @@ def test_sparse_features_are_dense_ones():
         classify_relational(rows_of(), X[:49], **options)
 
 
-def test_the_best_ends_are_those_of_the_largest_scores():
+@pytest.mark.parametrize("scorer", ["complex", "distmult"])
+def test_the_best_ends_are_those_of_the_largest_scores(scorer):
     rows = rows_of()
-    found = predict_links(rows, settings=LINKS)
-    score = (found.node_rows.astype(float) * found.node_rows[5] * found.relation_rows[2]).sum(axis=1)
+    found = predict_links(rows, settings={**LINKS, "rgcn.scorer": scorer})
+    E, D = found.node_rows.astype(float), found.relation_rows[2].astype(float)
+    if scorer == "complex":
+        E, D = (each[..., :3] + 1j * each[..., 3:] for each in (E, D))
+    score, back = ((a * D * b.conj()).real.sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
     known = set(rows[(rows[:, 0] == 5) & (rows[:, 1] == 2), 2].tolist())
     wanted = [node for node in np.argsort(-score).tolist() if node not in known]
     assert known and [node for node, _ in found.objects(5, 2, 8)] == wanted[:8]
     assert len(found.objects(5, 2, 1000)) == len(score) - len(known)
     known = set(rows[(rows[:, 2] == 5) & (rows[:, 1] == 2), 0].tolist())
     assert [v for v, _ in found.subjects(5, 2, 8)] == [
-        v for v in np.argsort(-score).tolist() if v not in known
+        v for v in np.argsort(-back).tolist() if v not in known
     ][:8]
     with pytest.raises(GraphError, match="found 'x'; a node of the graph would be right"):
         found.objects("x", 2)

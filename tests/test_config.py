@@ -733,8 +733,13 @@ def cases(draw):
     data["parallel"]["cost_model"] = ""
     data["study"]["fold_validation"] = "none"
     data["rgcn"] |= dict.fromkeys(
-        ("weights", "train_labels", "test_labels", "val_triples", "test_triples"), ""
+        ("weights", "train_labels", "test_labels", "val_labels", "val_triples", "test_triples"), ""
     )
+    rgcn = data["rgcn"]
+    rgcn |= {"epochs": max(rgcn["epochs"], 1), "dimension": 2 * draw(st.integers(1, 99))}
+    rgcn["warmup"] = min(rgcn["warmup"], rgcn["epochs"] - 1)
+    if data["memory"]["fast_mb"]:
+        rgcn["keep"] = "last"
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"

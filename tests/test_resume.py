@@ -13,11 +13,13 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from jobs import LAUNCHERS, ROOT, mpirun, run_job
 from mpi4py import MPI
+from msgspec import structs
 from test_main import files_of, metrics, result_of
 
 from app.case.config import Case
@@ -25,7 +27,7 @@ from app.case.file import build
 from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
 from app.checkpoint import store
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.checkpoints import NOTHING_KEPT, Nothing
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import Stopped
@@ -437,6 +439,32 @@ def test_a_training_tells_the_seconds_of_all_its_parts(kind, host):
         graph, labels = relational_graph(triples), random_labels(triples, 10, 2, 1)
         found = stopped_once(lambda keeper: train_rgcn(host, graph, labels, case, 1, keeper=keeper))
     assert 1000 < found.seconds < 1100
+
+
+def test_a_relational_training_that_was_stopped_ends_as_one_that_was_not(host):
+    """With the best weights from before the stop, and what dropout and the step sizes were to be."""
+    triples = random_triples(30, 90, 3, 1)
+    chosen = {"hidden": 4, "dimension": 4, "epochs": 9, "dropout": 0.3, "schedule": "cosine", "patience": 6}
+    case = RgcnCase(**chosen, validation=0.2)
+    split = split_triples(triples, case.held_out, 1, case.validation)
+    graph, labels = relational_graph(triples), random_labels(triples, 20, 2, 1)
+    labels = replace(
+        labels, val_idx=labels.test_idx, val_label=labels.test_label, test_idx=labels.test_idx[:0],
+        test_label=labels.test_label[:0],
+    )  # fmt: skip
+
+    def links(keeper):
+        return train_links(host, triples, split, case, 1, keeper=keeper)
+
+    def classes(keeper):
+        return train_rgcn(host, graph, labels, structs.replace(case, keep="best"), 1, keeper=keeper)
+
+    for run in (links, classes):
+        stopped, whole = stopped_once(run), run(NOTHING_KEPT)
+        assert (stopped.epochs, stopped.best_epoch) == (whole.epochs, whole.best_epoch)
+        assert stopped.records == whole.records
+        weights = [each.net.whole_weights(host) for each in (stopped, whole)]
+        assert all(np.array_equal(weights[0][name], array) for name, array in weights[1].items())
 
 
 def test_a_run_tells_the_seconds_of_all_its_parts(tmp_path, host):

@@ -283,7 +283,7 @@ def test_the_same_bits_for_any_partition(group, single, settings):
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_gradients_go_the_way_of_dropout(group, share):
-    """What is dropped is a function of seed, epoch, layer and node; kept elements and gradients are scaled."""
+    """What is dropped is a function of seed, epoch, layer and node; the rest, and gradients, are scaled."""
     graph = make_graph()
     labels = make_labels(graph)
     net = RGCN(group, place(graph, group.size, group.size), graph, labels.nodes, [6, 3], 0, 1)

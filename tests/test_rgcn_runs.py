@@ -263,6 +263,19 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
             ["rgcn.goal=links", "memory.fast_mb=1"],
             'memory.fast_mb: is read with rgcn.goal = "classes"',
         ),
+        (
+            ["rgcn.goal=links", "rgcn.keep=best"],
+            'rgcn.keep: is read with rgcn.goal = "classes"; leave it out',
+        ),
+        (["rgcn.scorer=distmult"], 'rgcn.scorer: is read with rgcn.goal = "links"; leave it out'),
+        (["rgcn.goal=links", "rgcn.dimension=5"], "rgcn.dimension: an even number would be right"),
+        (["rgcn.warmup=4"], "rgcn.warmup: less than rgcn.epochs = 4 would be right, got 4"),
+        (["rgcn.keep=best"], "rgcn.keep: goes by labelled validation nodes, and there are none"),
+        (["rgcn.keep=best", "memory.fast_mb=9"], "rgcn.keep: best keeps a copy of all weights"),
+        (
+            ["rgcn.goal=links", "rgcn.validation=0", "rgcn.patience=2"],
+            "rgcn.patience: goes by validation triples",
+        ),
         (["rgcn.groups=1"], 'rgcn.groups: is read with rgcn.partition = "both"; leave it out'),
         (["graph.generator=er"], 'graph.generator: "ba" would be right for triples, got "er"'),
     ],
@@ -272,7 +285,9 @@ def test_keys_that_do_not_count_together_are_refused(tmp_path, keys, said):
     assert code == 2 and said in printed, printed
 
 
-@pytest.mark.parametrize("key", ["graph.features", "rgcn.train_labels", "rgcn.test_labels"])
+@pytest.mark.parametrize(
+    "key", ["graph.features", "rgcn.train_labels", "rgcn.test_labels", "rgcn.val_labels"]
+)
 def test_links_are_predicted_without_features_and_labels(tmp_path, key):
     """They would have been read by nobody."""
     (tmp_path / "t.tsv").write_text("a\tr\tb\nb\tr\ta\n")
@@ -301,7 +316,7 @@ def test_link_prediction_writes_weights_and_ranks(tmp_path):
     np.savez(tmp_path / "g.npz", triples=triples, num_nodes=30, num_relations=3)
     keys = [f"graph.path={tmp_path / 'g.npz'}", "output.plots=false"]
     code, printed = lockstep(
-        tmp_path / "one", *keys, "rgcn.epochs=3", "rgcn.dimension=5", case="rgcn_links", ranks=2
+        tmp_path / "one", *keys, "rgcn.epochs=3", "rgcn.dimension=6", case="rgcn_links", ranks=2
     )
     assert code == 0, printed
     lines = (tmp_path / "one" / "predictions" / "g.txt").read_text().splitlines()

@@ -345,7 +345,7 @@ def _relations(case: Case) -> Iterator[Mistake]:
         yield ("rgcn", "warmup"), f"less than rgcn.epochs = {rgcn.epochs} would be right, got {rgcn.warmup}"
     if rgcn.goal == "links":
         if rgcn.scorer == "complex" and rgcn.dimension % 2:
-            right = "an even number would be right for rgcn.scorer = complex"
+            right = 'an even number would be right, or rgcn.scorer = "distmult"'
             yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
     elif rgcn.keep == "best" and case.memory.fast_mb:
         yield ("rgcn", "keep"), "best keeps a copy of all weights, which memory.fast_mb forbids; one of both"

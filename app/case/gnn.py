@@ -315,10 +315,10 @@ class RgcnCase(Table, frozen=True):
     scorer: Annotated[
         Literal["complex", "distmult"],
         about(
-            "links: what triples are scored by; distmult: the same in both directions of a relation; complex "
-            "(ComplEx): numbers are complex, of an even dimension, so that directions may differ"
+            "links: what triples are scored by; complex (ComplEx): products of complex numbers, so that the "
+            "directions of a relation may differ, and dimension is even; distmult: the same in both"
         ),
-    ] = "distmult"
+    ] = "complex"
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
     negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
     held_out: Annotated[

@@ -162,7 +162,6 @@ def size_table(graph: RelationalGraph, labels: NodeLabels, found: RelationalFit)
 def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relational) -> dict[str, Any]:
     """The task's part of result.json, and the predictions."""
     graph, found = done.graph, done.fit
-    rgcn = found.case
     sizes = size_table(graph, labels, found) if found.net.one_hot else []
     for number, size in enumerate(sizes):
         name = "self-loops" if number == len(sizes) - 1 else f"part {number + 1}"

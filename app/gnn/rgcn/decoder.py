@@ -26,7 +26,9 @@ class Decoder:
               of dD of these and of dE of the nodes that it owns; g is gathered, 4 bytes for each triple.
     """
 
-    def __init__(self, group: Group, split: Split, relations: int, dimension: int, seed: int, scorer: str) -> None:
+    def __init__(
+        self, group: Group, split: Split, relations: int, dimension: int, seed: int, scorer: str
+    ) -> None:
         """scorer   one of SCORERS"""
         self.group, self.device, self.R = group, group.device, relations
         self.scorer = SCORERS[scorer]

@@ -122,7 +122,7 @@ def train_links(
 
 
 def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase, made: int) -> LinkFit:
-    """What training in `made` epochs leaves, with the held-out triples ranked by the weights at hand. Ranks: all call."""
+    """What training leaves after `made` epochs, with ranks by the weights at hand. Ranks: all call."""
     group, D, E = run.group, run.decoder.D, run.embeddings()
     relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
     largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))

@@ -240,8 +240,8 @@ def _gram(device: Any, X: Array, D: Array, starts: np.ndarray) -> Array:
 
 @dataclass(frozen=True)
 class Drops:
-    """Dropout between the layers in one epoch: which elements is a function of (seed, layer, epoch, row of the
-    layer's outputs, column), the same for any placement."""
+    """Dropout between the layers in one epoch: which elements is a function of (seed, layer, epoch, row of
+    the layer's outputs, column), the same for any placement."""
 
     share: float
     seed: int

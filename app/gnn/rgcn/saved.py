@@ -16,7 +16,7 @@ from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 
 ARCHITECTURE = ("hidden", "layers", "bases", "inverse", "min_edges", "prune", "scorer")
-LATER = {"scorer"}  # what older files do not tell: they have the default
+OLDER = {"scorer": "distmult"}  # what files do not tell that are older than the key
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,10 @@ def load_rgcn(path: str) -> SavedRgcn:
     """Read and verify weights.npz. Raises GraphError, one line, for anything that is not one."""
     arrays, manifest = load_archive(path, "rgcn")
     with refusing(path):
-        if not {*ARCHITECTURE} - LATER <= set(manifest["rgcn"]) <= {*ARCHITECTURE}:
+        told = OLDER | manifest["rgcn"]
+        if set(told) != set(ARCHITECTURE):
             raise GraphError(f"{path}: describes a network that this Lockstep does not know")
-        case = msgspec.convert(manifest["rgcn"], RgcnCase)
+        case = msgspec.convert(told, RgcnCase)
         features, classes = (msgspec.convert(manifest[key], int) for key in ("features", "classes"))
         edges = msgspec.convert(manifest["edges"], str)
         names = [

@@ -24,7 +24,7 @@ class Scorer(Protocol):
     wide: ClassVar[int]
 
     def nodes(self, xp: Any, E: Array) -> Array:
-        """The operand [rows, d wide] of rows E [n, d]: of subjects, then of objects; one for both if equal."""
+        """The operand [rows, d wide] of rows E [n, d]: of subjects, then of objects, or one for both."""
 
     def triples(self, triples: np.ndarray, n: int) -> np.ndarray:
         """[3, t] int32 host, which rows of the operands triples of n nodes read."""

@@ -245,7 +245,7 @@ def train_rgcn(
 
 @dataclass
 class _Run:
-    """A training under way: network, optimisers, the best weights so far, records; a checkpoint holds them."""
+    """A training under way: network, optimisers, the best weights so far, records: what checkpoints hold."""
 
     group: Group
     case: RgcnCase
