@@ -268,10 +268,10 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
             'rgcn.keep: is read with rgcn.goal = "classes"; leave it out',
         ),
         (["rgcn.scorer=distmult"], 'rgcn.scorer: is read with rgcn.goal = "links"; leave it out'),
-        (["rgcn.goal=links", "rgcn.dimension=5"], "rgcn.dimension: an even number would be right"),
-        (["rgcn.warmup=4"], "rgcn.warmup: less than rgcn.epochs = 4 would be right, got 4"),
+        (["rgcn.goal=links", "rgcn.dimension=5"], "an even number would be right, or rgcn.scorer"),
+        (["rgcn.warmup=4"], "less than rgcn.epochs = 4 would be right, got 4"),
         (["rgcn.keep=best"], "rgcn.keep: goes by labelled validation nodes, and there are none"),
-        (["rgcn.keep=best", "memory.fast_mb=9"], "rgcn.keep: best keeps a copy of all weights"),
+        (["rgcn.keep=best", "memory.fast_mb=9"], "best keeps a copy of all weights"),
         (
             ["rgcn.goal=links", "rgcn.validation=0", "rgcn.patience=2"],
             "rgcn.patience: goes by validation triples",
