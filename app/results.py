@@ -17,10 +17,9 @@ from app.gnn.archive import LARGEST
 from app.gnn.importance import Importance
 from app.gnn.links.scores import LinkScores
 from app.gnn.metrics import Scores, SplitScores, ValueScores
+from app.gnn.rgcn.queries import Query, best_ends
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
-from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.saved import SavedModel, save_model
-from app.numerics.elementwise import row_sums
 from app.page.charts import Line, line_chart
 from app.page.markup import Markup, join, table, tag
 from app.page.style import SCOPED
@@ -411,25 +410,20 @@ class LinkPrediction:
 
     def objects(self, subject: Any, relation: Any, count: int = 10) -> list[tuple[Any, float]]:
         """The best objects of a subject and a relation with their scores, without those that are known."""
-        return self._best(subject, relation, count, (0, 2))
+        return self._best(subject, relation, count, 0)
 
     def subjects(self, object: Any, relation: Any, count: int = 10) -> list[tuple[Any, float]]:
         """The best subjects of an object and a relation with their scores, without those that are known."""
-        return self._best(object, relation, count, (2, 0))
+        return self._best(object, relation, count, 1)
 
-    def _best(self, node: Any, relation: Any, count: int, ends: tuple[int, int]) -> list[tuple[Any, float]]:
+    def _best(self, node: Any, relation: Any, count: int, side: int) -> list[tuple[Any, float]]:
         """The other ends of the largest scores; of equal ones the lowest numbers. Raises GraphError."""
-        near, far = ends
         if not is_whole(count):
             raise GraphError(f"count: found {show(count)}; a whole number would be right")
         at, of = _number(node, self.nodes, "node"), _number(relation, self.relations, "relation")
-        rows = self.node_rows[at : at + 1], self.relation_rows[of : of + 1]
-        query = SCORERS[self.scorer].query(np, ends[0] // 2, *rows)
-        scores = row_sums(np, self.node_rows * query)
-        left = np.ones(len(scores), dtype=bool)
-        left[self.known[(self.known[:, near] == at) & (self.known[:, 1] == of), far]] = False
-        order = np.argsort(-scores, kind="stable")
-        return [(self.nodes[i], float(scores[i])) for i in order[left[order]][: max(count, 0)]]
+        query = Query(side, at, of)
+        best, scores = best_ends(self.node_rows, self.relation_rows, self.scorer, self.known, query, count)
+        return [(self.nodes[i], score) for i, score in zip(best.tolist(), scores.tolist())]
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name} {each['mrr']:.3f}" for name, each in self.scores.items())

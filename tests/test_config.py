@@ -733,7 +733,7 @@ def cases(draw):
     data["parallel"]["cost_model"] = ""
     data["study"]["fold_validation"] = "none"
     data["rgcn"] |= dict.fromkeys(
-        ("weights", "train_labels", "test_labels", "val_labels", "val_triples", "test_triples"), ""
+        ("weights", "train_labels", "test_labels", "val_labels", "val_triples", "test_triples", "queries"), ""
     )
     rgcn = data["rgcn"]
     rgcn |= {"epochs": max(rgcn["epochs"], 1), "dimension": 2 * draw(st.integers(1, 99))}

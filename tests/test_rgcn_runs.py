@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from jobs import mpirun, run_job
 
+from app import predict_links
+from app.errors import GraphError
+from app.graphs.triples.asked import read_asked
 from app.graphs.triples.data import NodeLabels, Triples
 from app.tasks.links import ranks_text
 from app.tasks.rgcn import _predictions_text
@@ -362,3 +365,73 @@ def test_the_study_of_parts_refuses_what_it_does_not_read(tmp_path, key):
     keys = [f"graph.path={tmp_path}/g.npz", 'graph.generator=""', key.replace("x.npy", f"{tmp_path}/x.npy")]
     code, printed = lockstep(tmp_path / "out", *keys, case="study_rgcn")
     assert code == 2 and f"{key.partition('=')[0]}: is not read by study.kind rgcn" in printed, printed
+
+
+def test_triples_with_an_end_that_is_asked_are_answered(tmp_path):
+    """The same lines on any number of ranks, from the weights alone, and from Python; known ends are none."""
+    rows = [
+        ("ada b", "likes", "ben"),
+        ("ben", "likes", "cid"),
+        ("cid", "knows", "ada b"),
+        ("eva", "likes", "cid"),
+    ]
+    table, asked = tmp_path / "t.txt", tmp_path / "asked.txt"
+    table.write_text("".join("\t".join(row) + "\n" for row in rows * 2))
+    asked.write_text("ada b\tlikes\t?\n\n?\tlikes\tcid\nben\tknows\t?\n")
+    keys = [f"graph.path={table}", "rgcn.epochs=5", "rgcn.dimension=4", "rgcn.held_out=0.3", "rgcn.bases=0"]
+    keys += [
+        "rgcn.validation=0",
+        "output.plots=false",
+        "seed=2",
+        f"rgcn.queries={asked}",
+        "rgcn.propose_each=2",
+    ]
+    texts = []
+    for ranks in (1, 3):
+        code, printed = lockstep(tmp_path / f"{ranks}", *keys, case="rgcn_links", ranks=ranks)
+        assert code == 0 and "3 queries answered" in " ".join(printed.split()), printed
+        texts.append((tmp_path / f"{ranks}" / "proposed" / "t.txt").read_text())
+    applied = [f"rgcn.weights={tmp_path / '1' / 'weights.npz'}", "rgcn.epochs=0"]
+    code, printed = lockstep(tmp_path / "applied", *keys, *applied, case="rgcn_links")
+    assert code == 0, printed
+    texts.append((tmp_path / "applied" / "proposed" / "t.txt").read_text())
+    assert len(set(texts)) == 1
+    lines = [line.split("\t") for line in texts[0].splitlines()]
+    settings = {"rgcn.epochs": 0, "rgcn.weights": str(tmp_path / "1" / "weights.npz"), "rgcn.held_out": 0.3}
+    settings |= {"rgcn.validation": 0, "seed": 2, "run.device": "cpu"}
+    found = predict_links(str(table), settings=settings)
+    wanted = [("ada b", "likes", *each) for each in found.objects("ada b", "likes", 2)]
+    wanted += [(each[0], "likes", "cid", each[1]) for each in found.subjects("cid", "likes", 2)]
+    wanted += [("ben", "knows", *each) for each in found.objects("ben", "knows", 2)]
+    assert lines == [[s, r, o, f"{score:.6g}"] for s, r, o, score in wanted]
+    assert not {tuple(line[:3]) for line in lines} & set(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\tr\tb\n", "asked.txt:1: found 'a\\tr\\tb'; three columns between tabs, \"?\" as the subject or"),
+        ("?\tr\t?\n", "asked.txt:1: found"),
+        ("a\tr\t?\n?\tq\ta\n", "asked.txt:2: found relation 'q'; a relation of the graph would be right"),
+        ("x\tr\t?\n", "asked.txt:1: found node 'x'; a node of the graph would be right"),
+        ("\n", "asked.txt: asks nothing"),
+    ],
+)
+def test_what_is_wrong_with_asked_triples(tmp_path, text, said):
+    (tmp_path / "asked.txt").write_text(text)
+    triples = Triples("g", 2, 1, *np.zeros((3, 1), dtype=np.int32), ["r"], ["a", "<b>"])
+    with pytest.raises(GraphError) as error:
+        read_asked(str(tmp_path / "asked.txt"), triples)
+    assert said in str(error.value)
+
+
+def test_asked_triples_may_be_numbers_and_iris(tmp_path):
+    (tmp_path / "asked.txt").write_text("?\t0\t1\n1\t0\t?\n")
+    unnamed = Triples("g", 2, 1, *np.zeros((3, 1), dtype=np.int32))
+    assert read_asked(str(tmp_path / "asked.txt"), unnamed).tolist() == [[-1, 0, 1], [1, 0, -1]]
+    (tmp_path / "asked.txt").write_text("?\tr\tb\n<b>\tr\t?\n")
+    named = Triples("g", 2, 1, *np.zeros((3, 1), dtype=np.int32), ["r"], ["a", "<b>"])
+    assert read_asked(str(tmp_path / "asked.txt"), named).tolist() == [[-1, 0, 1], [1, 0, -1]]
+    (tmp_path / "asked.txt").write_text("?\t0\t2\n")
+    with pytest.raises(GraphError, match="found node '2'"):
+        read_asked(str(tmp_path / "asked.txt"), unnamed)

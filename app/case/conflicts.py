@@ -348,7 +348,10 @@ def _relations(case: Case) -> Iterator[Mistake]:
             right = 'an even number would be right, or rgcn.scorer = "distmult"'
             yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
     elif rgcn.keep == "best" and case.memory.fast_mb:
-        yield ("rgcn", "keep"), "best keeps a copy of all weights, which memory.fast_mb forbids; leave one out"
+        yield (
+            ("rgcn", "keep"),
+            "best keeps a copy of all weights, which memory.fast_mb forbids; leave one out",
+        )
 
 
 def _told_by_network(case: Case) -> Iterator[Mistake]:

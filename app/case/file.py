@@ -30,8 +30,8 @@ LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
     ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
-    ("rgcn", "val_labels"), ("rgcn", "val_triples"), ("rgcn", "test_triples"), ("links", "val_edges"),
-    ("links", "test_edges"),
+    ("rgcn", "val_labels"), ("rgcn", "val_triples"), ("rgcn", "test_triples"), ("rgcn", "queries"),
+    ("links", "val_edges"), ("links", "test_edges"),
     ("links", "pairs"), ("links", "sides"), ("links", "propose_for"),
 )  # fmt: skip
 OF_DATA = ("quality",)  # kinds of studies that read test graphs from study.data,

@@ -335,6 +335,14 @@ class RgcnCase(Table, frozen=True):
     test_triples: Annotated[
         str, about('links: file of the triples that are ranked at the end; "": the share held_out')
     ] = ""
+    queries: Annotated[
+        str,
+        about(
+            'links: file of triples with "?" in the place of an end, the best of which go to proposed/; "": '
+            "none"
+        ),
+    ] = ""
+    propose_each: Annotated[Positive, about("ends for each of rgcn.queries that are not known")] = 10
     epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01

@@ -203,6 +203,12 @@ def _refuse_unread_by_relations(case: Case) -> None:
         (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", classes),
         (links and bool(case.graph.features), "graph.features", classes),
         (links and rgcn.keep != usual.rgcn.keep, "rgcn.keep", classes),
+        (not links and bool(rgcn.queries), "rgcn.queries", 'rgcn.goal = "links"'),
+        (
+            not rgcn.queries and rgcn.propose_each != usual.rgcn.propose_each,
+            "rgcn.propose_each",
+            "rgcn.queries",
+        ),
         (not links and rgcn.scorer != usual.rgcn.scorer, "rgcn.scorer", 'rgcn.goal = "links"'),
         (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
     ):

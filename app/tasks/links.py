@@ -12,9 +12,12 @@ from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn.links import LinkFit, train_links
 from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.queries import NOBODY, Query, best_of_all
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.split import Split
+from app.graphs.formats.source import Limits
 from app.graphs.ids import between_names, escaped
+from app.graphs.triples.asked import read_asked
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
@@ -30,6 +33,8 @@ NO_CLASSES = 0  # of a network that predicts links
 def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     """Train and rank, write the results, and return the task's part of result.json. Ranks: all call."""
     held = resident_bytes()
+    with raise_together(context.group, "reading the queries"):
+        queries = _queries(context, triples)
     found, saved = learn_links(context, triples)
     context.say_memory(held)
     scores = [row["val_score"] for row in found.records if "val_score" in row]
@@ -41,6 +46,8 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     }  # fmt: skip
     if context.folder is not None:
         _write(context, triples, found, saved)
+        if queries:
+            _propose(context, triples, found, saved, queries)
     weights = digest(saved.arrays)
     return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
 
@@ -145,17 +152,61 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
         folder.write_text(f"predictions/{triples.name}.txt", ranks_text(triples, found))
 
 
+def _queries(context: Context, triples: Triples) -> list[Query]:
+    """What rgcn.queries asks; [] without it. Raises GraphError."""
+    rgcn, memory = context.case.rgcn, context.case.memory
+    if not rgcn.queries:
+        return []
+    rows = read_asked(rgcn.queries, triples, Limits(int(memory.max_decompressed_gb * 1e9)))
+    return [Query(0, s, r) if o < 0 else Query(1, o, r) for s, r, o in rows.tolist()]
+
+
+def _propose(
+    context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn, queries: list[Query]
+) -> None:
+    """proposed/NAME.txt: the best ends of what is asked. Ranks: all call."""
+    folder, group, count = context.folder, context.group, context.case.rgcn.propose_each
+    known = np.stack([triples.subject, triples.relation, triples.object], axis=1)
+    with context.log.phase("propose"):
+        rows = found.embeddings, found.relations
+        best = best_of_all(group, *rows, saved.case.scorer, known, queries, count)
+    with context.log.phase("write"), raise_together(group, "writing the results"):
+        folder.write_text(f"proposed/{triples.name}.txt", proposed_text(triples, queries, *best))
+    context.log.info("%d queries answered: %s", len(queries), folder.file(f"proposed/{triples.name}.txt"))
+
+
+def proposed_text(triples: Triples, queries: list[Query], nodes: np.ndarray, scores: np.ndarray) -> str:
+    """Lines `subject relation object score` of the answers [q, count], the best of each query first."""
+    named, lines = _Names(triples), []
+    for query, ends, values in zip(queries, nodes.tolist(), scores.tolist()):
+        answers = [(query.triple(end), value) for end, value in zip(ends, values) if end != NOBODY]
+        lines += [named.line(triple, f"{value:.6g}") for triple, value in answers]
+    return "".join(lines)
+
+
+class _Names:
+    """Triples as lines, by name where there are names; between tabs where one has a blank or a comma."""
+
+    def __init__(self, triples: Triples) -> None:
+        self._nodes = triples.node_names or [str(i) for i in range(triples.nodes)]
+        self._relations = triples.relation_names or [str(i) for i in range(triples.relations)]
+        self._between = between_names((*triples.node_names, *triples.relation_names))
+
+    def line(self, triple: tuple[int, int, int], *more: str) -> str:
+        """A triple (subject, relation, object) and what is said of it."""
+        s, r, o = triple
+        fields = map(escaped, (self._nodes[s], self._relations[r], self._nodes[o]))
+        return self._between.join([*fields, *more]) + "\n"
+
+
 def ranks_text(triples: Triples, found: LinkFit) -> str:
     """Lines `subject relation object rank rank` of the held-out triples, by name where the file has names.
 
     Between tabs where a name has a blank or a comma, else between blanks. The filtered ranks are those of
     the object among all nodes, then of the subject; half of a tie is .5.
     """
-    nodes = triples.node_names or [str(i) for i in range(triples.nodes)]
-    relations = triples.relation_names or [str(i) for i in range(triples.relations)]
-    between = between_names((*triples.node_names, *triples.relation_names))
+    named = _Names(triples)
     return "".join(
-        between.join([*map(escaped, (nodes[s], relations[r], nodes[o])), f"{of_object:g}", f"{of_subject:g}"])
-        + "\n"
-        for (s, r, o), (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
+        named.line(triple, f"{of_object:g}", f"{of_subject:g}")
+        for triple, (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
     )

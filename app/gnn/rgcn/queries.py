@@ -1,0 +1,59 @@
+"""The best ends of triples that are asked: (subject, relation, ?) or (?, relation, object)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from app.comm.group import Group
+from app.gnn.rgcn.scorers import SCORERS
+from app.numerics.elementwise import row_sums
+
+NOBODY = -1  # in the place of a node, where fewer are left than were asked for
+
+
+class Query(NamedTuple):
+    """One end of a triple, and its relation. side   0: the object is asked, 1: the subject"""
+
+    side: int
+    node: int
+    relation: int
+
+    def triple(self, end: int) -> tuple[int, int, int]:
+        """The whole triple (subject, relation, object) with another end."""
+        return (end, self.relation, self.node) if self.side else (self.node, self.relation, end)
+
+
+def best_ends(
+    E: np.ndarray, D: np.ndarray, scorer: str, known: np.ndarray, query: Query, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes [k] and their scores [k] float32, the best first, of equal ones the lower number; k <= count.
+
+    E, D    [n, d] rows of nodes, [R, d] of relations     scorer   one of SCORERS
+    known   [m, 3] triples, whose ends are no answers
+    """
+    rows = E[query.node : query.node + 1], D[query.relation : query.relation + 1]
+    scores = row_sums(np, E * SCORERS[scorer].query(np, query.side, *rows))
+    near, far = (2, 0) if query.side else (0, 2)
+    left = np.ones(len(scores), dtype=bool)
+    left[known[(known[:, near] == query.node) & (known[:, 1] == query.relation), far]] = False
+    order = np.argsort(-scores, kind="stable")
+    best = order[left[order]][: max(count, 0)]
+    return best, scores[best]
+
+
+def best_of_all(
+    group: Group, E: np.ndarray, D: np.ndarray, scorer: str, known: np.ndarray, queries: list[Query],
+    count: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """`best_ends` of queries: nodes [q, count], NOBODY where there are fewer, and scores [q, count] float32.
+
+    Ranks   all call, with the same rows; queries are shared out, the result is identical on all
+    """
+    cuts = [len(queries) * rank // group.size for rank in range(group.size + 1)]
+    own = queries[cuts[group.rank] : cuts[group.rank + 1]]
+    nodes, scores = np.full((len(own), count), NOBODY), np.zeros((len(own), count), dtype=np.float32)
+    for row, query in enumerate(own):
+        best, found = best_ends(E, D, scorer, known, query, count)
+        nodes[row, : len(best)], scores[row, : len(best)] = best, found
+    counts = np.diff(cuts).tolist()
+    return group.gather_host(nodes, counts), group.gather_host(scores, counts)
