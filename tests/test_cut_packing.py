@@ -7,7 +7,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import seeds
 from scipy.spatial import Delaunay
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
@@ -70,7 +69,7 @@ def both_directions(graph, x):
 # ---- the bound --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seeds", seeds(15, 8))
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(15), marks=pytest.mark.long, id="all")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_above_the_optimum(kind, seeds):
     proved = 0

@@ -103,6 +103,7 @@ def test_the_good_files_are_good(name, tmp_path):
     ("name", "content"),
     [
         ("d.col", b"p edge %d 1\ne 1 2\n" % HUGE),
+        ("n.col", b"p edge %d 1\nn 1 5\ne 1 2\n" % HUGE),
         ("a.mtx", b"%%%%MatrixMarket matrix coordinate pattern symmetric\n%d %d 1\n2 1\n" % (HUGE, HUGE)),
         ("G1", b"%d 1\n1 2 1\n" % HUGE),
         ("e.npz", npz(edges=PAIRS, num_nodes=[HUGE])),

@@ -15,7 +15,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
 from app.graphs.derived import complement_rows
-from app.graphs.formats.counted import MANY_NODES, MOST_PER_EDGE
+from app.graphs.formats.counted import check_share
 from app.graphs.graph import Graph
 from app.graphs.kernels import count_ids, deal_pairs
 from app.graphs.pairs import Pairs
@@ -99,7 +99,7 @@ def build(
     lines, loops = group.sum_integers(np.array([pairs.count, pairs.loops])).tolist()
     with raise_together(group, "counting edges"):
         if group.rank == 0 and stream.path:
-            _check_share(name, nodes, lines)
+            check_share(name, nodes, lines)
         ends = _count_ends(name, pairs, nodes) if ends is None else ends
     blocks = blocks or block_count(nodes)
     starts = block_starts(nodes, blocks)
@@ -140,13 +140,6 @@ def block_cuts(group: Group, starts: np.ndarray, block_ends: np.ndarray, balance
         return cut_blocks(rows, group.size)
     # A row costs about as much as sixteen entries: dense products against one gathered row each.
     return cut_blocks(16 * rows + block_ends, group.size)
-
-
-def _check_share(name: str, nodes: int, lines: int) -> None:
-    """Refuse a header by which nearly all nodes are isolated: it costs memory, and is a slip or an attack."""
-    if nodes > max(MANY_NODES, MOST_PER_EDGE * lines):
-        right = f"at most {max(MANY_NODES, MOST_PER_EDGE * lines)} would be right"
-        raise GraphError(f"{name}: the header states {nodes} nodes, for {lines} edge lines; {right}")
 
 
 def _count_ends(name: str, pairs: Pairs, nodes: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from app.errors import GraphError
 from app.graphs.formats.source import Source, shown
 from app.graphs.formats.text import Layout, line_of_row, prepared, read_id, read_rows
 from app.graphs.stream import Chunk
@@ -19,6 +20,17 @@ def read_counts(source: Source, fields: list[bytes], line: int, content: bytes, 
             reason = count.replace("node id", "count")
             raise source.error(f"{reason} in '{shown(content)}'; {right} would be right", line)
     return counts
+
+
+def check_share(name: str, nodes: int, lines: int) -> None:
+    """Refuse a header by which nearly all nodes are isolated: it costs memory, and is a slip or an attack.
+
+    Raises GraphError
+    """
+    most = max(MANY_NODES, MOST_PER_EDGE * lines)
+    if nodes > most:
+        said = f"the header states {nodes} nodes, for {lines} edge lines"
+        raise GraphError(f"{name}: {said}; at most {most} would be right")
 
 
 def counted_rows(source: Source, skip: int, layout: Layout, most: int) -> Iterator[Chunk]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.graphs.formats.counted import counted_rows, read_counts
+from app.graphs.formats.counted import check_share, counted_rows, read_counts
 from app.graphs.formats.parts import has_parts, rows_of_part
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, fields_of
@@ -64,7 +64,9 @@ def _stream(source: Source, header: tuple[int, int, int], first: list[bytes]) ->
             seen += len(chunk[0])
             yield chunk
         _compare_counts(source, stream, edges, seen, skip)
-        stream.node_weights = others.node_weights()
+        if others.weights:
+            check_share(stream.name, nodes, seen)
+            stream.node_weights = others.node_weights()
 
     def part(stream: EdgeStream, rank: int, size: int) -> Iterator[Chunk]:
         unseen = replace(stream, warnings=[])
@@ -149,10 +151,8 @@ class _OtherLines:
             raise self.source.error(f"found '{shown(found)}'; {right}", line)
         self.weights[int(node)] = float(weight)
 
-    def node_weights(self) -> np.ndarray | None:
-        """[nodes] float32, 1 where no line gave a weight; None without such lines."""
-        if not self.weights:
-            return None
+    def node_weights(self) -> np.ndarray:
+        """[nodes] float32, 1 where no line gave a weight."""
         weights = np.ones(self.nodes)
         weights[np.array(list(self.weights)) - 1] = list(self.weights.values())
         return kept_weights(
