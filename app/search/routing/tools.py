@@ -8,7 +8,7 @@ import numpy as np
 from app.bounds.feasible import fault_of_routes
 from app.bounds.routing.bounds import RoutingBounds
 from app.bounds.routing.proof import RoutingBound
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, NoneFound
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import DIRECTED
 from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
@@ -130,7 +130,9 @@ class RoutingTools(Toolbox):
         return read_routes(path, self.graph.held_ids(), self.deliveries.depot)
 
     def _mended(self, solution: np.ndarray) -> np.ndarray:
-        """Routes cut where a vehicle is full, or would be late, in the number that there may be."""
+        """Routes cut where a vehicle is full, or would be late; the start where these are too many, and none
+        are found in time.
+        """
         made: list[list[int]] = []
         for route in routes_of(solution, self.deliveries.depot):
             load = self.deliveries.capacity + 1
@@ -142,7 +144,10 @@ class RoutingTools(Toolbox):
                     load = int(self.deliveries.demand[customer])
                 made[-1].append(customer)
         after = after_of(made, self.metric.n, self.deliveries.depot)
-        return within_limit(self.metric, self.deliveries, after, self.instance.compiled)
+        try:
+            return within_limit(self.metric, self.deliveries, after, self.instance.compiled, self.look)
+        except NoneFound:
+            return self.start()
 
     def _canonical(self, after: np.ndarray) -> np.ndarray:
         return canonical_routes(after, self.deliveries.depot, self.deliveries.both_ways)
@@ -153,7 +158,7 @@ class RoutingTools(Toolbox):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return self._canonical(savings(self.metric, self.deliveries, self.instance.compiled)[0])
+        return self._canonical(savings(self.metric, self.deliveries, self.instance.compiled, self.look)[0])
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Ruin and recreate, annealed; none without customers."""
@@ -176,5 +181,5 @@ class RoutingTools(Toolbox):
         return {name: partial(self._made_by, rule, compiled) for name, rule in self._rules.items()}
 
     def _made_by(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
-        made, label = rule(self.metric, self.deliveries, compiled)
+        made, label = rule(self.metric, self.deliveries, compiled, self.look)
         return self._canonical(made), label
