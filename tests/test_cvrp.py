@@ -22,11 +22,13 @@ from app.graphs.generators.customers import generate_customers
 from app.graphs.metric import explicit, from_points, uniform_points
 from app.graphs.routes import after_of, canonical_routes, depot_of, length_of, routes_of
 from app.graphs.whole import whole_graph
+from app.problems.table import make_problem
 from app.search.routing.baselines import ROUTING_BASELINES, within_limit
 from app.search.routing.kernel import DEGREE, Routing
 from app.search.routing.search import RoutingSearch
 from app.search.routing.text import read_routes, routes_text
-from app.toolbox import never
+from app.search.routing.tools import RoutingTools
+from app.toolbox import Instance, never
 
 FILE = """\
 NAME : five
@@ -272,8 +274,36 @@ def test_too_few_vehicles_are_refused():
         within_limit(metric, deliveries, alone(metric, deliveries))
 
 
+@pytest.mark.parametrize("cost", ["40", "40.00", "40.1", "40.07", "40.0653", "40.065270189383696"])
+def test_a_cost_may_be_of_distances_that_are_not_rounded(written, cost):
+    """As published ones of CVRPLIB are, of files that say EUC_2D."""
+    tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
+    assert tools.untrue(path, tools.read(path)) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "found"),
+    [
+        ("41", "found Cost 41 on line 2 of routes that are 40 long; that would be right"),
+        ("40.08", "found Cost 40.08 on line 2 of routes that are 40 long, or 40.07 by distances that are"),
+        ("40.064", "or 40.065 by"),
+        ("40.0653702", "or 40.0652702 by"),
+    ],
+)
+def test_a_wrong_cost_is_refused_with_what_was_found(written, cost, found):
+    tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
+    assert found in tools.untrue(path, tools.read(path))
+
+
+def of_corners():
+    """Tools of a depot and two customers, whose ways are 14.42, 12.04 and 13.60 long."""
+    metric = from_points("corners", np.array([[0.0, 0], [8, 12], [-4, 13]]), "EUC_2D")
+    graph, deliveries = metric.neighbour_graph(2), Deliveries(0, np.array([0, 1, 1]), 2)
+    return RoutingTools(Instance(graph, metric, deliveries=deliveries), make_problem("cvrp"))
+
+
 def by_thirds():
-    """12 customers of whom two fit a vehicle, by threes no more vehicles than their demands need; 5 of them."""
+    """12 customers of whom two fit a vehicle, and one vehicle too few, though that is what their demands need."""
     return uniform_points(13, 1), Deliveries(0, np.array([0, *[34] * 12]), 100, 5)
 
 

@@ -1,5 +1,6 @@
 """The toolbox of vehicle routing: plain constructions, a search, bounds."""
 
+import math
 from functools import cached_property, partial
 from typing import Any
 
@@ -9,9 +10,9 @@ from app.bounds.feasible import fault_of_routes
 from app.bounds.routing.bounds import RoutingBounds
 from app.bounds.routing.proof import RoutingBound
 from app.errors import CaseError, GraphError, NoneFound
-from app.graphs.deliveries import Deliveries
+from app.graphs.deliveries import MOST_TIME, Deliveries
 from app.graphs.metric import DIRECTED
-from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
+from app.graphs.routes import after_of, canonical_routes, legs_of, length_of, routes_of
 from app.graphs.windows import in_time, never_in_time
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
@@ -20,6 +21,7 @@ from app.search.routing.text import read_routes, routes_text, told_cost
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
+ERROR = 1e-12  # of sums of lengths, in parts of them
 NEAR = 0.03  # gap of bounds that cases may close
 STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
 
@@ -82,11 +84,12 @@ class RoutingTools(Toolbox):
         """Refuse a customer whom no route can serve in time. Raises GraphError."""
         late = never_in_time(self.metric, self.deliveries)
         if late >= 0:
-            times, called = self.deliveries.times, self.graph.called(late)
-            window = " to ".join(
-                f"{int(each[late]) * self.unit:.10g}" for each in (times.opens, times.closes)
-            )
-            told = f"no route can serve node {called} from {window} and be back at the depot in time"
+            times = self.deliveries.times
+            given = times.closes if times.given is None else times.given
+            opens, closes = int(times.opens[late]), int(given[late])
+            end = f"to {closes * self.unit:.10g}" if closes < MOST_TIME else "on"
+            window = f"node {self.graph.called(late)} from {opens * self.unit:.10g} {end}"
+            told = f"no route can serve {window} and be back at the depot in time"
             raise GraphError(f"{name}: {told}; another window, or a longer route, would be right")
 
     @property
@@ -113,14 +116,24 @@ class RoutingTools(Toolbox):
         return fault_of_routes(self.graph, self.deliveries, solution, self.metric)
 
     def untrue(self, path: str, solution: np.ndarray) -> str | None:
-        """Another cost than that of the routes, as far as its decimals tell."""
+        """Another cost than that of the routes, as far as its decimals tell.
+
+        One with decimals may also be of distances that are not rounded, as published ones of CVRPLIB are for
+        files whose distances TSPLIB rounds.
+        """
         if (told := told_cost(path)) is None:
             return None
         line, cost = told
-        length = self.value(solution) * self.unit
-        if abs(float(cost) - length) <= 0.51 * 10.0 ** int(cost.as_tuple().exponent):
+        length, places = self.value(solution) * self.unit, -int(cost.as_tuple().exponent)
+        lengths, more = [length], ""
+        legs = self.metric.unrounded(*legs_of(self.deliveries.depot, solution))
+        if places > 0 and legs is not None:
+            lengths.append(math.fsum(legs.tolist()) * self.unit)
+            more = f", or {lengths[1]:.{min(places, 9)}f} by distances that are not rounded"
+        if any(abs(float(cost) - each) <= 0.51 * 10.0**-places + ERROR * each for each in lengths):
             return None
-        return f"found Cost {cost} on line {line} of routes that are {length:.12g} long; that would be right"
+        told = f"found Cost {cost} on line {line} of routes that are {length:.12g} long{more}"
+        return f"{told}; that would be right"
 
     def text(self, solution: np.ndarray, cost: float | int) -> str:
         """The lines of its file."""
