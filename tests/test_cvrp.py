@@ -303,7 +303,7 @@ def of_corners():
 
 
 def by_thirds():
-    """12 customers of whom two fit a vehicle, and one vehicle too few, though that is what their demands need."""
+    """12 customers, two for a vehicle, and one vehicle too few, though as many as their demands need."""
     return uniform_points(13, 1), Deliveries(0, np.array([0, *[34] * 12]), 100, 5)
 
 
