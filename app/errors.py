@@ -25,6 +25,10 @@ class GraphError(LockstepError):
     exit_code = 2
 
 
+class NoneFound(GraphError):
+    """No solution was found in the steps, or the time, that there were; there may be some."""
+
+
 class FixedNodesError(ValueError):
     """No solution holds the nodes that it has to hold without those that it must not hold."""
 

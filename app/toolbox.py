@@ -10,7 +10,8 @@ tour, or the parents in a tree. Values are exact integers; `unit` turns them int
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from app.errors import LockstepError
 from app.graphs.graph import Graph
 
+Look = Callable[[], bool]  # whether the time is up
 Baseline = Callable[[], tuple[np.ndarray, str]]  # a solution, and the name to print beside its value
 
 EXACT = "exact search"  # the source of what is found by an end that a clock has let come
@@ -29,6 +31,11 @@ ALWAYS = 1 << 62  # steps
 
 def _none() -> np.ndarray:
     return np.empty(0, dtype=np.int64)
+
+
+def never() -> bool:
+    """The look of work that has no end but its own."""
+    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,6 +299,8 @@ class Toolbox(ABC):
     text             the file of a solution, and its objective, where that takes the instance; None: the
                      problem writes it; read: a solution from a file, likewise
     left_out         baselines that the instance is too large for, for the log
+    look             asked now and then in starts and baselines that take long, after the same work on all
+                     ranks: where it is true they end with what they have, or raise NoneFound
     """
 
     sense: str
@@ -313,6 +322,16 @@ class Toolbox(ABC):
     text: Callable[[np.ndarray, float | int], str] | None = None
     read: Callable[[str], np.ndarray] | None = None
     left_out: str = ""
+    look: Look = staticmethod(never)
+
+    @contextmanager
+    def watched(self, look: Look) -> Iterator[None]:
+        """While this lasts, starts and baselines ask this `look`."""
+        self.look = look
+        try:
+            yield
+        finally:
+            del self.look
 
     def improves(self, value: int, than: int) -> bool:
         """Whether a value of the instance is better than another."""

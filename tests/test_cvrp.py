@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from app import check, solve
 from app.bounds.feasible import fault_of_routes
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, Halted, NoneFound
 from app.graphs.deliveries import Deliveries
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits
@@ -22,10 +22,13 @@ from app.graphs.generators.customers import generate_customers
 from app.graphs.metric import explicit, from_points, uniform_points
 from app.graphs.routes import after_of, canonical_routes, depot_of, length_of, routes_of
 from app.graphs.whole import whole_graph
+from app.problems.table import make_problem
 from app.search.routing.baselines import ROUTING_BASELINES, within_limit
 from app.search.routing.kernel import DEGREE, Routing
 from app.search.routing.search import RoutingSearch
 from app.search.routing.text import read_routes, routes_text
+from app.search.routing.tools import RoutingTools
+from app.toolbox import Instance, never
 
 FILE = """\
 NAME : five
@@ -269,6 +272,110 @@ def test_too_few_vehicles_are_refused():
     deliveries = Deliveries(0, np.array([0, 6, 6, 6, 6, 6]), 10, 4)  # no two fit one vehicle
     with pytest.raises(GraphError, match=r"there are no routes of 4 vehicles; 5, which the demands"):
         within_limit(metric, deliveries, alone(metric, deliveries))
+
+
+@pytest.mark.parametrize("cost", ["40", "40.00", "40.1", "40.07", "40.0653", "40.065270189383696"])
+def test_a_cost_may_be_of_distances_that_are_not_rounded(written, cost):
+    """As published ones of CVRPLIB are, of files that say EUC_2D."""
+    tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
+    assert tools.untrue(path, tools.read(path)) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "found"),
+    [
+        ("41", "found Cost 41 on line 2 of routes that are 40 long; that would be right"),
+        ("40.08", "found Cost 40.08 on line 2 of routes that are 40 long, or 40.07 by distances that are"),
+        ("40.064", "or 40.065 by"),
+        ("40.0653702", "or 40.0652702 by"),
+    ],
+)
+def test_a_wrong_cost_is_refused_with_what_was_found(written, cost, found):
+    tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
+    assert found in tools.untrue(path, tools.read(path))
+
+
+def of_corners():
+    """Tools of a depot and two customers, whose ways are 14.42, 12.04 and 13.60 long."""
+    metric = from_points("corners", np.array([[0.0, 0], [8, 12], [-4, 13]]), "EUC_2D")
+    graph, deliveries = metric.neighbour_graph(2), Deliveries(0, np.array([0, 1, 1]), 2)
+    return RoutingTools(Instance(graph, metric, deliveries=deliveries), make_problem("cvrp"))
+
+
+def by_thirds():
+    """12 customers, two for a vehicle, and one vehicle too few, though as many as their demands need."""
+    return uniform_points(13, 1), Deliveries(0, np.array([0, *[34] * 12]), 100, 5)
+
+
+@pytest.mark.parametrize("looks", [1, 3])
+def test_a_fleet_is_packed_as_long_as_there_is_time(looks):
+    metric, deliveries = by_thirds()
+    left = iter([False] * (looks - 1) + [True])  # nobody looks once more
+    right = (
+        r"found no routes of 5 vehicles in the time that there was; more time \(search.seconds\), more veh"
+    )
+    with pytest.raises(NoneFound, match=right):
+        within_limit(metric, deliveries, alone(metric, deliveries), look=lambda: next(left))
+    assert next(left, None) is None
+
+
+def test_a_signal_ends_the_packing_of_a_fleet():
+    def heard():
+        raise Halted("asked to stop")
+
+    metric, deliveries = by_thirds()
+    with pytest.raises(Halted):
+        within_limit(metric, deliveries, alone(metric, deliveries), look=heard)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_slices_of_packing_change_nothing(compiled):
+    metric, deliveries = by_thirds()
+    after = alone(metric, deliveries)
+    whole, cut = (Routing(metric, deliveries, after, 1, compiled, range(6, 13)) for _ in range(2))
+    whole.pack(120)
+    for part in (1, 70, 49):
+        cut.pack(part)
+    assert whole.steps == cut.steps == 120
+    assert (whole.after() == cut.after()).all()
+    assert (whole.absents, whole.length, whole.random) == (cut.absents, cut.length, cut.random)
+
+
+def test_a_solve_ends_in_time_where_no_routes_are_found():
+    metric, deliveries = by_thirds()
+    with pytest.raises(GraphError, match="found no routes of 5 vehicles in the time that there was"):
+        solve(
+            metric.plane, "cvrp", demands=deliveries.demand, capacity=100,
+            settings={"problem.vehicles": 5, "search.seconds": 0.02},
+        )  # fmt: skip
+
+
+def test_routes_joined_in_time_are_routes():
+    metric, deliveries = drawn(200, 5, capacity=200)
+    whole, cut = (
+        ROUTING_BASELINES["savings"](metric, deliveries, look=each)[0] for each in (never, lambda: True)
+    )
+    graph, depot = metric.neighbour_graph(3), deliveries.depot
+    assert fault_of_routes(graph, deliveries, cut) is None
+    lengths = [length_of(metric, depot, each) for each in (whole, cut, alone(metric, deliveries))]
+    assert lengths == sorted(set(lengths))
+
+
+def test_a_baseline_without_routes_ends_no_run(monkeypatch):
+    """Where a sweep finds no routes of so many vehicles the answer stands without it."""
+
+    def none(*given):
+        raise NoneFound("found no routes")
+
+    monkeypatch.setitem(ROUTING_BASELINES, "sweep", none)
+    found = solve(
+        uniform_points(9, 1).plane,
+        "cvrp",
+        demands=[0, *[1] * 8],
+        capacity=3,
+        settings=SHORT | {"search.baselines": True},
+    )
+    assert set(found.baselines) == {"savings", "nearest neighbour"}
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,7 @@ def test_folds_of_links_tell_of_each_edge_what_others_say(group):
         ({"test": [(0, 1)]}, "test: given beside folds"),
         ({"settings": {"links.held_out": 0.4}}, "links.held_out: is not read beside folds"),
         ({"settings": {"output.embeddings": True}}, "output.embeddings: is not read beside folds"),
+        ({"settings": {"parallel.partition": "learned"}}, 'parallel.partition: "rows" or "edges", or a'),
     ):
         with pytest.raises(CaseError, match=said):
             find_links(graph, X, folds=3, comm=group.comm, **more)

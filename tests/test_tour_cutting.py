@@ -91,7 +91,7 @@ def all_edges(n):
 
 def leaves(cuts, cut, i, j):
     """How many of a cut's sets the edge i-j leaves, set by set."""
-    return sum((i in cuts.sets[number]) != (j in cuts.sets[number]) for number in cuts.cuts[cut])
+    return sum((i in cuts.members[number]) != (j in cuts.members[number]) for number in cuts.cuts[cut])
 
 
 def cutting_of(metric, upper, order=None, steps=20):
@@ -109,7 +109,7 @@ def test_every_tour_satisfies_every_cut(n):
     cuts, every = random_cuts(n, n), tours(n)
     met = 0
     for number, cut in enumerate(cuts.cuts):
-        inside = np.array([np.isin(every, cuts.sets[k]) for k in cut])
+        inside = np.array([np.isin(every, cuts.members[k]) for k in cut])
         crossed = (inside != np.roll(inside, -1, axis=2)).sum(axis=(0, 2))
         assert crossed.min() >= least(cut), number
         met += crossed.min() == least(cut)
@@ -378,7 +378,7 @@ def test_a_program_without_a_point_proves_as_much_as_is_asked():
     cases = CaseTree(cutting.shared, np.column_stack(all_edges(12)), cutting._root, cutting._program)
     program = cases._program
     program.add_edges(np.column_stack(all_edges(12)))
-    program.add_cuts([cutting.shared.cuts.subtour(np.arange(3))])
+    program.add_rows([cutting.shared.cuts.subtour(np.arange(3))])
     assert program.solve()
     column = {edge: k for k, edge in enumerate(zip(program.u.tolist(), program.v.tolist()))}
     for fixed in ([(0, 1), (0, 2), (0, 3)], [(0, 1), (0, 2), (1, 2)]):

@@ -256,6 +256,32 @@ def test_a_trial_that_does_not_fit_the_memory_is_named(group):
         run_tune(study_of(group, {**STUDY, "study.vary": ["hidden 4 8"], "memory.fast_mb": 1e-5}))
 
 
+def test_a_trial_that_the_data_rule_out_is_left_out_and_listed(group, tmp_path):
+    """That it does not fit the memory is found when it begins; in every way that ranks share trials."""
+    asked = {**STUDY, "study.vary": ["hidden 4 4000 8"], "memory.fast_mb": 1.0}
+    found = run_tune(study_of(group, asked))
+    assert sorted(row["settings"] for row in found["rows"]) == ["hidden=4", "hidden=8"]
+    assert list(found["not_possible"]) == ["hidden=4000"]
+    assert found["not_possible"]["hidden=4000"].startswith("memory limit")
+    kept = run_tune(study_of(group, {**STUDY, "study.vary": ["hidden 4 8"]}))
+    assert [row["val_mean"] for row in found["rows"]] == [row["val_mean"] for row in kept["rows"]]
+
+
+@alone
+def test_what_the_data_rule_out_is_told_from_python_too(group):
+    graph = nx.karate_club_graph()
+    for u, v in graph.edges:
+        graph.edges[u, v]["weight"] = -1.0 if u == 0 else 1.0
+    labels = [int(node > 16) for node in graph]
+    found = classify(
+        graph, labels=labels, train=[0, 1, 30, 31], val=[2, 3, 28, 29], vary={"edge_weights": [True, False]},
+        settings={"gnn.epochs": 3, "study.seeds": [1]},
+    )  # fmt: skip
+    assert list(found.not_possible) == ["edge_weights=true"]
+    assert "negative" in found.not_possible["edge_weights=true"]
+    assert [row["settings"] for row in found.trials] == ["edge_weights=false"]
+
+
 def test_a_falling_score_is_best_where_it_is_least(group):
     found = run_tune(study_of(group, {**STUDY, "gnn.watch": "loss", "study.race": 1.0}))
     means = [row["val_mean"] for row in found["rows"]]

@@ -443,6 +443,8 @@ def test_answers_in_time_from_python():
         ({"max_length": 500, "service": 1.5}, "service: found 1.5; a whole number, as distances are"),
         ({"max_length": 9}, "no route can serve node 1 from 0 to 9 and be back at the depot in time"),
         ({"windows": {2: (0, 1)}}, "no route can serve node 2 from 0 to 1"),
+        ({"windows": {0: (0, 1), 1: (0, 9999)}}, "no route can serve node 1 from 0 to 9999 and be back"),
+        ({"windows": {0: (0, 1)}}, "no route can serve node 1 from 0 on and be back at the depot in time"),
         ({"windows": dict.fromkeys((1, 2, 3), (55, 56)), "vehicles": 2}, "found no routes of 2 vehicles"),
     ],
 )

@@ -1,10 +1,13 @@
 """SlicedBounds: the base of bounds that get better in slices of time, each with a certificate."""
 
+import time
 from abc import ABC, abstractmethod
 
 import numpy as np
 
 from app.bounds.certificate import Proof
+
+RECENT = 0.5  # of the longest step, that it counts for less after each later one
 
 
 class SlicedBounds(ABC):
@@ -52,3 +55,53 @@ class SlicedBounds(ABC):
     def pieces(self) -> np.ndarray | None:
         """A solution better than the caller's, made of the best of each part; None: there is none."""
         return None
+
+
+class SteppedBounds(SlicedBounds):
+    """One that is made of steps, a function of these and of what it was told: only `improve` sees the clock.
+
+    lower     the best bound so far
+    steps     made so far
+    done      nothing is left to try
+    longest   seconds of the longest step of late
+    """
+
+    lower: int
+    steps: int
+    done: bool
+    longest: float = 0.0
+
+    @abstractmethod
+    def step(self, upper: int | None) -> None:
+        """Make a step, knowing a solution of value `upper`, if any."""
+
+    def waits(self, upper: int | None) -> bool:
+        """Whether there is no step to make until a solution is known."""
+        return False
+
+    def run(self, steps: int, upper: int | None = None) -> bool:
+        """Make up to `steps` steps, until the bound reaches `upper`, a known value; True if it grew."""
+        before = self.lower
+        for _ in range(steps):
+            if self.done or self._reached(upper) or self.waits(upper):
+                break
+            self.step(upper)
+        return self.lower > before
+
+    def improve(self, seconds: float, known: int | None = None) -> bool:
+        """`run` for about so many seconds, at least one step; True where there is more to try."""
+        end = time.monotonic() + seconds
+        while not (self.done or self._reached(known)):
+            if self.waits(known):
+                return True
+            begun = time.monotonic()
+            self.step(known)
+            now = time.monotonic()
+            self.longest = max(now - begun, RECENT * self.longest)
+            if now >= end:
+                return not self.done
+        return False
+
+    def _reached(self, upper: int | None) -> bool:
+        """Whether a bound was found that no other can beat: one of 0 is none before the first step."""
+        return upper is not None and self.method != "" and self.lower >= upper

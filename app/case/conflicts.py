@@ -513,6 +513,10 @@ def _studies(case: Case) -> Iterator[Mistake]:
         yield ("study", "folds"), f"must be at least 3, to test, to validate and to train on, {found}"
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
         yield ("graph", "splits"), f"{_own_folds()}, got {show(case.graph.splits)}"
+    parallel = case.parallel
+    if study.kind == "folds" and parallel.partition == "learned" and not parallel.cost_model:
+        right = '"rows" or "edges", or a parallel.cost_model, would be right for folds, whose rows stay'
+        yield ("parallel", "partition"), f"{right} where they are"
     for key in ("vary", "trials", "race"):
         asked = getattr(study, key) != getattr(StudyCase(), key)
         if asked and study.kind != "tune" and case.run.task == "study":

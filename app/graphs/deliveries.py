@@ -14,15 +14,17 @@ class Times:
     opens    [n] int64, when service may begin, at least 0; of the depot: when vehicles leave
     closes   [n] int64, when it has to have begun; of the depot: when vehicles have to be back
     service  [n] int64, how long it takes, at least 0; 0 at the depot
+    given    [n] int64, `closes` as somebody gave them, MOST_TIME of what never does; None: these are they
     """
 
     opens: np.ndarray
     closes: np.ndarray
     service: np.ndarray
+    given: np.ndarray | None = None
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All three."""
+        """What counts."""
         return self.opens, self.closes, self.service
 
     def both_ways(self, depot: int) -> bool:

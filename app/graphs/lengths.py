@@ -13,6 +13,7 @@ PLANE = (
     "ATT",
 )  # a length in the plane, rounded: what is shorter is not rounded to more
 # Kinds of points whose distances are always kept as a table; the digit is the number of coordinates.
+EUCLIDEAN = ("EUC_2D", "CEIL_2D", "FLOOR_2D", "EUC_3D")  # Euclid's lengths, rounded
 TABLED = ("GEO", "MAN_2D", "MAX_2D", "EUC_3D", "MAN_3D", "MAX_3D")
 COORDINATE_KINDS = (*PLANE, *TABLED)
 LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import Graph, from_edges
-from app.graphs.lengths import PLANE, TABLED, dimensions, largest_coordinate, lengths, squares
+from app.graphs.lengths import EUCLIDEAN, PLANE, TABLED, dimensions, largest_coordinate, lengths, squares
 from app.rng import stream
 
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
@@ -46,6 +46,12 @@ class Metric:
         if self.matrix is not None:
             return self.matrix[i, j].astype(np.int64)
         return lengths(self.kind, self.points[i], self.points[j])
+
+    def unrounded(self, i: np.ndarray, j: np.ndarray) -> np.ndarray | None:
+        """Euclid's lengths (float64) of which the distances from i to j are rounded; None of other kinds."""
+        if self.kind not in EUCLIDEAN:
+            return None
+        return np.sqrt(squares(self.points[i], self.points[j]))
 
     def length(self, order: np.ndarray) -> int:
         """The length of the closed tour order [n]."""

@@ -48,11 +48,16 @@ def canonical_routes(after: np.ndarray, depot: int, both_ways: bool = True) -> n
     return after_of(routes, len(after), depot)
 
 
-def length_of(metric: Metric, depot: int, after: np.ndarray) -> int:
-    """What all routes are long together, the ways from the depot and back to it included."""
+def legs_of(depot: int, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where all ways of all routes begin and end, those from the depot and back to it included."""
     customers = np.flatnonzero(np.arange(len(after)) != depot)
-    first = np.ones(len(after), dtype=bool)
-    first[after] = False
-    first[depot] = False
-    legs = metric.between(customers, after[customers]).sum() if len(customers) else 0
-    return int(legs + metric.between(np.full(first.sum(), depot), np.flatnonzero(first)).sum())
+    begun = np.ones(len(after), dtype=bool)
+    begun[after] = False
+    begun[depot] = False
+    first = np.flatnonzero(begun)
+    return np.append(customers, np.full(len(first), depot)), np.append(after[customers], first)
+
+
+def length_of(metric: Metric, depot: int, after: np.ndarray) -> int:
+    """What all routes are long together."""
+    return int(metric.between(*legs_of(depot, after)).sum())

@@ -80,12 +80,12 @@ INLINE int64_t put_label(const Routes *r, int64_t made, int64_t load, int64_t cu
     return made + 1;
 }
 
-static void note_end(const Routes *r, int64_t customer, int64_t label, int64_t cost) {
-    int64_t *length = r->length + customer * r->top, at = r->top;
-    int32_t *ends = r->ends + customer * r->top;
+/* A route that ends with a label joins the best `top` of its last customer, the cheapest first. */
+static void note_end(int64_t *length, int32_t *ends, int64_t top, int64_t label, int64_t cost) {
+    int64_t at = top;
     while (at > 0 && cost < length[at - 1]) --at;
-    if (at == r->top) return;
-    for (int64_t k = r->top - 1; k > at; --k) {
+    if (at == top) return;
+    for (int64_t k = top - 1; k > at; --k) {
         length[k] = length[k - 1];
         ends[k] = ends[k - 1];
     }
@@ -121,7 +121,7 @@ int64_t lk_ng_routes(const Routes *r) {
             for (int64_t s = memory; s < sets; s = (s + 1) | memory)
                 if (dominant[s] > cost) dominant[s] = cost;
             if (least && cost < least[i]) least[i] = cost;
-            if (r->out[i] < FAR) note_end(r, i, label, cost + r->out[i]);
+            if (r->out[i] < FAR) note_end(r->length + i * r->top, r->ends + i * r->top, r->top, label, cost + r->out[i]);
             for (int64_t a = r->begin[i]; a < r->begin[i + 1]; ++a) {
                 const int64_t j = r->to[a], load = q + r->load[j];
                 if (load > r->capacity || (memory & r->block[a])) continue;
@@ -186,19 +186,6 @@ static int32_t pop_label(const TimedRoutes *r, int64_t count) {
     return found;
 }
 
-static void note_timed_end(const TimedRoutes *r, int64_t customer, int32_t label, int64_t cost) {
-    int64_t *length = r->length + customer * r->top, at = r->top;
-    int32_t *ends = r->ends + customer * r->top;
-    while (at > 0 && cost < length[at - 1]) --at;
-    if (at == r->top) return;
-    for (int64_t k = r->top - 1; k > at; --k) {
-        length[k] = length[k - 1];
-        ends[k] = ends[k - 1];
-    }
-    length[at] = cost;
-    ends[at] = label;
-}
-
 /* Labels in the order of time: as of lk_ng_routes, which also know when service begins. One that another of no more
  * time, load, cost and memory is there for is dropped. Returns the number of labels, or -1 where there is no room. */
 int64_t lk_timed_routes(const TimedRoutes *r) {
@@ -233,7 +220,7 @@ int64_t lk_timed_routes(const TimedRoutes *r) {
         for (int64_t s = memory; s < sets; s = (s + 1) | memory)
             for (int64_t q = load; q < loads && dominant[s * loads + q] > cost; ++q) dominant[s * loads + q] = cost;
         if (r->out[i] < FAR && time + r->home[i] <= r->closes_at) {
-            note_timed_end(r, i, label, cost + r->out[i]);
+            note_end(r->length + i * r->top, r->ends + i * r->top, r->top, label, cost + r->out[i]);
             if (cost + r->out[i] < r->closed[load]) r->closed[load] = cost + r->out[i];
         }
         for (int64_t a = r->begin[i]; a < r->begin[i + 1]; ++a) {

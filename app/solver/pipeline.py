@@ -119,8 +119,10 @@ class Pipeline:
             self.replay.append("search.reductions=false")
         self.keeper.at(0)
         self._check_replicas(f"{name}: after reductions", toolbox.core)
-        with self.log.phase("start"):
+        clock = StartClock(self.group, StartLimits(0.0, 0, budget.left(), self.keeper), budget.left())
+        with self.log.phase("start"), toolbox.watched(clock.rings):
             best, values = self._starts(toolbox, progress, budget, given)
+        self.by_clock = clock.rang
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
@@ -268,7 +270,7 @@ class Pipeline:
             outcome = rounds.run()
         if outcome.planned:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))
-        self.by_clock = rounds.by_clock
+        self.by_clock |= rounds.by_clock
         with self.log.phase("check"):
             proved = rounds.verify()
             return outcome, proved, rounds.certificate() if self.case.output.certificates else b""

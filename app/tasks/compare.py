@@ -14,7 +14,7 @@ from app.case.search import STARTS
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
-from app.errors import CaseError, LockstepError
+from app.errors import CaseError, LockstepError, NoneFound
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
@@ -144,7 +144,7 @@ class Compared:
 def compare(context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf) -> Compared:
     """The plain heuristics, each checked. Ranks: all call, each does a share.
 
-    seconds   none begins after so many
+    seconds   none begins after so many, and those that look at the clock end
     """
     group, named = context.group, heuristics(context.case, toolbox)
     names = list(named)
@@ -153,9 +153,9 @@ def compare(context: Context, toolbox: Toolbox, name: str, seconds: float = math
     values, labels, held = _my_share(context, toolbox, named, name, seconds)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
-    unbegun = [each for each, label in zip(names, labels) if not label]
-    if unbegun:
-        context.log.info("%s: no time for the baselines %s", name, ", ".join(unbegun))
+    unmade = [each for each, label in zip(names, labels) if not label]
+    if unmade:
+        context.log.info("%s: nothing in their time by the baselines %s", name, ", ".join(unmade))
     begun = [i for i, label in enumerate(labels) if label]
     told = {labels[i]: int(values[i]) for i in begun}
     if not begun:
@@ -175,14 +175,21 @@ def _my_share(
     values, labels = np.zeros(len(named), dtype=np.int64), [""] * len(named)
     best: int | None = None
     held: np.ndarray | None = None
-    with raise_together(group, "baselines"):
+
+    def late() -> bool:
+        keeper.at(0)
+        return time.monotonic() - begun > seconds
+
+    with raise_together(group, "baselines"), toolbox.watched(late):
         for i, (which, rule) in enumerate(named.items()):
             if i % group.size != group.rank:
                 continue
-            keeper.at(0)
-            if time.monotonic() - begun > seconds:
+            if late():
                 break
-            solution, labels[i] = rule()
+            try:
+                solution, labels[i] = rule()
+            except NoneFound:
+                continue
             if (fault := toolbox.fault(solution)) is not None:
                 raise LockstepError(f"baseline {which} on {name}: {fault}")
             values[i] = toolbox.value(solution)

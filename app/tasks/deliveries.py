@@ -117,7 +117,8 @@ def _within_times(found: Deliveries, metric: Metric | None) -> Deliveries:
     if last > MOST_TIME:
         right = f"at most {MOST_TIME} units, the services and distances of a route included, would be right"
         raise GraphError(f"{metric.name}: found times that are too large; {right}")
-    return replace(found, times=Times(times.opens, np.minimum(times.closes, last), times.service))
+    closes = np.minimum(times.closes, last)
+    return replace(found, times=replace(times, closes=closes, given=times.closes))
 
 
 def _row_of_depot(asked: int, found: Deliveries | None, whole: Graph) -> int:

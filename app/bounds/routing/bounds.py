@@ -15,27 +15,24 @@ For files of certificates app/proofs/archive.py needs, beside the imports of Rou
     "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
 """
 
-import time
-
 import numpy as np
 
 from app.bounds.highs import available
 from app.bounds.routing.cutting import CASES, ROUTES, Cutting
 from app.bounds.routing.edges import places_for
 from app.bounds.routing.proof import RoutingBound, Values
-from app.bounds.sliced import SlicedBounds
+from app.bounds.sliced import SteppedBounds
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 
 METHOD = "nearest points"
 MOST_POINTS = 6000  # up to here the linear program is worth its time
-RECENT = 0.5  # of the longest step, that it counts for less after each later one
 CHECK_PAIRS = 3e-7  # for each pair of points, of the check of values over all edges
 CHECK_LABELS = 2e-7  # for each edge and load, of that of ng-routes
 CHECK_TIMED = 2e-5  # for each label, of that of ng-routes in time
 
 
-class RoutingBounds(SlicedBounds):
+class RoutingBounds(SteppedBounds):
     """A lower bound on the length of all routes.
 
     lower    the best bound so far, 0 before the first step        method   how it was found; "": no bound yet
@@ -48,7 +45,7 @@ class RoutingBounds(SlicedBounds):
 
     def __init__(self, metric: Metric, deliveries: Deliveries, compiled: bool = True) -> None:
         self.metric, self.deliveries, self.compiled = metric, deliveries, compiled
-        self.steps, self.done, self._longest = 0, False, 0.0
+        self.steps, self.done = 0, False
         self._first: RoutingBound | None = None
         self._cutting: Cutting | None = None
         self._known: list[list[int]] | None = None
@@ -85,7 +82,7 @@ class RoutingBounds(SlicedBounds):
         """An estimate of the longest step."""
         if self._first is None:
             return CHECK_PAIRS * self.metric.n
-        return self._longest
+        return self.longest
 
     @property
     def check_seconds(self) -> float:
@@ -122,28 +119,23 @@ class RoutingBounds(SlicedBounds):
                 customer = step[customer]
             self._known.append(route)
 
-    def run(self, steps: int, upper: int | None = None) -> bool:
-        """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
-        before = self.lower
-        for _ in range(steps):
-            if self.done or self._reached(upper) or (upper is None and self.steps):
-                break
-            self._step(upper)
-        return self.lower > before
+    def waits(self, upper: int | None) -> bool:
+        """The programs need to know what is too long."""
+        return upper is None and self.steps > 0
 
-    def improve(self, seconds: float, upper: int | None = None) -> bool:
-        """`run` for about so many seconds, at least one step; True where there is more to try."""
-        end = time.monotonic() + seconds
-        while not (self.done or self._reached(upper)):
-            if upper is None and self.steps:  # the programs need to know what is too long
-                return True
-            begun = time.monotonic()
-            self._step(upper)
-            now = time.monotonic()
-            self._longest = max(now - begun, RECENT * self._longest)
-            if now >= end:
-                return not self.done
-        return False
+    def step(self, upper: int | None) -> None:
+        """The first bound, a round of a program, or a part of a case."""
+        if self._first is None:
+            self.steps = 1
+            self._first = nearest_points(self.metric, self.deliveries)
+            self.done = self.metric.n < 2 or self.metric.n > MOST_POINTS or not available()
+            return
+        self.steps += 1
+        if self._cutting is None:
+            self._cutting = Cutting(self.metric, self.deliveries, upper, self.compiled)
+        self._cutting.know(upper, self._known)
+        self._cutting.step()
+        self.done = self._cutting.done
 
     def certificate(self) -> RoutingBound:
         """The bound with what proves it."""
@@ -152,25 +144,6 @@ class RoutingBounds(SlicedBounds):
     @property
     def _by_cutting(self) -> bool:
         return self._cutting is not None and self._cutting.lower > self._first.lower
-
-    def _reached(self, upper: int | None) -> bool:
-        """Whether a bound was found that no other can beat."""
-        return upper is not None and self.method != "" and self.lower >= upper
-
-    def _step(self, upper: int | None) -> None:
-        if self._first is None:
-            self.steps = 1
-            self._first = nearest_points(self.metric, self.deliveries)
-            self.done = self.metric.n < 2 or self.metric.n > MOST_POINTS or not available()
-            return
-        if upper is None:
-            return
-        self.steps += 1
-        if self._cutting is None:
-            self._cutting = Cutting(self.metric, self.deliveries, upper, self.compiled)
-        self._cutting.know(upper, self._known)
-        self._cutting.step()
-        self.done = self._cutting.done
 
 
 def nearest_points(metric: Metric, deliveries: Deliveries) -> RoutingBound:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.bounds.routing.cases import CaseTree
-from app.bounds.routing.edges import EdgeProgram, Limits, bound_over_all, pairs_below
+from app.bounds.routing.edges import Limits, RouteProgram, bound_over_all, pairs_below
 from app.bounds.routing.generation import SHORT, Generation
 from app.bounds.routing.paths import fits_times, whole_loads
 from app.bounds.routing.pricing import neighbours
@@ -149,7 +149,7 @@ class Cutting:
 
     def _cut(self) -> Iterator[bool]:
         """Rounds of the program over edges."""
-        program = EdgeProgram(
+        program = RouteProgram(
             self.metric, self.shared.sets, _first_edges(self.metric, self.deliveries), self._limits
         )
         value, idle, rounds = -np.inf, 0, 0
@@ -158,12 +158,12 @@ class Cutting:
         if self.deliveries.times is not None and self._fits(0):
             most = MOST_IN_TIME
         while program.solve():
-            program.drop_idle(FEWEST_IDLE)
+            program.drop_idle(FEWEST_IDLE, self.shared.sets.everyone)
             idle = 0 if program.value > value + SLOW * (self.shared.upper - program.value) else idle + 1
             value, rounds = max(value, program.value), rounds + 1
             yield True
             point = Point.of(self.metric.n, program.u, program.v, program.x)
-            added = program.add_sets(
+            added = program.add_rows(
                 separate(self.shared.sets, point, self.shared.random, self.shared.compiled)
             )
             yield True
@@ -178,7 +178,7 @@ class Cutting:
                 return
             idle = 0 if joined else idle
 
-    def _price(self, program: EdgeProgram) -> int:
+    def _price(self, program: RouteProgram) -> int:
         """The bound over all edges; those of negative reduced cost join the program. Returns how many."""
         values = program.values()
         if values is None:

@@ -101,7 +101,7 @@ class Master:
         crossed = self._edges.uses @ self.sets.crossings(new, self._edges.u, self._edges.v).T
         matrix = sp.csr_array(sp.csr_array(crossed).T)  # [new, routes]
         columns = ints(np.array(self._column, dtype=np.int64)[matrix.indices])
-        low, high = self._sides(new)
+        low, high = self.limits.sides(new, self._highs.kHighsInf)
         self.solver.addRows(
             len(new), low, high, matrix.nnz, ints(matrix.indptr[:-1]), columns, matrix.data.astype(float)
         )
@@ -115,7 +115,7 @@ class Master:
         """Other limits from now on, those of another case: its sets join the program."""
         self.limits = limits
         self.add_sets(limits.named())
-        low, high = self._sides(self.rows)
+        low, high = limits.sides(self.rows, self._highs.kHighsInf)
         first = len(self._customers)
         rows = ints(first + np.arange(len(self.rows)))
         self.solver.changeRowsBounds(len(rows), rows, low, high)
@@ -240,12 +240,6 @@ class Master:
         self._artificial += range(self._width, self._width + m)
         self._artificial_rows = np.append(self._artificial_rows, rows)
         self._width += m
-
-    def _sides(self, numbers: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        limits, infinite = self.limits, self._highs.kHighsInf
-        low = np.array([2.0 * limits.least(number) for number in numbers])
-        high = [2.0 * limits.most(number) if limits.bounded(number) else infinite for number in numbers]
-        return low, np.array(high)
 
 
 class _Edges:

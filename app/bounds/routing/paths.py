@@ -127,10 +127,7 @@ class Paths:
         at, self.to = ends[0][order], ends[1][order]
         self.step = np.tile(self.cost[inner], 2)[order]
         self.begin = np.searchsorted(at, np.arange(self.n + 1))
-        bit = np.zeros((self.n, self.n), dtype=np.int32)  # of a customer (column) in another's memory (row)
-        bit[np.arange(self.n)[:, None], near] = 1 << np.arange(self.width)
-        self.known = bit[at, self.to]
-        self.kept = bit[self.to[:, None], near[at]]  # [arcs, width]
+        self.memories = Memories(near, at, self.to)
 
     def _run(self) -> None:
         starts = np.flatnonzero(self.out < FAR)
@@ -172,18 +169,42 @@ class Paths:
 
     def _extend(self, load: int, at: np.ndarray, memory: np.ndarray, cost: np.ndarray) -> None:
         """One customer more."""
-        count = self.begin[at + 1] - self.begin[at]
-        label = np.repeat(np.arange(len(at)), count)
-        arc = np.arange(len(label)) - np.repeat(np.cumsum(count) - count - self.begin[at], count)
+        label, arc = arcs_from(self.begin, at)
         to, old = self.to[arc], memory[label]
-        fits = ((old & self.known[arc]) == 0) & (load + self.load[to] <= self.capacity)
-        arc, to, old, label = arc[fits], to[fits], old[fits], label[fits]
-        new = np.ones(len(arc), dtype=np.int64)
-        for place in range(self.width):
-            new |= np.where(old >> place & 1, self.kept[arc, place], 0)
+        fits = ((old & self.memories.known[arc]) == 0) & (load + self.load[to] <= self.capacity)
+        arc, to, label = arc[fits], to[fits], label[fits]
+        new = self.memories.after(arc, memory[label])
         longer = cost[label] + self.step[arc]
         better = longer < self.best[to, new]
         self._put(to[better], new[better], longer[better], load + self.load[to[better]])
+
+
+class Memories:
+    """What becomes of memories on arcs at-to, of customers whose neighbours are near [n, width].
+
+    known   [arcs] int32, the bit of `to` in a memory at `at`, 0: it is none of the neighbours
+    """
+
+    def __init__(self, near: np.ndarray, at: np.ndarray, to: np.ndarray) -> None:
+        n, self.width = near.shape
+        bit = np.zeros((n, n), dtype=np.int32)  # of a customer (column) in another's memory (row)
+        bit[np.arange(n)[:, None], near] = 1 << np.arange(self.width)
+        self.known = bit[at, to]
+        self._kept = bit[to[:, None], near[at]]  # [arcs, width]
+
+    def after(self, arc: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """[k] int64 memories at the ends of arcs [k], of those at their beginnings."""
+        new = np.ones(len(arc), dtype=np.int64)
+        for place in range(self.width):
+            new |= np.where(memory >> place & 1, self._kept[arc, place], 0)
+        return new
+
+
+def arcs_from(begin: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place in `at`, arc) of all arcs that begin at customers `at`; c has begin[c] to begin[c + 1]."""
+    count = begin[at + 1] - begin[at]
+    place = np.repeat(np.arange(len(at)), count)
+    return place, np.arange(len(place)) - np.repeat(np.cumsum(count) - count - begin[at], count)
 
 
 def _inside(best: np.ndarray, width: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import heapq
 
 import numpy as np
 
-from app.bounds.routing.paths import FAR, Hours
+from app.bounds.routing.paths import FAR, Hours, Memories, arcs_from
 
 MOST_LABELS = 1 << 24  # looked at
 MOST_PARTS = 20_000
@@ -52,10 +52,7 @@ class TimedPaths:
         order = np.flatnonzero(kept)[np.argsort(at[kept], kind="stable")]
         at, self.to, self.step, self.cost = at[order], to[order], step[order], cost[order]
         self.begin = np.searchsorted(at, np.arange(self.n + 1))
-        bit = np.zeros((self.n, self.n), dtype=np.int32)  # of a customer (column) in another's memory (row)
-        bit[np.arange(self.n)[:, None], near] = 1 << np.arange(self.width)
-        self.known = bit[at, self.to]
-        self.kept = bit[self.to[:, None], near[at]]  # [arcs, width]
+        self.memories = Memories(near, at, self.to)
 
     def _run(self) -> None:
         starts = np.flatnonzero(self.out < FAR)
@@ -125,20 +122,14 @@ class TimedPaths:
     def _extend(self, labels: np.ndarray) -> None:
         """One customer more."""
         at, memory, load, time, cost = labels
-        count = self.begin[at + 1] - self.begin[at]
-        label = np.repeat(np.arange(len(at)), count)
-        arc = np.arange(len(label)) - np.repeat(np.cumsum(count) - count - self.begin[at], count)
+        label, arc = arcs_from(self.begin, at)
         to = self.to[arc]
-        then, more = (
-            np.maximum(time[label] + self.step[arc], self.hours.opens[to]),
-            load[label] + self.load[to],
-        )
-        fits = ((memory[label] & self.known[arc]) == 0) & (more <= self.capacity)
+        more = load[label] + self.load[to]
+        then = np.maximum(time[label] + self.step[arc], self.hours.opens[to])
+        fits = ((memory[label] & self.memories.known[arc]) == 0) & (more <= self.capacity)
         fits &= then <= self.hours.closes[to]
         arc, to, label, then, more = arc[fits], to[fits], label[fits], then[fits], more[fits]
-        new, old = np.ones(len(arc), dtype=np.int64), memory[label]
-        for place in range(self.width):
-            new |= np.where(old >> place & 1, self.kept[arc, place], 0)
+        new = self.memories.after(arc, memory[label])
         longer = cost[label] + self.cost[arc]
         better = longer < self.best[to, new, more]
         self._put(to[better], new[better], more[better], then[better], longer[better])

@@ -1,11 +1,9 @@
 """A bound of a travelling salesman problem that gets better with time: 1-trees, then branch and cut."""
 
-import time
-
 import numpy as np
 
 from app.bounds import highs
-from app.bounds.sliced import SlicedBounds
+from app.bounds.sliced import SteppedBounds
 from app.bounds.tour.ascent import SparseAscent
 from app.bounds.tour.cutting import Cutting
 from app.bounds.tour.near_tree import applies
@@ -17,7 +15,6 @@ from app.native import tour as native
 FEWEST_POINTS, MOST_POINTS = 5, 12_000  # between these the linear program is worth its time
 DENSE_POINTS = 1000  # up to here all 1-trees are made of all edges
 CUT_AFTER = 150  # 1-trees: two rounds of the ascent
-RECENT = 0.5  # of the longest step, that it counts for less after each later one
 PLAIN_SECONDS, PLAIN_PAIRS = 1.5e-5, 2e-8  # of a 1-tree by NumPy, for each point and each pair of points
 KERNEL_PAIRS = 6e-9  # by the kernel, for each pair
 # For each point in the plane: of the first 1-tree, of what finds the candidates, and of every later step.
@@ -27,7 +24,7 @@ CHECK_PAIRS = 3e-7  # for each pair of points, of the check of the root of branc
 CHECK_CASE = 2e-6  # for each point, of that of a case
 
 
-class TourBounds(SlicedBounds):
+class TourBounds(SteppedBounds):
     """A lower bound on the length of every tour.
 
     lower    the best bound so far, 0 before the first step        method   how it was found; "": no bound yet
@@ -42,7 +39,7 @@ class TourBounds(SlicedBounds):
         self.metric, self.compiled = metric, compiled
         self._ascent = (Ascent if metric.n <= DENSE_POINTS else SparseAscent)(metric, compiled)
         self._cutting: Cutting | None = None
-        self._rounds, self._longest = 0, 0.0
+        self._rounds = 0
         self._order: np.ndarray | None = None
         self._cuts = FEWEST_POINTS <= metric.n <= MOST_POINTS and highs.available()
         self.done = self._ascent.closed
@@ -88,27 +85,6 @@ class TourBounds(SlicedBounds):
         """A short tour [n]: it helps to find cuts."""
         self._order = np.asarray(order, dtype=np.int64)
 
-    def run(self, steps: int, upper: int | None = None) -> bool:
-        """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
-        before = self.lower
-        for _ in range(steps):
-            if self.done or self._reached(upper):
-                break
-            self._step(upper)
-        return self.lower > before
-
-    def improve(self, seconds: float, upper: int | None = None) -> bool:
-        """`run` for about so many seconds, at least one step; True where there is more to try."""
-        end = time.monotonic() + seconds
-        while not (self.done or self._reached(upper)):
-            begun = time.monotonic()
-            self._step(upper)
-            now = time.monotonic()
-            self._longest = max(now - begun, RECENT * self._longest)
-            if now >= end:
-                return not self.done
-        return False
-
     @property
     def check_seconds(self) -> float:
         """An estimate of what checking the certificate takes."""
@@ -121,7 +97,7 @@ class TourBounds(SlicedBounds):
     def least_seconds(self) -> float:
         """An estimate of the longest step: a 1-tree, or what finds the candidates; later a round."""
         if self._cutting is not None:
-            return self._longest
+            return self.longest
         if not (self.compiled and native.available()):
             return self._plain_seconds
         if self._near:
@@ -143,15 +119,8 @@ class TourBounds(SlicedBounds):
         """A tour [n] that the linear program came upon, shorter than those known to it, or None."""
         return None if self._cutting is None else self._cutting.tour
 
-    def certificate(self) -> OneTree | CutTree:
-        """The bound with what proves it."""
-        return self._best.certificate()
-
-    def _reached(self, upper: int | None) -> bool:
-        """Whether a bound was found that no other can beat: one of 0 is none before the first step."""
-        return upper is not None and self.method != "" and self.lower >= upper
-
-    def _step(self, upper: int | None) -> None:
+    def step(self, upper: int | None) -> None:
+        """A 1-tree, a round of the linear program, or a part of a case."""
         if upper is None or not self._cuts or self._ascent.steps < CUT_AFTER:
             self._ascent.step(upper)
             self.done = self._ascent.closed
@@ -162,3 +131,7 @@ class TourBounds(SlicedBounds):
         self._cutting.step()
         self._rounds += 1
         self.done = self._cutting.done
+
+    def certificate(self) -> OneTree | CutTree:
+        """The bound with what proves it."""
+        return self._best.certificate()

@@ -99,7 +99,7 @@ class CaseTree:
         kept = np.isin(program.keys, self._keys)
         edges = np.column_stack([program.u[kept], program.v[kept]])
         self._program = TourProgram(self._metric, self._cuts, edges)
-        self._program.add_cuts(program.rows)
+        self._program.add_rows(program.rows)
         self._entries: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of each cut: edges, coefficients
         bound, duals = root
         self._split: dict[int, tuple[tuple[int, int], int]] = {}  # of a divided case: edge, first child
@@ -182,7 +182,7 @@ class CaseTree:
                 value, rounds = max(value, program.value), rounds + 1
                 cuts, connected = self._shared.separate(program)
                 cutting = not (connected and (idle > PATIENCE or rounds > ROUNDS))
-                if cutting and program.add_cuts(cuts):
+                if cutting and program.add_rows(cuts):
                     continue
                 cutting = False
             best, missing = (self._proved if possible else self._without_point)(case, best)

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from app.bounds.node_sets import NodeSets, rows_of
+
 Cut = tuple[int, ...]  # numbers of sets; of a comb the handle first, then the teeth, ascending
 
 
@@ -24,59 +26,37 @@ def least(cut: Cut) -> int:
     return 2 if len(cut) == 1 else 3 * (len(cut) - 1) + 1
 
 
-class Cuts:
+class Cuts(NodeSets):
     """Cuts of one problem, each of them once, and the sets that they are made of.
 
     cuts   number of each: its place in the list
     """
 
     def __init__(self, n: int) -> None:
-        self.n = n
+        super().__init__(n)
         self.cuts: list[Cut] = []
-        self._number: dict[Cut, int] = {}
-        self._sets: list[np.ndarray] = []
-        self._set_number: dict[bytes, int] = {}
-        self._matrix = sp.csr_array((0, n), dtype=np.int64)
+        self._cut_numbers: dict[Cut, int] = {}
         self._table = sp.csr_array((0, 0), dtype=np.int64)
 
     @property
     def table(self) -> sp.csr_array:
         """[cuts, sets] int64: 1 where a set is one of a cut's."""
-        known, shape = self._table.shape[0], (len(self.cuts), len(self._sets))
+        known, shape = self._table.shape[0], (len(self.cuts), len(self.members))
         if known < len(self.cuts):
             self._table.resize(known, shape[1])
             new = [np.array(cut, dtype=np.int32) for cut in self.cuts[known:]]
             self._table = sp.vstack([self._table, rows_of(new, shape[1])], format="csr")
         return self._table
 
-    @property
-    def sets(self) -> list[np.ndarray]:
-        """Members of each set, int32, ascending."""
-        return self._sets
-
     def subtour(self, members: np.ndarray) -> int:
         """The number of the cut that a set makes, by the smaller of its two sides."""
         if 2 * len(members) > self.n:
             members = np.setdiff1d(np.arange(self.n), members)
-        return self._numbered((self._set(members),))
+        return self._numbered((self.number(members),))
 
     def comb(self, handle: np.ndarray, teeth: Sequence[np.ndarray]) -> int:
         """The number of a comb."""
-        return self._numbered((self._set(handle), *sorted(self._set(tooth) for tooth in teeth)))
-
-    @property
-    def matrix(self) -> sp.csr_array:
-        """[sets, n] int64: 1 where a city is a member."""
-        known = self._matrix.shape[0]
-        if known < len(self._sets):
-            self._matrix = sp.vstack([self._matrix, rows_of(self._sets[known:], self.n)], format="csr")
-        return self._matrix
-
-    def boundary(self, u: np.ndarray, v: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """[sets] x(delta(S)) of a point x on the edges u-v."""
-        joins = sp.csr_array((np.tile(x, 2), (np.append(u, v), np.append(v, u))), shape=(self.n, self.n))
-        inside = (self.matrix @ joins).multiply(self.matrix).sum(axis=1)
-        return self.matrix @ np.asarray(joins.sum(axis=1)).ravel() - inside
+        return self._numbered((self.number(handle), *sorted(self.number(tooth) for tooth in teeth)))
 
     def excess(self, boundary: np.ndarray) -> np.ndarray:
         """[cuts] left side less right side at a point whose `boundary` is given, of sets known by then."""
@@ -90,28 +70,10 @@ class Cuts:
         """[cuts, edges] int64: how many of a cut's sets an edge u-v leaves."""
         table = self.table[list(cuts)]
         used = np.unique(table.indices)
-        rows = self.matrix[used].tocsc()
-        at, to = rows[:, u], rows[:, v]
-        crossed = sp.csr_array(at + to - 2 * at.multiply(to))
-        crossed.eliminate_zeros()
-        return sp.csr_array(table[:, used] @ crossed)
-
-    def _set(self, members: np.ndarray) -> int:
-        members = np.sort(np.asarray(members)).astype(np.int32)
-        number = self._set_number.setdefault(members.tobytes(), len(self._sets))
-        if number == len(self._sets):
-            self._sets.append(members)
-        return number
+        return sp.csr_array(table[:, used] @ self.crossings(used, u, v))
 
     def _numbered(self, cut: Cut) -> int:
-        number = self._number.setdefault(cut, len(self.cuts))
+        number = self._cut_numbers.setdefault(cut, len(self.cuts))
         if number == len(self.cuts):
             self.cuts.append(cut)
         return number
-
-
-def rows_of(sets: Sequence[np.ndarray], n: int) -> sp.csr_array:
-    """[sets, n] int64: 1 where a city is a member of a set."""
-    ptr = np.append(0, np.cumsum([len(members) for members in sets])).astype(np.int64)
-    nodes = np.concatenate([*sets, np.zeros(0, dtype=np.int32)])
-    return sp.csr_array((np.ones(len(nodes), dtype=np.int64), nodes, ptr), shape=(len(sets), n))

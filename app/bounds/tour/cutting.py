@@ -115,7 +115,7 @@ class Cutting:
             value, rounds = max(value, program.value), rounds + 1
             yield True
             cuts, connected = self.shared.separate(program)
-            added = program.add_cuts(cuts)
+            added = program.add_rows(cuts)
             yield True
             if added and not connected:
                 continue

@@ -70,7 +70,7 @@ class CutTree(Bound):
         of_sets = [cuts.cuts[cut] for cut in used.tolist()]
         sets = sorted({number for cut in of_sets for number in cut})
         place = {number: at for at, number in enumerate(sets)}
-        lists = _lists([cuts.sets[number] for number in sets])
+        lists = _lists([cuts.members[number] for number in sets])
         lists += _lists([[place[number] for number in cut] for cut in of_sets])
 
         def among(duals: Duals | None) -> Duals | None:

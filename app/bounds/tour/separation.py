@@ -212,7 +212,7 @@ def contractions(
     cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Labels [n]: disjoint sets entered once are one city each; then paths of edges of value 1 as well."""
-    sizes = np.array([len(members) for members in cuts.sets[: len(boundary)]])
+    sizes = np.array([len(members) for members in cuts.members[: len(boundary)]])
     tight = np.flatnonzero((boundary < 2 + ZERO) & (sizes > 1) & (sizes <= point.n // 2))
     by_size = tight[np.argsort(sizes[tight], kind="stable")]
     for way in range(CONTRACTIONS):
@@ -220,7 +220,7 @@ def contractions(
         label = np.arange(point.n)
         taken = np.zeros(point.n, dtype=bool)
         for number in sets[:MOST_TIGHT].tolist():
-            members = cuts.sets[number]
+            members = cuts.members[number]
             if not taken[members].any():
                 taken[members], label[members] = True, members[0]
         label = np.unique(label, return_inverse=True)[1]

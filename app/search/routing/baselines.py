@@ -3,26 +3,33 @@
 Each returns `(after, name)`: after [n] int64 (app/graphs/routes.py), and the name to print beside the result.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 
-from app.errors import GraphError
+from app.errors import GraphError, NoneFound
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 from app.graphs.routes import after_of, routes_of
 from app.graphs.windows import hours_of, in_time
 from app.search.routing.kernel import DEGREE, NO_LENGTH, Routing, nearest_customers
+from app.toolbox import Look, never
 
 PAIRS = 40  # near customers that one may be joined with
 MOST_SCANNED = 20_000  # points of a nearest neighbour, which looks at all pairs
 LIMITED_STEPS = 200_000  # of the search for routes of so many vehicles, and LIMITED_EACH for each customer
 LIMITED_EACH = 200
 PACK_STEPS, PACK_EACH = 200_000, 2000  # of that in which customers may be on no route
+SLICE = 1000  # steps of both between two looks at the clock
+BETWEEN = 1 << 10  # pairs, or customers, likewise
 LABELS = {"savings": "savings", "sweep": "sweep", "nearest_neighbour": "nearest neighbour"}
 
 
-def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tuple[np.ndarray, str]:
+def savings(
+    metric: Metric, deliveries: Deliveries, compiled: bool = True, look: Look = never
+) -> tuple[np.ndarray, str]:
     """From a route for each customer on, the ends of two are joined where that saves most.
 
     Source   Clarke and Wright, Scheduling of vehicles from a central depot to a number of delivery points,
@@ -30,20 +37,26 @@ def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tu
     Differs  pairs of customers that are near each other alone; with time windows routes are joined, in their
              direction, where a vehicle comes in time (Solomon 1987)
     """
-    n, depot, capacity = metric.n, deliveries.depot, deliveries.capacity
-    i, j = _best_pairs(metric, depot)
-    if deliveries.times is not None:
-        made = after_of(_joined_in_time(metric, deliveries, i, j), n, depot)
-        return within_limit(metric, deliveries, made, compiled), LABELS["savings"]
-    routes = {c: [c] for c in range(n) if c != depot}
-    of, load = list(range(n)), deliveries.demand.tolist()
-    for u, v in zip(i.tolist(), j.tolist()):
+    pairs = _best_pairs(metric, deliveries.depot)
+    join = _joined if deliveries.times is None else _joined_in_time
+    made = after_of(join(metric, deliveries, *pairs, look), metric.n, deliveries.depot)
+    return within_limit(metric, deliveries, made, compiled, look), LABELS["savings"]
+
+
+def _joined(
+    metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np.ndarray, look: Look
+) -> list[list[int]]:
+    """Routes of which two are joined where that saves most, by pairs i, j of their ends, best first."""
+    routes = {c: [c] for c in range(metric.n) if c != deliveries.depot}
+    of, load, inner = list(range(metric.n)), deliveries.demand.tolist(), bytearray(metric.n)
+    for u, v in chain.from_iterable(_parts_in_time(zip(i.tolist(), j.tolist()), look)):
+        if inner[u] or inner[v]:
+            continue
         a, b = of[u], of[v]
-        if a == b or load[a] + load[b] > capacity:
+        if a == b or load[a] + load[b] > deliveries.capacity:
             continue
         first, other = routes[a], routes[b]
-        if u not in (first[0], first[-1]) or v not in (other[0], other[-1]):
-            continue
+        inner[u], inner[v] = len(first) > 1, len(other) > 1
         if first[-1] != u:
             first.reverse()
         if other[0] != v:
@@ -57,21 +70,32 @@ def savings(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tu
         first += other
         load[a] += load[b]
         del routes[b]
-    made = after_of(list(routes.values()), n, depot)
-    return within_limit(metric, deliveries, made, compiled), LABELS["savings"]
+    return list(routes.values())
 
 
-def _joined_in_time(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np.ndarray) -> list[list[int]]:
-    """Routes of which two are joined where that saves most, by pairs i, j of their ends, best first."""
+def _parts_in_time(things: Iterable[Any], look: Look) -> Iterator[list[Any]]:
+    """The same things, BETWEEN of them at once, until the time is up."""
+    left = iter(things)
+    while part := list(islice(left, BETWEEN)):
+        yield part
+        if look():
+            return
+
+
+def _joined_in_time(
+    metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np.ndarray, look: Look
+) -> list[list[int]]:
+    """The same of routes in time, which have a direction."""
     routes = {c: [c] for c in range(metric.n) if c != deliveries.depot}
-    of, load = list(range(metric.n)), deliveries.demand.tolist()
+    of, load, inner = list(range(metric.n)), deliveries.demand.tolist(), bytearray(metric.n)
     hours = {c: hours_of(metric, deliveries, route) for c, route in routes.items()}
     both_ways = deliveries.both_ways
-    for u, v, way in zip(i.tolist(), j.tolist(), metric.between(i, j).tolist()):
+    pairs = zip(i.tolist(), j.tolist(), metric.between(i, j).tolist())
+    for u, v, way in chain.from_iterable(_parts_in_time(pairs, look)):
+        if inner[u] or inner[v]:
+            continue
         a, b = of[u], of[v]
         if a == b or load[a] + load[b] > deliveries.capacity:
-            continue
-        if u not in (routes[a][0], routes[a][-1]) or v not in (routes[b][0], routes[b][-1]):
             continue
         for end, x, last in ((a, u, -1), (b, v, 0)) if both_ways else ():
             if routes[end][last] != x:
@@ -80,6 +104,7 @@ def _joined_in_time(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np
         for one, other, x, y in ((a, b, u, v), (b, a, v, u)):
             ends = routes[one][-1] == x and routes[other][0] == y
             if ends and hours[one][1] + way <= hours[other][0]:
+                inner[x], inner[y] = len(routes[one]) > 1, len(routes[other]) > 1
                 routes[one] += routes[other]
                 hours[one] = hours_of(metric, deliveries, routes[one])
                 for c in routes.pop(other):
@@ -91,22 +116,24 @@ def _joined_in_time(metric: Metric, deliveries: Deliveries, i: np.ndarray, j: np
 
 def _best_pairs(metric: Metric, depot: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of near customers whose ways to and from the depot are worth saving, the most first."""
-    n = metric.n
-    near, far = (each[:, :PAIRS] for each in nearest_customers(metric, depot))
+    n, near = metric.n, nearest_customers(metric, depot)[0][:, :PAIRS]
     home = metric.between(np.full(n, depot), np.arange(n))
-    u = np.repeat(np.arange(n), near.shape[1])
-    v, d = near.ravel().astype(np.int64), far.ravel().astype(np.int64)
-    own = u != depot
-    u, v, d = u[own], v[own], d[own]
-    once = np.unique(np.minimum(u, v) * n + np.maximum(u, v), return_index=True)[1]
-    u, v, d = u[once], v[once], d[once]
-    saved = home[u] + home[v] - d
+    u = np.delete(np.arange(n), depot).repeat(near.shape[1])
+    v = np.delete(near, depot, axis=0).ravel().astype(np.int64)
+    # Of pairs that are near both ways the one that comes first counts, whose first point is the lower one.
+    keys = np.sort((np.minimum(u, v) * n + np.maximum(u, v)) * 2 + (u > v))
+    keys = keys[np.append(True, np.diff(keys >> 1) > 0)] if len(keys) else keys
+    (u, v), turned = divmod(keys >> 1, n), keys & 1 > 0
+    u, v = np.where(turned, v, u), np.where(turned, u, v)
+    saved = home[u] + home[v] - metric.between(u, v)
     order = np.argsort(-saved, kind="stable")
     order = order[saved[order] > 0]
     return u[order], v[order]
 
 
-def sweep(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tuple[np.ndarray, str]:
+def sweep(
+    metric: Metric, deliveries: Deliveries, compiled: bool = True, look: Look = never
+) -> tuple[np.ndarray, str]:
     """A ray from the depot turns once round: each route takes what comes until it is full.
 
     Source   Gillett and Miller, A heuristic algorithm for the vehicle-dispatch problem, Operations Research
@@ -120,13 +147,16 @@ def sweep(metric: Metric, deliveries: Deliveries, compiled: bool = True) -> tupl
     side = reach + at[:, 0]
     half = np.where(side > 0, at[:, 1] / np.where(side > 0, side, 1), np.inf)
     order = np.lexsort((reach, half)).tolist()
-    return _filled(metric, deliveries, order, compiled), LABELS["sweep"]
+    return _filled(metric, deliveries, order, compiled, look), LABELS["sweep"]
 
 
-def _filled(metric: Metric, deliveries: Deliveries, order: Iterable[int], compiled: bool) -> np.ndarray:
-    """Routes that take customers in an order, each until it is full."""
+def _filled(
+    metric: Metric, deliveries: Deliveries, order: Iterable[int], compiled: bool, look: Look
+) -> np.ndarray:
+    """Routes that take customers in an order, each until it is full. Raises NoneFound where time is up."""
     demand, routes, room = deliveries.demand.tolist(), [], -1
-    for c in order:
+    for number, c in enumerate(order, 1):
+        _end_in_time(metric, number, look)
         if c == deliveries.depot:
             continue
         place = _place_in_time(metric, deliveries, routes[-1], c) if demand[c] <= room else -1
@@ -135,7 +165,7 @@ def _filled(metric: Metric, deliveries: Deliveries, order: Iterable[int], compil
             room, place = deliveries.capacity, 0
         routes[-1].insert(place, c)
         room -= demand[c]
-    return within_limit(metric, deliveries, after_of(routes, metric.n, deliveries.depot), compiled)
+    return within_limit(metric, deliveries, after_of(routes, metric.n, deliveries.depot), compiled, look)
 
 
 def _place_in_time(metric: Metric, deliveries: Deliveries, route: list[int], c: int) -> int:
@@ -153,20 +183,21 @@ def _place_in_time(metric: Metric, deliveries: Deliveries, route: list[int], c: 
 
 
 def nearest_neighbour(
-    metric: Metric, deliveries: Deliveries, compiled: bool = True
+    metric: Metric, deliveries: Deliveries, compiled: bool = True, look: Look = never
 ) -> tuple[np.ndarray, str]:
     """Always to the nearest customer for whose demand there is room; back where there is none.
 
     With times always to the one whose service can begin first, of those who are served in time.
     """
     if deliveries.times is not None:
-        made = after_of(_first_served(metric, deliveries), metric.n, deliveries.depot)
-        return within_limit(metric, deliveries, made, compiled), LABELS["nearest_neighbour"]
+        made = after_of(_first_served(metric, deliveries, look), metric.n, deliveries.depot)
+        return within_limit(metric, deliveries, made, compiled, look), LABELS["nearest_neighbour"]
     n, depot = metric.n, deliveries.depot
     left = np.delete(np.arange(n), depot)
     routes: list[list[int]] = []
     at, room = depot, 0
     while len(left):
+        _end_in_time(metric, len(left), look)
         fits = left[deliveries.demand[left] <= room] if at != depot else left
         if not len(fits):
             at = depot
@@ -179,10 +210,10 @@ def nearest_neighbour(
         room -= int(deliveries.demand[at])
         left = left[left != at]
     made = after_of(routes, n, depot)
-    return within_limit(metric, deliveries, made, compiled), LABELS["nearest_neighbour"]
+    return within_limit(metric, deliveries, made, compiled, look), LABELS["nearest_neighbour"]
 
 
-def _first_served(metric: Metric, deliveries: Deliveries) -> list[list[int]]:
+def _first_served(metric: Metric, deliveries: Deliveries, look: Look) -> list[list[int]]:
     """Routes of the nearest neighbour in time; of a customer whom none can serve alone one that is late.
 
     Source   Solomon 1987 (3.2, of its criteria the time until service begins)
@@ -193,6 +224,7 @@ def _first_served(metric: Metric, deliveries: Deliveries) -> list[list[int]]:
     routes: list[list[int]] = []
     at, room, clock = depot, 0, 0
     while len(left):
+        _end_in_time(metric, len(left), look)
         if at == depot:
             routes.append([])
             room, clock = deliveries.capacity, int(times.opens[depot])
@@ -225,37 +257,70 @@ def baselines(metric: Metric) -> tuple[dict, str]:
     return rules, LABELS["nearest_neighbour"]
 
 
+def _end_in_time(metric: Metric, number: int, look: Look) -> None:
+    """Raises NoneFound where the time is up, looked at after BETWEEN customers."""
+    if number % BETWEEN == 0 and look():
+        raise NoneFound(f"{metric.name}: found no routes in the time that there was")
+
+
 def within_limit(
-    metric: Metric, deliveries: Deliveries, after: np.ndarray, compiled: bool = True
+    metric: Metric, deliveries: Deliveries, after: np.ndarray, compiled: bool = True, look: Look = never
 ) -> np.ndarray:
     """[n] int64, the routes where there are vehicles for all, else routes of as many as there are.
 
-    Routes that are not in time are none. Raises GraphError where none are found.
+    Routes that are not in time are none. Raises GraphError where there are none, or none are found.
     """
     limit, routes = deliveries.vehicles or metric.n, routes_of(after, deliveries.depot)
     timely = [route for route in routes if in_time(metric, deliveries, route)]
     if len(timely) == len(routes) <= limit:
         return after
-    if bins_for(deliveries.demand, deliveries.capacity) > limit:
-        needed = bins_for(deliveries.demand, deliveries.capacity)
+    if (needed := bins_for(deliveries.demand, deliveries.capacity)) > limit:
         right = f"{needed}, which the demands need at least, or a larger capacity, would be right"
         raise GraphError(f"{metric.name}: there are no routes of {limit} vehicles; {right}")
-    if deliveries.times is None and (made := _repacked(metric, deliveries, compiled)) is not None:
-        return made
-    made = _with_all(metric, deliveries, timely, compiled)
+    watch = _Watch(look)
+    made = _repacked(metric, deliveries, compiled, watch) if deliveries.times is None else None
     if made is None:
-        right = "more vehicles, a larger capacity, or wider windows, would be right"
-        right = (
-            right if deliveries.times is not None else "more vehicles, or a larger capacity, would be right"
-        )
-        needed = f"at least {deliveries.fewest} are needed"
+        made = _with_all(metric, deliveries, timely, compiled, watch)
+    if made is None:
+        right = "more vehicles, or a larger capacity, would be right"
+        if deliveries.times is not None:
+            right = "more vehicles, a larger capacity, or wider windows, would be right"
+        right = f"more time (search.seconds), {right}" if watch.rang else right
         limited = f" of {deliveries.vehicles} vehicles" if deliveries.vehicles else ""
-        raise GraphError(f"{metric.name}: found no routes{limited}; {right} ({needed})")
+        limited += " in the time that there was" if watch.rang else ""
+        told = f"found no routes{limited}; {right} (at least {deliveries.fewest} are needed)"
+        raise NoneFound(f"{metric.name}: {told}")
     return made
 
 
+class _Watch:
+    """Slices of steps between which the time is looked at; rang: it was up."""
+
+    def __init__(self, look: Look) -> None:
+        self.look, self.rang = look, False
+
+    def slices(self, steps: int) -> Iterator[int]:
+        """Steps, so many in all, until the time is up."""
+        for done in range(0, steps, SLICE):
+            if self.rang or (done and self.look()):
+                self.rang = True
+                return
+            yield min(SLICE, steps - done)
+
+
+def _repacked(metric: Metric, deliveries: Deliveries, compiled: bool, watch: _Watch) -> np.ndarray | None:
+    """[n] int64, routes of so many vehicles as there are, where too much load is dear; None: none."""
+    routing = Routing(metric, deliveries, _packed(deliveries, deliveries.vehicles), 0, compiled)
+    routing.temperature = _mild(routing)
+    for steps in watch.slices(LIMITED_STEPS + LIMITED_EACH * routing.count):
+        if routing.best_length < NO_LENGTH:
+            break
+        routing.run(steps)
+    return None if routing.best_length == NO_LENGTH else routing.best_after()
+
+
 def _with_all(
-    metric: Metric, deliveries: Deliveries, routes: list[list[int]], compiled: bool
+    metric: Metric, deliveries: Deliveries, routes: list[list[int]], compiled: bool, watch: _Watch
 ) -> np.ndarray | None:
     """[n] int64, routes of so many vehicles as there are, from some of these on; None: none were found.
 
@@ -268,9 +333,17 @@ def _with_all(
     served = {c for route in kept for c in route}
     absent = [c for c in range(metric.n) if c != depot and c not in served]
     routing = Routing(metric, deliveries, after_of(kept, metric.n, depot), 0, compiled, absent)
-    routing.temperature = DEGREE * routing.length // (10 * (2 * routing.count + 1))
-    routing.pack(PACK_STEPS + PACK_EACH * routing.count)
-    return None if routing.absents else routing.best_after()
+    routing.temperature = _mild(routing)
+    for steps in watch.slices(PACK_STEPS + PACK_EACH * routing.count):
+        routing.pack(steps)
+        if not routing.absents:
+            return routing.best_after()
+    return None
+
+
+def _mild(routing: Routing) -> int:
+    """A temperature of a tenth of a leg, of two for each customer."""
+    return DEGREE * routing.length // (10 * (2 * routing.count + 1))
 
 
 def bins_for(size: np.ndarray, room: int) -> int:
@@ -295,20 +368,6 @@ def bins_for(size: np.ndarray, room: int) -> int:
         spare = middle * room - int(total[half + middle] - total[half])
         best = max(best, len(size) - half + max(0, -(-(small - spare) // room)))
     return max(best, len(size) - half)
-
-
-def _repacked(metric: Metric, deliveries: Deliveries, compiled: bool) -> np.ndarray | None:
-    """[n] int64, routes of so many vehicles as there are, where too much load is dear; None: none."""
-    limit = deliveries.vehicles
-    packed = _packed(deliveries, limit)
-    routing = Routing(metric, deliveries, packed, 0, compiled)
-    legs = 2 * routing.count + 1
-    routing.temperature = DEGREE * routing.length // (10 * legs)
-    left = LIMITED_STEPS + LIMITED_EACH * routing.count
-    while routing.best_length == NO_LENGTH and left > 0:
-        routing.run(min(left, 1000))
-        left -= 1000
-    return None if routing.best_length == NO_LENGTH else routing.best_after()
 
 
 def _packed(deliveries: Deliveries, limit: int) -> np.ndarray:

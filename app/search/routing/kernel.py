@@ -180,12 +180,16 @@ class Routing:
         self.stop[:], self.load[:], self.size[:] = 0, 0, 0
         self.next[n:] = self.prev[n:] = np.arange(n, 2 * n)
         self.route[:] = -1
-        for r, each in enumerate(routes):
-            ring = np.array([n + r, *each], dtype=np.int32)
-            self.next[ring], self.prev[ring] = np.roll(ring, -1), np.roll(ring, 1)
-            stops = np.array([self.depot, *each])
-            self.leg[ring] = self.back[self.next[ring]] = self.metric.between(stops, np.roll(stops, -1))
-            self.route[each], self.load[r], self.size[r] = r, self.demand[each].sum(), len(each)
+        ring = np.array([x for r, each in enumerate(routes) for x in (n + r, *each)], dtype=np.int64)
+        heads = np.flatnonzero(ring >= n)
+        after = np.roll(ring, -1)
+        after[heads - 1] = np.roll(ring[heads], 1)  # from the last stop back to the depot
+        self.next[ring], self.prev[after] = after, ring
+        stops, to = (np.where(each < n, each, self.depot) for each in (ring, after))
+        self.leg[ring] = self.back[after] = self.metric.between(stops, to)
+        self.size[: len(routes)] = sizes = np.diff(heads, append=len(ring)) - 1
+        self.route[ring[ring < n]] = np.repeat(np.arange(len(routes)), sizes)
+        self.load[: len(routes)] = np.add.reduceat(self.demand[stops], heads)  # of the depot 0
         self.empties = n - len(routes)
         self.empty[: self.empties] = np.arange(n - 1, len(routes) - 1, -1)
         self.length = int(self.leg.astype(np.int64).sum())

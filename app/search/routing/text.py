@@ -16,7 +16,7 @@ from app.search.solution_text import lines_of
 
 ROUTE = re.compile(r"route\s*#?\s*[0-9]*\s*:(.*)", re.IGNORECASE)
 BESIDE = re.compile(r"[a-z][a-z _]*:?\s*[-+.0-9e]*", re.IGNORECASE)  # "Cost 123", "Time 4.5", "Optimal: 1"
-COST = re.compile(r"cost\s*:?\s*([0-9]{1,18}(?:\.[0-9]{0,9})?)", re.IGNORECASE)
+COST = re.compile(r"cost\s*:?\s*([0-9]{1,18}(?:\.[0-9]{0,20})?)", re.IGNORECASE)
 RIGHT = "'Route #1: 3 5 7', customers counted from 1 on, would be right"
 
 

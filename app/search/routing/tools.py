@@ -1,5 +1,6 @@
 """The toolbox of vehicle routing: plain constructions, a search, bounds."""
 
+import math
 from functools import cached_property, partial
 from typing import Any
 
@@ -8,10 +9,10 @@ import numpy as np
 from app.bounds.feasible import fault_of_routes
 from app.bounds.routing.bounds import RoutingBounds
 from app.bounds.routing.proof import RoutingBound
-from app.errors import CaseError, GraphError
-from app.graphs.deliveries import Deliveries
+from app.errors import CaseError, GraphError, NoneFound
+from app.graphs.deliveries import MOST_TIME, Deliveries
 from app.graphs.metric import DIRECTED
-from app.graphs.routes import after_of, canonical_routes, length_of, routes_of
+from app.graphs.routes import after_of, canonical_routes, legs_of, length_of, routes_of
 from app.graphs.windows import in_time, never_in_time
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
@@ -20,6 +21,7 @@ from app.search.routing.text import read_routes, routes_text, told_cost
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
+ERROR = 1e-12  # of sums of lengths, in parts of them
 NEAR = 0.03  # gap of bounds that cases may close
 STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
 
@@ -82,11 +84,12 @@ class RoutingTools(Toolbox):
         """Refuse a customer whom no route can serve in time. Raises GraphError."""
         late = never_in_time(self.metric, self.deliveries)
         if late >= 0:
-            times, called = self.deliveries.times, self.graph.called(late)
-            window = " to ".join(
-                f"{int(each[late]) * self.unit:.10g}" for each in (times.opens, times.closes)
-            )
-            told = f"no route can serve node {called} from {window} and be back at the depot in time"
+            times = self.deliveries.times
+            given = times.closes if times.given is None else times.given
+            opens, closes = int(times.opens[late]), int(given[late])
+            end = f"to {closes * self.unit:.10g}" if closes < MOST_TIME else "on"
+            window = f"node {self.graph.called(late)} from {opens * self.unit:.10g} {end}"
+            told = f"no route can serve {window} and be back at the depot in time"
             raise GraphError(f"{name}: {told}; another window, or a longer route, would be right")
 
     @property
@@ -113,14 +116,24 @@ class RoutingTools(Toolbox):
         return fault_of_routes(self.graph, self.deliveries, solution, self.metric)
 
     def untrue(self, path: str, solution: np.ndarray) -> str | None:
-        """Another cost than that of the routes, as far as its decimals tell."""
+        """Another cost than that of the routes, as far as its decimals tell.
+
+        One with decimals may also be of distances that are not rounded, as published ones of CVRPLIB are for
+        files whose distances TSPLIB rounds.
+        """
         if (told := told_cost(path)) is None:
             return None
         line, cost = told
-        length = self.value(solution) * self.unit
-        if abs(float(cost) - length) <= 0.51 * 10.0 ** int(cost.as_tuple().exponent):
+        length, places = self.value(solution) * self.unit, -int(cost.as_tuple().exponent)
+        lengths, more = [length], ""
+        legs = self.metric.unrounded(*legs_of(self.deliveries.depot, solution))
+        if places > 0 and legs is not None:
+            lengths.append(math.fsum(legs.tolist()) * self.unit)
+            more = f", or {lengths[1]:.{min(places, 9)}f} by distances that are not rounded"
+        if any(abs(float(cost) - each) <= 0.51 * 10.0**-places + ERROR * each for each in lengths):
             return None
-        return f"found Cost {cost} on line {line} of routes that are {length:.12g} long; that would be right"
+        told = f"found Cost {cost} on line {line} of routes that are {length:.12g} long{more}"
+        return f"{told}; that would be right"
 
     def text(self, solution: np.ndarray, cost: float | int) -> str:
         """The lines of its file."""
@@ -130,7 +143,9 @@ class RoutingTools(Toolbox):
         return read_routes(path, self.graph.held_ids(), self.deliveries.depot)
 
     def _mended(self, solution: np.ndarray) -> np.ndarray:
-        """Routes cut where a vehicle is full, or would be late, in the number that there may be."""
+        """Routes cut where a vehicle is full, or would be late; the start where these are too many, and none
+        are found in time.
+        """
         made: list[list[int]] = []
         for route in routes_of(solution, self.deliveries.depot):
             load = self.deliveries.capacity + 1
@@ -142,7 +157,10 @@ class RoutingTools(Toolbox):
                     load = int(self.deliveries.demand[customer])
                 made[-1].append(customer)
         after = after_of(made, self.metric.n, self.deliveries.depot)
-        return within_limit(self.metric, self.deliveries, after, self.instance.compiled)
+        try:
+            return within_limit(self.metric, self.deliveries, after, self.instance.compiled, self.look)
+        except NoneFound:
+            return self.start()
 
     def _canonical(self, after: np.ndarray) -> np.ndarray:
         return canonical_routes(after, self.deliveries.depot, self.deliveries.both_ways)
@@ -153,7 +171,7 @@ class RoutingTools(Toolbox):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return self._canonical(savings(self.metric, self.deliveries, self.instance.compiled)[0])
+        return self._canonical(savings(self.metric, self.deliveries, self.instance.compiled, self.look)[0])
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Ruin and recreate, annealed; none without customers."""
@@ -176,5 +194,5 @@ class RoutingTools(Toolbox):
         return {name: partial(self._made_by, rule, compiled) for name, rule in self._rules.items()}
 
     def _made_by(self, rule: Any, compiled: bool) -> tuple[np.ndarray, str]:
-        made, label = rule(self.metric, self.deliveries, compiled)
+        made, label = rule(self.metric, self.deliveries, compiled, self.look)
         return self._canonical(made), label

@@ -23,7 +23,7 @@ from app.case.study import StudyCase
 from app.case.text import to_toml
 from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.guard import digest, digest_text
-from app.errors import CaseError, NumericsError
+from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.training import fit
 from app.gnn.watch import WORDS, value_of, watched_score, worth
@@ -81,7 +81,8 @@ def tune(context: Context, grid: Grid, subject: Subject, trials: Trials) -> tupl
     """The courses of all possible trials, the best first, and the score that they are compared by.
 
     grid     groups of ranks that train a trial each     subject   the graph, of a group's ranks
-    Raises   CaseError without validation nodes, NumericsError where no trial ended well
+    trials   those that the data rule out join the impossible ones
+    Raises   CaseError without validation nodes, or possible trials, NumericsError where none ended well
     Ranks    all call
     """
     case, study = context.case, context.case.study
@@ -95,12 +96,13 @@ def tune(context: Context, grid: Grid, subject: Subject, trials: Trials) -> tupl
     for seeds, count in rungs(len(courses), len(study.seeds), study.race):
         while todo := [each for each in courses[:count] if each.goes_on(seeds, watch)]:
             _go_on(context, grid, subject, todo, study.seeds[:seeds], watch)
-            courses = _ranked(courses, watch)
+            courses = _ranked(_not_ruled_out(context, courses, trials), watch)
         _say(context, courses[0], watch, count, seeds)
         _write(context, courses, trials, watch)
     best = courses[0]
     if best.worth(watch) == -inf:
         said = next((each["failed"] for each in best.records if each["failed"]), "no finite score")
+        words = counted(len(courses), "trial")
         raise NumericsError(f"study.vary: none of {words} ended well: {said}")
     return courses, watch
 
@@ -172,6 +174,23 @@ def _go_on(
         context.log.progress("%d of %d trainings", first + len(turn), len(todo))
 
 
+def _not_ruled_out(context: Context, courses: list[Course], trials: Trials) -> list[Course]:
+    """The courses but those that the data rule out, which are said and join the impossible trials. Raises
+    CaseError where no other is left.
+    """
+    known = len(trials.impossible)
+    for each in courses:
+        if why := next((record["refused"] for record in each.records if "refused" in record), ""):
+            trials.impossible[each.trial.name] = why
+    for name, why in list(trials.impossible.items())[known:][:TOLD]:
+        context.log.info("not possible, and left out: %s: %s", name, why)
+    left = [each for each in courses if each.trial.name not in trials.impossible]
+    if not left:
+        name = courses[0].trial.name
+        raise CaseError(f"study.vary: {name}: {trials.impossible[name]}")
+    return left
+
+
 def _trained_together(
     context: Context,
     grid: Grid,
@@ -192,13 +211,13 @@ def _trained_together(
 
 def train_once(subject: Subject, trial: Trial, seed: int, watch: str) -> dict[str, Any]:
     """One training: watched and test score, epochs, weights and their digest; `failed` says why there are
-    none. Ranks: all of the subject call. Raises CaseError where the trial does not fit the memory.
+    none, `refused`, alone, why data or memory are not for the trial. Ranks: all of the subject call.
     """
     context = subject.context
     try:
         classifier = subject.of(subject.examples.tried(trial.links)).classifier(trial.gnn, seed)
-    except CaseError as error:
-        raise CaseError(f"study.vary: {trial.name}: {error}") from error
+    except (CaseError, GraphError) as error:
+        return {"seed": seed, "refused": str(error)}
     record = {"seed": seed, "weights": classifier.params.size, "failed": ""}
     try:
         found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
