@@ -14,6 +14,8 @@ from app.api_given import (
     digest_of_names,
     digests_of_table,
 )
+from app.api_learning import Asked
+from app.api_tune import Tuning, tuned_by
 from app.case.config import Case
 from app.case.file import merged
 from app.comm.guard import check_same, digest, raise_together
@@ -28,10 +30,11 @@ from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
 from app.results import LinkPrediction, RelationalClassification
-from app.tasks.context import Context, context_of_settings
+from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.links import learn_links
 from app.tasks.rgcn import classify_relations, saved_of
 from app.tasks.rgcn_inputs import open_features, read_case_triples
+from app.tasks.studies.tuned import RelationalTuned
 from app.threads import with_few_threads
 
 SETS = ("train", "val", "test")
@@ -50,10 +53,11 @@ def classify_relational(
     nodes: int | None = None,
     relations: int | None = None,
     relation: str = "relation",
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> RelationalClassification:
+) -> RelationalClassification | Tuning:
     """Train a relational network (R-GCN) on nodes of a knowledge graph, full batch; or apply trained weights.
 
     triples    [m, 3] integers (subject, relation, object), numbered from 0; a list of rows (subject,
@@ -73,6 +77,7 @@ def classify_relational(
                its nodes, and of those whose classes were learned or asked, `nodes` of that call
     nodes, relations   how many there are, of numbers; None: one more than the largest
     relation   the edge attribute of a NetworkX graph that names the relation
+    vary       settings to choose among by the accuracy on val, as for `classify`: {"rgcn.hidden": [16, 32]}
     settings   keys of a case, as {"rgcn.hidden": 16, "rgcn.epochs": 50, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     Names are numbered in the order in which they occur, a triple's subject before its object; nodes of a
@@ -81,8 +86,8 @@ def classify_relational(
     Source     Schlichtkrull et al. 2018; on ranks as in Kibata et al. 2020
     """
     triples = os.fspath(triples) if isinstance(triples, os.PathLike) else triples
-    begun = Begun(weights, "rgcn", settings)
-    context = _context(triples, "classes", merged(settings, begun.keys()), comm, verbose)
+    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {})
+    context = _context(triples, "classes", begun, asked, comm, verbose)
     context, model = begun.put(context, SavedRgcn)
     group, case = context.group, context.case
     with raise_together(group, "reading the triples"):
@@ -94,6 +99,20 @@ def classify_relational(
     check_same(group, _shape_of(inputs), "features", GraphError)
     check_given(group, given)
     named, classes = _shared(context, named, classes)
+
+    def train(context: Context) -> RelationalClassification:
+        return _classified(context, named, classes, inputs, model)
+
+    if vary is not None:
+        return tuned_by(context, RelationalTuned(context, named.triples, classes.labels, inputs), train)
+    return train(context)
+
+
+def _classified(
+    context: Context, named: NamedTriples, classes: Classes, inputs: Features | None, model: SavedRgcn | None
+) -> RelationalClassification:
+    """What one training, or the given weights, come to. Ranks: all call."""
+    case = context.case
     done = classify_relations(context, named.triples, classes.labels, inputs, model)
     fit, known = done.fit, done.labels
     chosen, called = known.nodes, classes.called_as(known.class_names, known.classes)
@@ -152,10 +171,11 @@ def predict_links(
     nodes: int | None = None,
     relations: int | None = None,
     relation: str = "relation",
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> LinkPrediction:
+) -> LinkPrediction | Tuning:
     """Learn to score the triples of a knowledge graph, and rank those that are held out.
 
     triples    to learn from, as for `classify_relational`
@@ -164,6 +184,7 @@ def predict_links(
     weights    a weights.npz of the same triples, or what an earlier call returned: applied, or with
                "rgcn.epochs" of the settings trained further
     nodes, relations, relation   as for `classify_relational`
+    vary       settings to choose among by the mean reciprocal rank of val, as {"rgcn.dimension": [64, 128]}
     settings   keys of a case, as {"rgcn.dimension": 128, "rgcn.held_out": 0.1, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     The answer tells the best `objects(subject, relation)` and `subjects(object, relation)` not yet known.
@@ -172,12 +193,23 @@ def predict_links(
     """
     triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
-    begun = Begun(weights, "rgcn", settings)
-    context = _context(triples, "links", merged(settings, begun.keys()), comm, verbose, others)
+    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {})
+    context = _context(triples, "links", begun, asked, comm, verbose, others)
     context, model = begun.put(context, SavedRgcn)
     with raise_together(context.group, "reading the triples"):
         named, _ = _read(context, triples, nodes, relations, relation, False, others)
     named, _ = _shared(context, named, None)
+
+    def train(context: Context) -> LinkPrediction:
+        return _predicted(context, named, model)
+
+    if vary is not None:
+        return tuned_by(context, RelationalTuned(context, named.triples, None, None), train)
+    return train(context)
+
+
+def _predicted(context: Context, named: NamedTriples, model: SavedRgcn | None) -> LinkPrediction:
+    """What one training, or the given weights, come to. Ranks: all call."""
     found, saved = learn_links(context, named.triples, model)
     graph = named.triples
     return LinkPrediction(
@@ -206,18 +238,21 @@ def predict_links(
 def _context(
     triples: Any,
     goal: str,
-    settings: dict[str, Any] | None,
+    begun: Begun,
+    asked: Asked,
     comm: MPI.Comm | None,
     verbose: bool,
     others: dict[int, Any] | None = None,
 ) -> Context:
     """A context of a relational network that writes nothing. Ranks: all call."""
+    with reading_together(comm):
+        over = begun.keys() | asked.keys(begun.weights)
     chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal}
     files = {}
     if isinstance(triples, str):
         sets = {f"rgcn.{SET_KEYS[number]}": path for number, path in (others or {}).items()}
         files = {"graph.path": triples, **sets}
-    chosen = merged(chosen, settings, files)
+    chosen = merged(chosen, begun.settings, over, files)
     context = context_of_settings(chosen, comm, verbose)
     case = context.case
     for key, found, right in (

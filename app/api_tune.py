@@ -1,21 +1,26 @@
-"""Tuning from Python: what `classify(..., vary={...})`, `classify_edges` and `find_links` return."""
+"""Tuning from Python: what the calls that learn return of `vary={...}`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-import msgspec
-
 from app.comm.grid import cut_grid
 from app.comm.guard import raise_together
 from app.errors import CaseError
-from app.results import Classification, EdgeClassification, FoundLinks
+from app.results import (
+    Classification,
+    EdgeClassification,
+    FoundLinks,
+    LinkPrediction,
+    RelationalClassification,
+)  # fmt: skip
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
 from app.tasks.studies.gnn_subjects import subject_of
 from app.tasks.studies.gnn_tune import best_of, digest_of, rows_of, tune
 from app.tasks.studies.trials import Trial, make_trials
+from app.tasks.studies.tuned import GraphTuned, Tuned
 from app.text import counted, printable, shorten, show, toml_value
 
 
@@ -33,7 +38,7 @@ class Tuning:
                 nothing. None without test nodes; the deviation of one seed is None
     """
 
-    best: Classification | EdgeClassification | FoundLinks
+    best: Classification | EdgeClassification | FoundLinks | RelationalClassification | LinkPrediction
     settings: dict[str, Any]
     trials: list[dict[str, Any]]
     score: str
@@ -83,14 +88,18 @@ def tuned(context: Context, examples: Examples, train: Callable[[Context], Any])
 
     train   what the call does without `vary`
     """
-    case, group = context.case, context.group
-    with raise_together(group, "checking the data"):
-        examples.check(case.gnn, False)
-    subject = subject_of(context, examples, case.gnn, case.study.seeds)
-    trials = make_trials(case)
-    courses, watch = tune(context, cut_grid(group, 1, 1), subject, trials)
+    with raise_together(context.group, "checking the data"):
+        examples.check(context.case.gnn, False)
+    subject = subject_of(context, examples, context.case.gnn, context.case.study.seeds)
+    return tuned_by(context, GraphTuned(subject), train)
+
+
+def tuned_by(context: Context, data: Tuned, train: Callable[[Context], Any]) -> Tuning:
+    """The same of data that are loaded. Ranks: all call."""
+    trials = make_trials(context.case)
+    courses, watch = tune(context, cut_grid(context.group, 1, 1), data, trials)
     told, best = best_of(courses, watch), courses[0].trial
-    with_best = replace(context, case=msgspec.structs.replace(case, gnn=best.gnn, links=best.links))
+    with_best = replace(context, case=best.case_of(context.case))
     return Tuning(
         train(with_best), _settings_of(best), rows_of(courses, watch), told["score"], told["test_score"],
         told["test_mean"], told["test_std"], digest_of(courses), trials.impossible,
@@ -101,6 +110,6 @@ def _settings_of(trial: Trial) -> dict[str, Any]:
     """The settings of a trial, as a call takes them."""
     found = {}
     for key in trial.settings:
-        table, name = ("links", trial.links) if key.startswith("links.") else ("gnn", trial.gnn)
-        found[f"{table}.{key.rpartition('.')[2]}"] = getattr(name, key.rpartition(".")[2])
+        table, _, name = f"gnn.{key}".rpartition(".") if "." not in key else key.rpartition(".")
+        found[f"{table}.{name}"] = getattr(getattr(trial, table), name)
     return found

@@ -341,7 +341,7 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
         nodes = nodes if source.sizes is None else f"{len(source.sizes)} graphs of {nodes}"
         cli.say(f"# {printable(source.name)}: {source.format}, {nodes}")
     lines, words, needed = [], "", 0
-    if case.run.task == "classify" and is_relational(case):
+    if is_relational(case) and (case.run.task == "classify" or case.study.kind == "tune"):
         from app.tasks.relational_plan import relational_plan  # of this task alone
 
         lines, words, needed = relational_plan(case, group.size)

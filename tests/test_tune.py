@@ -11,12 +11,16 @@ from jobs import PROGRAM, mpirun, run_job
 from test_gnn_studies import alone as one_rank
 from test_gnn_studies import study_of
 
-from app import classify
+from app import classify, classify_relational, predict_links
 from app.api_tune import texts_of
 from app.case.file import build, load
 from app.errors import CaseError, NumericsError
+from app.log import Log
+from app.tasks.context import Context
 from app.tasks.studies.gnn_tune import run_tune, rungs
 from app.tasks.studies.trials import Varied, make_trials
+from app.tasks.studies.tuned import GraphTuned
+from app.text import toml_value
 
 alone = pytest.mark.mpi_skip
 BASE = {"run.task": "study", "study.kind": "tune"}
@@ -131,6 +135,15 @@ def test_ends_of_a_range_are_written_as_numbers_are(text):
         (["links.pairs a b"], {"gnn.level": "link"}, '"links.pairs" is not tried; dimension, loss'),
         (["links.dim 2 3"], {"gnn.level": "link"}, r'"links.dim" is no key of \[links\]'),
         (["links.loss bpr nothing"], {"gnn.level": "link"}, r"study\.vary: links\.loss=nothing: "),
+        (["rgcn.hidden 2 3"], {}, r'gnn\.model = "rgcn", whose keys these are, would be right'),
+        (["hidden 2 3"], {"gnn.model": "rgcn"}, r'a key "rgcn\.KEY" of \[rgcn\] would be right'),
+        (["rgcn.parts 2 3"], {"gnn.model": "rgcn"}, '"rgcn.parts" is not tried; hidden, layers'),
+        (["rgcn.hiden 2 3"], {"gnn.model": "rgcn"}, r'"rgcn.hiden" is no key of \[rgcn\]'),
+        (["rgcn.scorer complex distmult"], {"gnn.model": "rgcn"}, r'read with rgcn\.goal = "links"'),
+        (["rgcn.keep best last"], {"gnn.model": "rgcn", "rgcn.goal": "links"}, r'rgcn\.goal = "classes"'),
+        (["rgcn.dropout 0..0.5"], {"gnn.model": "rgcn", "rgcn.layers": 1, "study.trials": 3},
+         r"study\.vary: rgcn\.dropout is not read by any of the trials"),
+        (["rgcn.hidden 2 3"], {"gnn.model": "rgcn", "rgcn.epochs": 0}, r"rgcn\.epochs: must be at least 1"),
         (["depth " + " ".join(map(str, range(1, 200))), "hidden " + " ".join(map(str, range(1, 200)))], {},
          r"39,601 combinations; study\.trials would draw"),
     ],
@@ -231,7 +244,7 @@ def test_a_trial_that_ends_badly_with_a_later_seed_gives_its_place_to_the_next(g
     """The best of the first seed, 0.4, fails with the second one, as does the next; 0.2 goes on alone."""
     trained = []
 
-    def train_once(subject, trial, seed, watch):
+    def train_once(self, trial, seed):
         value, fails = trial.gnn.learning_rate, seed == 4 and trial.gnn.learning_rate > 0.2
         trained.append((value, seed))
         return {
@@ -239,7 +252,7 @@ def test_a_trial_that_ends_badly_with_a_later_seed_gives_its_place_to_the_next(g
             "val": None if fails else value, "test": 0.5, "epochs": 1, "digest": "",
         }  # fmt: skip
 
-    monkeypatch.setattr("app.tasks.studies.gnn_tune.train_once", train_once)
+    monkeypatch.setattr(GraphTuned, "train_once", train_once)
     vary = ["learning_rate 0.1 0.2 0.3 0.4"]
     found = run_tune(study_of(group, {**STUDY, "study.vary": vary, "study.race": 4.0}))
     assert [row["settings"][14:] for row in found["rows"]] == ["0.2", "0.1", "0.3", "0.4"]
@@ -293,6 +306,97 @@ def test_without_validation_nodes_nothing_can_be_compared():
     graph = nx.path_graph(6)
     with pytest.raises(CaseError, match="tuning compares scores of validation nodes; there are none"):
         classify(graph, labels=[0, 1] * 3, train=[0, 1], test=[2, 3], vary={"hidden": [2, 3]})
+
+
+# ---- knowledge graphs -------------------------------------------------------------------------------------
+
+
+RELATIONAL = {
+    **BASE, "study.seeds": [1, 2], "gnn.model": "rgcn", "graph.generator": "ba", "graph.nodes": 60,
+    "graph.d": 3, "rgcn.relations": 3, "rgcn.bases": 0, "rgcn.goal": "links", "rgcn.epochs": 4,
+    "rgcn.dimension": 4, "rgcn.evaluate_every": 2, "rgcn.validation": 0.2,
+    "study.vary": ["rgcn.scorer complex distmult", "rgcn.layers 1 2", "rgcn.hidden 3 5"],
+}  # fmt: skip
+
+
+def context_of(group, settings):
+    return Context(build(settings), group, Log(False), None)
+
+
+def test_keys_of_relational_networks_are_tried():
+    """What a single layer does not read makes no further trials; impossible ones are listed."""
+    trials = make_trials(build(RELATIONAL))
+    assert [each.name for each in trials.possible][:4] == [
+        "rgcn.scorer=complex rgcn.layers=1", "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=3",
+        "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=5", "rgcn.scorer=distmult rgcn.layers=1",
+    ]  # fmt: skip
+    trials = make_trials(build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]}))
+    assert [each.rgcn.dimension for each in trials.possible] == [4, 6]
+    assert list(trials.impossible) == ["rgcn.dimension=5"]
+    assert "an even number would be right" in trials.impossible["rgcn.dimension=5"]
+
+
+def test_the_same_relational_trial_is_found_on_any_ranks(group):
+    whole = run_tune(context_of(one_rank(group), RELATIONAL))
+    for more in ({}, {"parallel.spatial": group.size}):
+        assert run_tune(context_of(group, {**RELATIONAL, **more})) == whole
+    assert [row["seeds"] for row in whole["rows"]] == [2, 2, 1, 1, 1, 1]
+    assert whole["best"]["score"] == "validation mean reciprocal rank"
+    assert 0 < whole["best"]["test_mean"] < 1
+
+
+def test_relational_trials_that_end_badly_or_do_not_fit_are_told(group):
+    found = run_tune(context_of(group, {**RELATIONAL, "study.vary": ["rgcn.learning_rate 0.01 1e38"]}))
+    assert found["best"]["settings"] == {"rgcn.learning_rate": "0.01"} and found["rows"][-1]["failed"]
+    with pytest.raises(CaseError, match="tuning compares scores of validation triples; there are none"):
+        run_tune(context_of(group, {**RELATIONAL, "rgcn.validation": 0.0}))
+    with pytest.raises(CaseError, match=r"rgcn\.weights: is read by no study"):
+        build({**RELATIONAL, "rgcn.weights": __file__})
+
+
+@pytest.mark.parametrize("goal", ["links", "classes"])
+def test_relational_networks_are_tuned_from_python(group, goal):
+    """The best settings give the network that a call with them trains."""
+    draws = np.random.default_rng(3)
+    rows = np.stack(
+        [draws.integers(0, 30, 120), draws.integers(0, 3, 120), draws.integers(0, 30, 120)], axis=1
+    )
+    settings = {"rgcn.epochs": 6, "rgcn.bases": 0, "rgcn.dimension": 4, "study.seeds": [1, 2], "seed": 1}
+    if goal == "links":
+        call, beside = predict_links, {"val": rows[100:110], "test": rows[110:]}
+        rows, vary = rows[:100], {"rgcn.scorer": ["complex", "distmult"], "rgcn.layers": [1, 2]}
+    else:
+        call, beside = (
+            classify_relational,
+            {"labels": np.arange(30) % 2, "train": range(10), "val": range(10, 20)},
+        )
+        vary = {"rgcn.hidden": [3, 5], "rgcn.dropout": [0.0, 0.3]}
+        settings["rgcn.keep"] = "best"
+    found = call(rows, **beside, vary=vary, settings=settings, comm=group.comm)
+    assert len(found.trials) == 4 and set(found.settings) == set(vary)
+    again = call(rows, **beside, settings={**settings, **found.settings}, comm=group.comm)
+    assert again.digest == found.best.digest
+    assert {row["seeds"] for row in found.trials} == {1, 2} and 0 <= found.test_mean <= 1
+
+
+@alone
+def test_a_relational_run_leaves_a_case_that_trains_with_the_best_settings(tmp_path):
+    keys = [f"{key}={toml_value(value)}" for key, value in RELATIONAL.items()] + ["output.plots=false"]
+    case = tmp_path / "c.toml"
+    case.write_text("")
+    program = [sys.executable, PROGRAM, case, *keys, "--out"]
+    code, printed = run_job([*program, tmp_path / "dry", "--dry-run"], limit_s=60)
+    assert code == 0 and "# 6 trials: 6 with 1 seed, 2 with 2 seeds" in printed, printed
+    assert "an epoch with its evaluations" in printed
+    code, printed = run_job([*program, tmp_path / "out"], limit_s=120)
+    assert code == 0, printed
+    best = load(str(tmp_path / "out" / "best.toml"), [])
+    with open(tmp_path / "out" / "tune.csv") as file:
+        first = next(csv.DictReader(file))["settings"]
+    assert f"rgcn.scorer={best.rgcn.scorer} rgcn.layers={best.rgcn.layers}" in first
+    best_case = [sys.executable, PROGRAM, tmp_path / "out" / "best.toml", "--out", tmp_path / "best"]
+    code, printed = run_job(best_case, limit_s=60)
+    assert code == 0 and "learned" in printed, printed
 
 
 # ---- what a run leaves ------------------------------------------------------------------------------------

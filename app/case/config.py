@@ -62,7 +62,7 @@ def graph_tables(case: Case) -> list[GraphCase | None]:
 def is_relational(case: Case) -> bool:
     """Whether a case is one of knowledge graphs: their files are triples, not edges."""
     if case.run.task == "study":
-        return case.study.kind == "rgcn"
+        return case.study.kind == "rgcn" or (case.study.kind == "tune" and case.gnn.model == "rgcn")
     return case.run.task == "classify" and case.gnn.model == "rgcn"
 
 

@@ -341,6 +341,10 @@ def _relations(case: Case) -> Iterator[Mistake]:
     rgcn = case.rgcn
     if not is_relational(case):
         return
+    if case.run.task == "study":
+        for key in ("weights", "queries"):
+            if getattr(rgcn, key):
+                yield ("rgcn", key), "is read by no study, which draws the weights it trains; leave it out"
     if rgcn.warmup and rgcn.warmup >= rgcn.epochs > 0:
         yield ("rgcn", "warmup"), f"less than rgcn.epochs = {rgcn.epochs} would be right, got {rgcn.warmup}"
     if rgcn.goal == "links":

@@ -45,7 +45,7 @@ class StudyCase(Table, frozen=True):
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
             "folds: cross-validation; tune: the settings with the best validation score, both also of edges "
-            "and links; "
+            "and links, tune of [rgcn] as well; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
@@ -73,9 +73,9 @@ class StudyCase(Table, frozen=True):
         list[str],
         about(
             'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn] (of links also links.dimension, '
-            'links.loss and links.negatives), or "KEY A..B", a range that '
-            "study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly), whole where the "
-            "key's numbers are"
+            'links.loss and links.negatives; of knowledge graphs rgcn.KEY alone), or "KEY A..B", a '
+            "range that study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly), whole "
+            "where the key's numbers are"
         ),
     ] = field(default_factory=list)
     trials: Annotated[

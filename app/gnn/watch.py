@@ -15,6 +15,7 @@ WORDS = {
     "auc": "area under the ROC curve", "ap": "average precision", "loss": "loss",
     "recall": "recall", "precision": "precision", "ndcg": "NDCG",
     "r2": "R2", "rmse": "root mean squared error", "mae": "mean absolute error",
+    "mrr": "mean reciprocal rank",
 }  # fmt: skip
 
 

@@ -112,14 +112,14 @@ def _warning(most: int, here: int) -> str:
 
 def needs_of(case: Case, ranks: int, device: object) -> Iterator[Need]:
     """What a rank holds of each graph whose counts are known before reading."""
-    if case.run.task != "classify":
-        from app.model.policy_plan import policy_needs  # of no use to networks
-
-        yield from policy_needs(case, ranks)
-    elif is_relational(case):
+    if is_relational(case):
         from app.model.rgcn_memory import needs_of_triples  # of this task alone
 
         yield from needs_of_triples(case)
+    elif case.run.task != "classify":
+        from app.model.policy_plan import policy_needs  # of no use to networks
+
+        yield from policy_needs(case, ranks)
     else:
         from app.model.node_plan import needs_of_layers  # of no use to policies
 

@@ -1,5 +1,5 @@
-"""Task study, kind tune: the settings of [gnn] (of links of [links], too) with the best validation score, by
-successive halving.
+"""Task study, kind tune: the settings of [gnn] (of links of [links], too), or of [rgcn], with the best
+validation score, by successive halving.
 
 All trials are trained with the first seed; the best of them, one in study.race, go on with twice as many
 seeds, and so on until those left have been trained with all. Ranks share the trials, parallel.spatial of them
@@ -22,16 +22,14 @@ from app.case.config import Case
 from app.case.study import StudyCase
 from app.case.text import to_toml
 from app.comm.grid import Grid, cut_grid, fit_groups
-from app.comm.guard import digest, digest_text
-from app.errors import CaseError, GraphError, NumericsError
-from app.gnn.loss import refuse_infinite_rows
-from app.gnn.training import fit
-from app.gnn.watch import WORDS, value_of, watched_score, worth
+from app.comm.guard import digest_text
+from app.errors import CaseError, NumericsError
+from app.gnn.watch import WORDS, worth
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
-from app.tasks.studies.gnn_subjects import Subject, make_subject
 from app.tasks.studies.trials import Trial, Trials, make_trials
+from app.tasks.studies.tuned import Record, Tuned, tuned_of
 from app.text import counted
 
 TOLD = 10  # combinations that the log names
@@ -46,7 +44,7 @@ class Course:
     """A trial and what its trainings came to, a record for each seed."""
 
     trial: Trial
-    records: list[dict[str, Any]]
+    records: list[Record]
 
     def worth(self, watch: str) -> float:
         """How good it is: the mean over its seeds; below all others where one did not end well."""
@@ -67,35 +65,32 @@ def run_tune(context: Context) -> dict[str, Any]:
     grid = cut_grid(context.group, groups, groups)
     inner = context.within(grid)
     with grid.together("reading the graph"):
-        subject = make_subject(inner, case.study.seeds)
-    courses, watch = tune(context, grid, subject, trials)
+        tuned = tuned_of(inner)
+    courses, watch = tune(context, grid, tuned, trials)
     best, rows = best_of(courses, watch), rows_of(courses, watch)
-    _finish(context, courses, watch, best)
+    _finish(context, courses, tuned, best)
     return {
         "digest": digest_of(courses), "best": best, "rows": rows, "not_possible": trials.impossible,
         "instances": [],
     }  # fmt: skip
 
 
-def tune(context: Context, grid: Grid, subject: Subject, trials: Trials) -> tuple[list[Course], str]:
+def tune(context: Context, grid: Grid, tuned: Tuned, trials: Trials) -> tuple[list[Course], str]:
     """The courses of all possible trials, the best first, and the score that they are compared by.
 
-    grid     groups of ranks that train a trial each     subject   the graph, of a group's ranks
+    grid     groups of ranks that train a trial each     tuned   what they train, of a group's ranks
     trials   those that the data rule out join the impossible ones
     Raises   CaseError without validation nodes, or possible trials, NumericsError where none ended well
     Ranks    all call
     """
-    case, study = context.case, context.case.study
-    if not subject.examples.counts["val"]:
-        what = f"validation {subject.examples.lacking}"
-        raise CaseError(f"{subject.name}: tuning compares scores of {what}; there are none")
-    watch = watched_score(case.gnn, True)
+    study, watch = context.case.study, tuned.watch
+    tuned.refuse_unjudged()
     words = counted(len(trials.possible), "trial")
-    context.log.info("%s: %s by %s, %s", subject.name, words, shown(watch), _at_once(grid))
+    context.log.info("%s: %s by %s, %s", tuned.name, words, shown(watch), _at_once(grid))
     courses = [Course(trial, []) for trial in trials.possible]
     for seeds, count in rungs(len(courses), len(study.seeds), study.race):
         while todo := [each for each in courses[:count] if each.goes_on(seeds, watch)]:
-            _go_on(context, grid, subject, todo, study.seeds[:seeds], watch)
+            _go_on(context, grid, tuned, todo, study.seeds[:seeds])
             courses = _ranked(_not_ruled_out(context, courses, trials), watch)
         _say(context, courses[0], watch, count, seeds)
         _write(context, courses, trials, watch)
@@ -160,14 +155,12 @@ def _ranked(courses: list[Course], watch: str) -> list[Course]:
     return sorted(courses, key=place)
 
 
-def _go_on(
-    context: Context, grid: Grid, subject: Subject, courses: list[Course], seeds: list[int], watch: str
-) -> None:
+def _go_on(context: Context, grid: Grid, tuned: Tuned, courses: list[Course], seeds: list[int]) -> None:
     """Train what the courses have not been trained with yet. Ranks: all call."""
     todo = [(each, seed) for each in courses for seed in seeds[len(each.records) :]]
     for first in range(0, len(todo), grid.groups):
         turn = todo[first : first + grid.groups]
-        make = partial(_trained_together, context, grid, subject, watch, turn)
+        make = partial(_trained_together, context, grid, tuned, turn)
         keys = [f"{course.trial.name} seed {seed}" for course, seed in turn]
         for (course, _), record in zip(turn, cells_at_once(context, keys, make)):
             course.records.append(record)
@@ -192,45 +185,16 @@ def _not_ruled_out(context: Context, courses: list[Course], trials: Trials) -> l
 
 
 def _trained_together(
-    context: Context,
-    grid: Grid,
-    subject: Subject,
-    watch: str,
-    turn: list[tuple[Course, int]],
-    missing: list[int],
-) -> list[dict[str, Any]]:
+    context: Context, grid: Grid, tuned: Tuned, turn: list[tuple[Course, int]], missing: list[int]
+) -> list[Record]:
     """The records of some trainings of a turn, one by each group. Ranks: all call."""
     own = None
     with context.log.phase("train"), grid.together("training"):
         if grid.number < len(missing):
             course, seed = turn[missing[grid.number]]
-            own = train_once(subject, course.trial, seed, watch)
+            own = tuned.train_once(course.trial, seed)
     first = [grid.group.size * number for number in range(len(missing))]
     return [json.loads(context.group.broadcast_text(json.dumps(own), rank)) for rank in first]
-
-
-def train_once(subject: Subject, trial: Trial, seed: int, watch: str) -> dict[str, Any]:
-    """One training: watched and test score, epochs, weights and their digest; `failed` says why there are
-    none, `refused`, alone, why data or memory are not for the trial. Ranks: all of the subject call.
-    """
-    context = subject.context
-    try:
-        classifier = subject.of(subject.examples.tried(trial.links)).classifier(trial.gnn, seed)
-    except (CaseError, GraphError) as error:
-        return {"seed": seed, "refused": str(error)}
-    record = {"seed": seed, "weights": classifier.params.size, "failed": ""}
-    try:
-        found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
-        refuse_infinite_rows(context.group, classifier.real_rows(classifier.scores_own()))
-    except NumericsError as error:
-        return record | {"val": None, "test": None, "epochs": 0, "digest": "", "failed": str(error)}
-    scores = classifier.evaluate(watch.removeprefix("val_"))
-    words, test = subject.examples.test_score(classifier, scores, watch)
-    return record | {
-        "val": value_of(watch, scores, inf), "score": words,
-        "test": test if subject.examples.counts["test"] else None, "epochs": found.epochs,
-        "digest": digest(found.weights),
-    }  # fmt: skip
 
 
 # ---- what is told -----------------------------------------------------------------------------------------
@@ -300,25 +264,22 @@ def best_of(courses: list[Course], watch: str) -> dict[str, Any]:
     return rows_of(courses[:1], watch)[0] | {"settings": best.trial.settings} | tested
 
 
-def _finish(context: Context, courses: list[Course], watch: str, told: dict[str, Any]) -> None:
+def _finish(context: Context, courses: list[Course], tuned: Tuned, told: dict[str, Any]) -> None:
     """The best settings, their test score, the case that trains with them, and the picture. Ranks: all
     call."""
     best, folder, log, case = courses[0], context.folder, context.log, context.case
-    what = {"link": "edge"}.get(case.gnn.level, case.gnn.level)
     if told["test_mean"] is not None:
         spread = "" if told["test_std"] is None else f" +- {told['test_std']:.4f}"
-        said = f"test {what}s chose nothing; the validation score chose the trial, and is optimistic"
+        said = f"test {tuned.what} chose nothing; the validation score chose the trial, and is optimistic"
         log.info("its %s of test: %.4f%s (%s)", told["test_score"], told["test_mean"], spread, said)
     if folder is None:
         return
-    replaced = msgspec.structs.replace
-    run = replaced(case.run, task="classify", name=f"{case.run.name}_best", out="")
-    folder.write_text(
-        BEST, to_toml(replaced(case, run=run, gnn=best.trial.gnn, links=best.trial.links, study=StudyCase()))
-    )
+    run = msgspec.structs.replace(case.run, task="classify", name=f"{case.run.name}_best", out="")
+    trained = msgspec.structs.replace(best.trial.case_of(case), run=run, study=StudyCase())
+    folder.write_text(BEST, to_toml(trained))
     log.info("%s trains with its settings", folder.file(BEST))
     if case.output.plots:
-        _plot(context, courses, watch)
+        _plot(context, courses, tuned.watch)
 
 
 def _plot(context: Context, courses: list[Course], watch: str) -> None:

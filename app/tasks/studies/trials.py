@@ -1,5 +1,5 @@
-"""Trials of a tuning: which settings of [gnn], and of [links], are tried, from the lists and ranges that
-study.vary names."""
+"""Trials of a tuning: which settings of [gnn], and of [links], or of [rgcn], are tried, from the lists and
+ranges that study.vary names."""
 
 import math
 import re
@@ -14,7 +14,7 @@ import numpy as np
 from app.case.check import mistakes
 from app.case.config import Case
 from app.case.conflicts import network_conflicts
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.model import check_layers
 from app.gnn.watch import watched_score
@@ -31,6 +31,18 @@ DRAWS = 20  # of a trial, before it is left out for want of another one that is 
 # Keys of the data, of what is compared by, of no word, of what no study reads.
 FIXED = ("level", "goal", "watch", "weights", "layers", "baselines")
 OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
+# Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
+OF_RGCN = (
+    "hidden", "layers", "bases", "inverse", "prune", "scorer", "dimension", "negatives", "epochs",
+    "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay", "evaluate_every",
+    "patience", "keep",
+)  # fmt: skip
+OF_GOAL = {
+    **dict.fromkeys(["scorer", "dimension", "negatives"], "links"),
+    **dict.fromkeys(["keep", "prune"], "classes"),
+}
+TABLES = {"links": LinksCase, "rgcn": RgcnCase}  # by the prefix of a key; without one: GnnCase
+BETWEEN_LAYERS = ("hidden", "dropout")  # of [rgcn], which a single layer does not read
 # Keys of [gnn] that decide which layers there are, hence which other keys are read.
 STRUCTURE = ("model", "depth", "level", "layers", "readout_of")
 # Keys of how layers are trained, which these take at any value (what they do not read is asked before).
@@ -43,7 +55,7 @@ DIGITS = 3  # of a number drawn from a wide range
 
 @dataclass(frozen=True)
 class Varied:
-    """A key of [gnn], or "links." and one of [links], and what it is tried with.
+    """A key of [gnn], or "links." and one of [links], "rgcn." and one of [rgcn], and what it is tried with.
 
     values   as TOML writes them, or words     ends   of a range, from which values are drawn; None: a list
     """
@@ -80,10 +92,10 @@ class Varied:
         return str(round(value)) if isinstance(self.usual, int) else repr(value)
 
 
-def place_of(key: str) -> tuple[type[GnnCase] | type[LinksCase], str]:
+def place_of(key: str) -> tuple[type[GnnCase] | type[LinksCase] | type[RgcnCase], str]:
     """The table of a key of study.vary, and its name there."""
     table, _, name = key.rpartition(".")
-    return (LinksCase if table == "links" else GnnCase), name
+    return TABLES.get(table, GnnCase), name
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,16 @@ class Trial:
     settings: dict[str, str]
     gnn: GnnCase
     links: LinksCase
+    rgcn: RgcnCase
 
     @property
     def name(self) -> str:
         """The settings in a line."""
         return line_of(self.settings) or "as it is"
+
+    def case_of(self, case: Case) -> Case:
+        """A case with the settings."""
+        return msgspec.structs.replace(case, gnn=self.gnn, links=self.links, rgcn=self.rgcn)
 
 
 @dataclass
@@ -127,16 +144,17 @@ def make_trials(case: Case) -> Trials:
     networks, seen, found = _Networks(case, varied), set[bytes](), Trials()
     unread: list[set[str]] = []
     for settings in _combinations(case, varied):
-        gnn, links, left_out = networks.of(settings)
+        tables, left_out = networks.of(settings)
         unread.append(left_out)
-        if (same := msgspec.json.encode((gnn, links))) in seen:
+        if (same := msgspec.json.encode(tables)) in seen:
             continue
         seen.add(same)
         kept = {key: value for key, value in settings.items() if key not in left_out}
-        if why := networks.refusal(gnn, links):
+        trial = Trial(len(found.possible) + 1, kept, *tables)
+        if why := networks.refusal(trial):
             found.impossible[line_of(kept)] = why
         else:
-            found.possible.append(Trial(len(found.possible) + 1, kept, gnn, links))
+            found.possible.append(trial)
     for key in sorted(set.intersection(*unread)):
         what = "study.vary" if key in {each.key for each in varied} else f"gnn.{key}"
         named = f"{key} is" if what == "study.vary" else "is"
@@ -171,7 +189,13 @@ def _varied(case: Case, text: str) -> Varied:
 def _refuse_key(case: Case, key: str, place: str) -> None:
     """Refuse what is not varied. Raises CaseError."""
     table, name = place_of(key)
-    if table is LinksCase:
+    relational = case.gnn.model == "rgcn"
+    if relational != (table is RgcnCase):
+        right = 'a key "rgcn.KEY" of [rgcn]' if relational else 'gnn.model = "rgcn", whose keys these are,'
+        raise CaseError(f"{place}: {right} would be right")
+    if table is RgcnCase:
+        _refuse_relational(case, name, place)
+    elif table is LinksCase:
         if case.gnn.level != "link":
             raise CaseError(f'{place}: [links] is read by gnn.level = "link" alone; leave it out')
         if name not in OF_LINKS:
@@ -182,11 +206,22 @@ def _refuse_key(case: Case, key: str, place: str) -> None:
         raise CaseError(f'{place}: {show(key)} {fixed}; "KEY VALUE VALUE ..." would be right')
 
 
+def _refuse_relational(case: Case, name: str, place: str) -> None:
+    """Refuse what is not varied of [rgcn]. Raises CaseError."""
+    if name not in OF_RGCN:
+        fixed = "is not tried" if name in RgcnCase.__struct_fields__ else "is no key of [rgcn]"
+        raise CaseError(f"{place}: {show(f'rgcn.{name}')} {fixed}; {', '.join(OF_RGCN)} would be right")
+    goal = OF_GOAL.get(name, case.rgcn.goal)
+    if goal != case.rgcn.goal:
+        raise CaseError(f'{place}: rgcn.{name} is read with rgcn.goal = "{goal}"; leave it out')
+
+
 def _checked(key: str, text: str) -> Any:
     """A value as TOML writes it, of the type of its key and within its range. Raises CaseError."""
     table, name = place_of(key)
     value = value_of_text(text)
-    wrong = list(mistakes(table, {name: value}, ("links" if table is LinksCase else "gnn",), {}))
+    section = key.partition(".")[0] if "." in key else "gnn"
+    wrong = list(mistakes(table, {name: value}, (section,), {}))
     if wrong:
         raise CaseError(f"study.vary: {line_of({key: text})}: {'; '.join(wrong)}")
     return value
@@ -248,7 +283,7 @@ def _combinations(case: Case, varied: list[Varied]) -> Iterator[dict[str, str]]:
 
 
 class _Networks:
-    """[gnn] and [links] with settings of trials; what is asked again is remembered."""
+    """[gnn], [links] and [rgcn] with settings of trials; what is asked again is remembered."""
 
     def __init__(self, case: Case, varied: list[Varied]) -> None:
         self.case = case
@@ -264,24 +299,37 @@ class _Networks:
             values = [_checked(each.key, text) for text in each.tried]
             self._values |= {(each.key, text): value for text, value in zip(each.tried, values)}
             some = next((value for value in values if value != each.usual), None)
-            if some is not None and each.key in GnnCase.__struct_fields__:
+            if some is not None and place_of(each.key)[0] is GnnCase:
                 self._asked[each.key] = some
 
-    def of(self, settings: dict[str, str]) -> tuple[GnnCase, LinksCase, set[str]]:
+    def of(self, settings: dict[str, str]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
         """The tables, and the keys that the layers do not read, which are at their defaults."""
-        values = {key: self._value(key, text) for key, text in settings.items()}
-        links = {place_of(key)[1]: value for key, value in values.items() if "." in key}
-        gnn = _replaced(self.case.gnn, {key: value for key, value in values.items() if "." not in key})
+        values: dict[Any, dict[str, Any]] = {table: {} for table in (GnnCase, *TABLES.values())}
+        for key, text in settings.items():
+            table, name = place_of(key)
+            values[table][name] = self._value(key, text)
+        if values[RgcnCase]:
+            return self._relational(values[RgcnCase])
+        gnn = _replaced(self.case.gnn, values[GnnCase])
         unread = self._unread_of(gnn)
         gnn = _replaced(gnn, {key: getattr(GnnCase(), key) for key in unread}) if unread else gnn
-        return gnn, _replaced(self.case.links, links) if links else self.case.links, unread
+        links = _replaced(self.case.links, values[LinksCase]) if values[LinksCase] else self.case.links
+        return (gnn, links, self.case.rgcn), unread
 
-    def refusal(self, gnn: GnnCase, links: LinksCase) -> str:
-        """Why the tables cannot be trained with; "" where they can."""
-        case = msgspec.structs.replace(self.case, gnn=gnn, links=links)
-        wrong = list(network_conflicts(case))
+    def _relational(self, values: dict[str, Any]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
+        """The same of settings of [rgcn]."""
+        rgcn = _replaced(self.case.rgcn, values)
+        unread = [key for key in BETWEEN_LAYERS if rgcn.layers == 1 and key in values]
+        rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
+        return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread}
+
+    def refusal(self, trial: Trial) -> str:
+        """Why it cannot be trained; "" where it can."""
+        wrong, gnn = list(network_conflicts(trial.case_of(self.case))), trial.gnn
         if wrong:
             return "; ".join(wrong)
+        if gnn.model == "rgcn":
+            return "" if trial.rgcn.epochs else "rgcn.epochs: must be at least 1 in a study, got 0"
         try:
             check_study_network(gnn)
         except CaseError as error:
