@@ -16,18 +16,23 @@ from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
+from app.gnn.edge_level.entries import PIECE
 from app.gnn.engine import SPREAD_COLUMNS
 from app.gnn.training import fit
+from app.graphs.generators.random import erdos_renyi
+from app.graphs.whole import whole_graph
 from app.model import gnn_memory, memory
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
-from app.model.gnn import ATTEND_BACK, Inputs, Training, flops, gathered, traffic
+from app.model.gnn import ATTEND_BACK, DRAWN, PIECE_BACK, Inputs, Training, flops, gathered, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
 from app.model.plan import plan_lines
 from app.model.rates import MessageRate, Rates
 from app.model.terms import Term
+from app.numerics.edges import pieces
+from app.partition.rows import block_count, block_starts
 
 MODELS = {
     "gcn": {"gnn.hidden": 8, "gnn.depth": 3},
@@ -277,6 +282,28 @@ def test_attention_and_calls_take_time_where_they_were_measured():
     (attend,), operation = DEFAULTS.alone.passes["attend"].number_s, DEFAULTS.alone.calls["operation"]
     added = weighed * attend + calls * operation
     assert now.total(terms) == pytest.approx(before.total(terms) + added) and calls > 20
+
+
+@pytest.mark.parametrize("n", [300, 4000, 40_000])
+def test_calls_of_a_head_of_edges_are_those_of_its_pieces(n):
+    """Of few rows several blocks make a piece, of many each one, however few entries it has."""
+    graph, *_ = whole_graph(erdos_renyi(n, 12 / n, 1))
+    starts = np.minimum(block_starts(n, block_count(n)), n)
+    found = list(pieces(graph.indptr, starts, PIECE))
+    layout = estimate("er", n, len(graph.indices), 1, "auto", 16)
+    case, inputs = GnnCase(level="edge", depth=1), Inputs(8, 4, learned=1.0)
+    terms = Training(HostDevice(), case, inputs, layout).epoch(0)
+    calls = [term.amounts[0] for term in terms if (term.kind, term.part) == ("call", "loss")]
+    assert sum(calls) / PIECE_BACK == pytest.approx(len(found), rel=0.1)
+
+
+def test_pairs_that_are_not_joined_take_time_to_draw():
+    layout, case = estimate("er", 3000, 60_000, 1, "auto", 16), GnnCase(level="link", depth=1)
+    drawn = {}
+    for apart in (1.0, 3.0):
+        terms = Training(HostDevice(), case, Inputs(8, 16, apart=apart), layout).epoch(0)
+        (drawn[apart],) = (term.amounts[0] for term in terms if term.name == "drawn")
+    assert drawn == {1.0: DRAWN * 60_000, 3.0: 3 * DRAWN * 60_000}
 
 
 @pytest.mark.parametrize("text", ["", "Reddit 1 2 3 4 5", "Reddit 1 2 3 4 5 x", "Reddit 1 2 3 4 5 0"])

@@ -534,22 +534,31 @@ def test_routes_in_time_are_priced_the_same_by_all(width, monkeypatch):
         for compiled in (True, False):
             pricing = TimedPricing(near, load, capacity, metric, deliveries, compiled)
             pricing.use(u, v)
-            told.append((pricing.find(cost), pricing.made))
-        (one, made), (other, of_other) = told
+            priced = pricing.find(cost)
+            told.append((priced, pricing.made, pricing.through(priced, cost)))
+        (one, made, through), (other, of_other, of_slow) = told
         assert (one.routes, made) == (other.routes, of_other)
         assert np.array_equal(one.cost, other.cost)
         assert np.array_equal(one.loaded, other.loaded)
+        assert np.array_equal(through, of_slow)
         coarse = coarse_for(9, near.shape[1], capacity)
         assert (coarse > 1) == (seed % 2 == 1)
         hours = positive_times(metric, deliveries)
-        given = near, load // coarse, capacity // coarse, deliveries.depot, hours, u, v, cost
-        assert min(TimedPaths(*given).least, FAR) == one.least
+        given = near, load // coarse, capacity // coarse, deliveries.depot
+        paths, back = (
+            TimedPaths(*given, each, u, v, cost) for each in (hours, hours.backwards(deliveries.depot))
+        )
+        assert min(paths.least, FAR) == one.least
+        assert np.array_equal(np.minimum(paths.through(back), FAR), through)
         found += one.least < FAR
     assert found > 25
 
 
 def test_with_all_neighbours_routes_in_time_visit_nobody_twice():
-    """The least ng-route is then the least route of all that comes in time, by trying every one."""
+    """The least ng-route is then the least route of all that comes in time, by trying every one; what is told
+    of the least one with an edge is at most that.
+    """
+    met = 0
     for seed in range(60):
         random = np.random.default_rng(seed)
         metric, deliveries = drawn_in_time(seed, 6)
@@ -559,7 +568,7 @@ def test_with_all_neighbours_routes_in_time_visit_nobody_twice():
         cost = random.integers(-50, 50, len(u))
         table[u, v] = table[v, u] = cost
         depot, times = deliveries.depot, deliveries.times
-        best = FAR
+        best, with_edge = FAR, np.full((6, 6), FAR)
         for k in range(1, 6):
             for route in permutations(np.delete(np.arange(6), depot).tolist(), k):
                 at, fits = (
@@ -572,10 +581,19 @@ def test_with_all_neighbours_routes_in_time_visit_nobody_twice():
                     fits &= at <= times.closes[b]
                     at += int(times.service[b])
                 if fits:
-                    best = min(best, sum(int(table[a, b]) for a, b in zip((depot, *route), (*route, depot))))
+                    ways = (depot, *route), (*route, depot)
+                    length = int(table[ways].sum())
+                    best = min(best, length)
+                    for a, b in (ways, ways[::-1]):
+                        with_edge[a, b] = np.minimum(with_edge[a, b], length)
         near, hours = neighbours(metric, depot, 5), positive_times(metric, deliveries)
-        found = min(TimedPaths(near, load, capacity, depot, hours, u, v, cost).least, FAR)
+        given = near, load, capacity, depot
+        paths, back = (TimedPaths(*given, each, u, v, cost) for each in (hours, hours.backwards(depot)))
+        found, through = min(paths.least, FAR), np.minimum(paths.through(back), FAR)
         assert found == best or (hours.times > 1 and found <= best)
+        assert (through <= with_edge[u, v]).all()
+        met += (through == with_edge[u, v]).sum()
+    assert met > 500
 
 
 @needs_kernels

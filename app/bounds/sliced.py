@@ -88,14 +88,14 @@ class SteppedBounds(SlicedBounds):
             self.step(upper)
         return self.lower > before
 
-    def improve(self, seconds: float, known: int | None = None) -> bool:
+    def improve(self, seconds: float, upper: int | None = None) -> bool:
         """`run` for about so many seconds, at least one step; True where there is more to try."""
         end = time.monotonic() + seconds
-        while not (self.done or self._reached(known)):
-            if self.waits(known):
+        while not (self.done or self._reached(upper)):
+            if self.waits(upper):
                 return True
             begun = time.monotonic()
-            self.step(known)
+            self.step(upper)
             now = time.monotonic()
             self.longest = max(now - begun, RECENT * self.longest)
             if now >= end:

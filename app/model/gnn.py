@@ -13,7 +13,10 @@ that it owns whole (comm/tree.py), the terms (app/model/terms.py states their am
     attention          what weighs an entry, for each of them and each head
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
     a head of edges    of each edge from both ends, for h hidden columns: passes over h numbers, and products
-                       of h with as many columns as there are classes; what an entry costs whatever h
+                       of h with as many columns as there are classes; calls for each piece of entries, of
+                       which a large graph has one for each block of rows
+    pairs              of links: those that are not joined are drawn, and looked for among neighbours; of all
+                       scores, losses and sums of rows from both ends
     a ranking          of k nodes among c candidates: products of d numbers, passes over the k c scores, and
                        what a list costs; by walks also passes over the entries for each node
     calls              what an operation costs beside work that grows with the graph
@@ -31,6 +34,7 @@ import numpy as np
 from app.case.conflicts import OF_RANKINGS
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
+from app.gnn.edge_level.entries import most_entries
 from app.gnn.edge_level.head import ROWS as HEAD_ROWS
 from app.gnn.engine import KEPT_COLUMNS, Engine, power_of
 from app.gnn.model import layer_specs, rows_apart
@@ -47,9 +51,10 @@ from app.partition.rows import block_count, block_starts
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = TierBudget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
-# Numbers that a head passes over for each hidden column of an entry, and for the entry whatever h: its place,
-# a softmax of few columns, the calls of its piece.
-HEAD_AHEAD, HEAD_BACK, ENTRY_AHEAD, ENTRY_BACK = 8, 25, 200, 550
+# Numbers that a head passes over for each hidden column of an entry, and calls for each piece of entries.
+HEAD_AHEAD, HEAD_BACK, PIECE_AHEAD, PIECE_BACK = 8, 25, 4, 12
+# Numbers passed over for each pair that is drawn and looked for among the neighbours; calls of all.
+DRAWN, DRAW_CALLS = 280, 25
 # Numbers that a ranking passes over: for each pair of a node and a candidate, for each node, for each of its
 # K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
 PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
@@ -351,13 +356,17 @@ class Share(Terms):
         """Pairs of nodes, joined and not: rows travel for either; a score and a loss of each, and sums of
         rows. Of rankings a loss of each edge with the pairs apart of either end."""
         width, ranks = each.exchanges[0], self.training.inputs.ranks
-        entries = round((1 + self.training.inputs.apart) * int(self.layout.stored[self.rank]))
+        joined = int(self.layout.stored[self.rank])
+        drawn = round(self.training.inputs.apart * joined)
+        entries = joined + drawn
+        self.passes("drawn", DRAWN * (2 * ranks * self.own if ranks else drawn))
+        self.add("operation", "call", DRAW_CALLS)
         self.exchange(each.name, width)
         for more in each.exchanges[1:]:
             self.stage("apart", more)
         nbytes = 4 * self.layout.extended(self.rank) * width
         self.add(each.name, "product", 2 * entries, 2 * self.own, width, nbytes, width, 0.0)
-        ends = 2 * ranks * int(self.layout.stored[self.rank])
+        ends = 2 * ranks * joined
         self.passes(each.name, ends if ranks else entries, "loss")
 
     def _edges(self, each: Operation) -> None:
@@ -370,11 +379,17 @@ class Share(Terms):
         entries = round(inputs.learned * stored) if back else stored // 2
         k, m = h + inputs.edges, inputs.classes
         self.add(f"{name}: head", "wide dense", (1 + back) * entries, k, m, 4 * k * m)
-        each = HEAD_BACK * h + ENTRY_BACK if back else HEAD_AHEAD * h + ENTRY_AHEAD
-        self.passes(f"{name}: ends", each * entries)
+        self.passes(f"{name}: ends", (HEAD_BACK if back else HEAD_AHEAD) * h * entries)
+        self.add("operation", "call", (PIECE_BACK if back else PIECE_AHEAD) * self._pieces(entries))
         if back:
             self.add(f"{name}: gradient", "wide gram", entries // 2, k, m, 4 * k * m)
             self.passes(f"{name}: loss", entries * m, "loss")
+
+    def _pieces(self, entries: int) -> int:
+        """Pieces of whole row blocks that entries, as many in each block, are worked on in."""
+        blocks = max(int(self.layout.blocks[self.rank]), 1)
+        together = max(most_entries(self.training.device) * blocks // max(entries, 1), 1)
+        return -(-blocks // together)
 
     def _pool(self, each: Operation) -> None:
         """A readout: every row is read once, or written once; few travel, as graphs lie whole."""

@@ -91,7 +91,8 @@ class RoutingBounds(SteppedBounds):
         if not self._by_cutting or cutting.method not in (ROUTES, CASES):
             return pairs
         if self.deliveries.times is not None:
-            return pairs + CHECK_TIMED * cutting.labels * (2 + cutting.cases // 2)
+            runs = 2 + 2 * cutting.left_out + cutting.cases // 2
+            return pairs + CHECK_TIMED * cutting.labels * runs
         return pairs + CHECK_LABELS * cutting.priced * (2 + cutting.cases)
 
     @property

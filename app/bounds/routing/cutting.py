@@ -82,6 +82,11 @@ class Cutting:
         return 0 if self._generation is None else len(self._generation.u) * self._generation.pricing.capacity
 
     @property
+    def left_out(self) -> int:
+        """How often ng-routes' values have left out edges."""
+        return len(self._left_by)
+
+    @property
     def labels(self) -> int:
         """Labels of the last pricing of ng-routes, 0 before the first."""
         return 0 if self._generation is None else self._generation.pricing.made

@@ -188,13 +188,13 @@ class Generation:
         values = self.values
         reduced = self._reduced(values)
         found = self.pricing.find(reduced, reach=True)
-        if found is None or found.reach is None:
+        through = None if found is None else self.pricing.through(found, reduced)
+        if through is None:
             return None
         few, many = self.limits.routes
         least = found.least
         others = least * ((many if least < 0 else few) - 1)
         short = (self.shared.upper - 1) << self.shared.places
-        through = self.pricing.through(found, reduced)
         return through <= short - others - constant(self.limits, values)
 
     def _look_at(self) -> None:

@@ -59,6 +59,19 @@ class Hours:
         """[...] int64, from the beginning of the service of i to j."""
         return np.maximum((self.service[i] + self.metric.between(i, j)) * self.times, least)
 
+    def backwards(self, depot: int) -> "Hours":
+        """Those of the same routes driven backwards in time from when the depot closes: a service begins when
+        it ends.
+        """
+        ends, spent = int(self.closes[depot]), self.service * self.times
+        opens, closes = ends - self.closes - spent, ends - self.opens - spent
+        return Hours(self.metric, self.times, opens, closes, self.service)
+
+    def left(self, depot: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """[...] int64, what the time at i and the time backwards at j may add up to on a way from i to j."""
+        both = self.service[i] + self.metric.between(i, j) + self.service[j]
+        return int(self.closes[depot]) - both * self.times
+
 
 def positive_times(metric: Metric, deliveries: Deliveries) -> Hours:
     """Times in which all ways take some, that the same routes keep within.
@@ -103,7 +116,7 @@ class Paths:
         self.reach = np.full((capacity + 1, self.n), FAR)
         self._waiting: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._run()
-        self.closed = _sums(self.reach[capacity], self.out)
+        self.closed = sums(self.reach[capacity], self.out)
         self.least = int(self.closed.min(initial=FAR))
 
     def through(self) -> np.ndarray:
@@ -116,7 +129,7 @@ class Paths:
         size = max(1, LOADS // (self.capacity + 1))
         for at in range(0, len(inner), size):
             part = inner[at : at + size]
-            both = _sums(self.reach[:, self.i[part]], backwards[:, self.j[part]]).min(axis=0)
+            both = sums(self.reach[:, self.i[part]], backwards[:, self.j[part]]).min(axis=0)
             found[part] = np.where(both < FAR, both + self.cost[part], FAR)
         return found
 
@@ -215,6 +228,6 @@ def _inside(best: np.ndarray, width: int) -> np.ndarray:
     return best
 
 
-def _sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a + b, FAR where one of them is."""
     return np.where((a >= FAR) | (b >= FAR), FAR, np.where(a >= FAR, 0, a) + np.where(b >= FAR, 0, b))

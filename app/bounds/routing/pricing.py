@@ -104,7 +104,7 @@ class Pricing:
         chosen = chosen[np.argsort(cost[chosen], kind="stable")]
         return [self._path(end) for end in ends[chosen].tolist()], cost[chosen]
 
-    def through(self, found: Found, reduced: np.ndarray) -> np.ndarray:
+    def through(self, found: Found, reduced: np.ndarray) -> np.ndarray | None:
         """[edges] at most the cost of every route with the edge, FAR: none; `reach` was asked for."""
         most = np.full(len(reduced), FAR)
         most[self._first] = found.closed[self._first_customer]

@@ -182,7 +182,7 @@ class _Proof:
                 values = bound.values[number]
                 if values is None:
                     raise bound.refuse(f"case {number} has no values")
-                least = min(least, -(-self._with(values, case)[0] // one))
+                least = min(least, -(-self._with(values, case, False)[0] // one))
             else:
                 waiting += self._below(number, case)
         return least
@@ -321,18 +321,21 @@ class _Proof:
             if sum(map(len, kept)) > MOST_KEPT * self.n:
                 raise bound.refuse(f"a length of {bound.left_out_by} leaves out too few edges")
         self.i, self.j = np.concatenate(kept).T
-        for values in bound.whole[1:]:
-            total, through = self._with(values, case)
+        for number, values in enumerate(bound.whole[1:], 2):
+            total, through = self._with(values, case, number < len(bound.whole) or bool(bound.splits))
             best, stays = max(best, total), through <= short
             self.i, self.j = self.i[stays], self.j[stays]
         return best
 
-    def _with(self, values: Values, case: _Case) -> tuple[int, np.ndarray]:
-        """The bound with the edges that are left, and with each of them [edges] in use."""
+    def _with(self, values: Values, case: _Case, told: bool) -> tuple[int, np.ndarray]:
+        """The bound with the edges that are left, and with each of them [edges] in use; told: False where the
+        latter counts for nothing.
+        """
         self._set_values(values)
         if values.width:
             absent = self._decided(case)[1]
-            total, through = self._routes(values, case, np.delete(self.i, absent), np.delete(self.j, absent))
+            left = np.delete(self.i, absent), np.delete(self.j, absent)
+            total, through = self._routes(values, case, *left, told)
             return total, np.insert(through, absent - np.arange(len(absent)), FAR)
         total = self._constant(values, case)
         reduced = self._reduced(values, self.i, self.j)
@@ -359,26 +362,35 @@ class _Proof:
 
     # ---- ng-routes -----------------------------------------------------------------------------------------
 
-    def _routes(self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray) -> tuple[int, np.ndarray]:
-        """The bound by ng-routes over edges i-j, and with each of them in use."""
+    def _routes(
+        self, values: Values, case: _Case, i: np.ndarray, j: np.ndarray, told: bool
+    ) -> tuple[int, np.ndarray]:
+        """The bound by ng-routes over edges i-j, and with each of them in use, if that is to be told."""
         self._fits_routes(values.width)
         total, reduced = self._constant(values, case), self._reduced(values, i, j)
         if self.deliveries.times is not None:
-            least = self._least_in_time(values.width, i, j, reduced)
-            few, many = self._numbers(case)
-            bound = FAR if least >= FAR else total + least * (many if least < 0 else few)
-            return bound, np.full(len(i), FAR if least >= FAR else -FAR)  # any edge may stay
-        if int(np.abs(reduced).max(initial=0)) * (self.longest + 2) > MOST_SUM:
-            raise self.bound.refuse("reduced costs that are too large")
-        paths = Paths(self.near[:, : values.width], self.loads, self.capacity, self.depot, i, j, reduced)
-        least, (few, many) = paths.least, self._numbers(case)
+            least, through = self._in_time(values.width, i, j, reduced, told)
+        else:
+            least, through = self._by_loads(values.width, i, j, reduced)
         if least >= FAR:  # there is no route
             return FAR, np.full(len(i), FAR)
-        through = total + paths.through() + least * ((many if least < 0 else few) - 1)
-        return total + least * (many if least < 0 else few), through
+        few, many = self._numbers(case)
+        times = many if least < 0 else few
+        return total + least * times, np.where(through < FAR, total + through + least * (times - 1), FAR)
 
-    def _least_in_time(self, width: int, i: np.ndarray, j: np.ndarray, reduced: np.ndarray) -> int:
-        """The least cost of an ng-route whose load and times are within limits."""
+    def _by_loads(
+        self, width: int, i: np.ndarray, j: np.ndarray, reduced: np.ndarray
+    ) -> tuple[int, np.ndarray]:
+        """The least cost of an ng-route whose load is within the limit, and of one with each edge."""
+        if int(np.abs(reduced).max(initial=0)) * (self.longest + 2) > MOST_SUM:
+            raise self.bound.refuse("reduced costs that are too large")
+        paths = Paths(self.near[:, :width], self.loads, self.capacity, self.depot, i, j, reduced)
+        return paths.least, paths.through()
+
+    def _in_time(
+        self, width: int, i: np.ndarray, j: np.ndarray, reduced: np.ndarray, told: bool
+    ) -> tuple[int, np.ndarray]:
+        """The least cost of an ng-route whose load and times are within limits, and of one with each edge."""
         if not fits_times(self.metric, self.deliveries):
             raise self.bound.refuse("times that are too large")
         hours, coarse = positive_times(self.metric, self.deliveries), coarse_for(self.n, width, self.capacity)
@@ -388,9 +400,13 @@ class _Proof:
             raise self.bound.refuse("reduced costs that are too large")
         given = self.near[:, :width], self.loads // coarse, self.capacity // coarse, self.depot
         try:
-            return TimedPaths(*given, hours, i, j, reduced).least
+            paths = TimedPaths(*given, hours, i, j, reduced)
+            if not told or paths.least >= FAR:
+                return paths.least, np.full(len(i), -FAR)  # any edge may stay
+            back = TimedPaths(*given, hours.backwards(self.depot), i, j, reduced)
         except TooMany:
             raise self.bound.refuse("too many paths in time") from None
+        return paths.least, paths.through(back)
 
     def _fits_routes(self, width: int) -> None:
         if self.deliveries.times is not None and self.n << width <= MOST_STATES:

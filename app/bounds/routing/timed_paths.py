@@ -10,10 +10,55 @@ import heapq
 
 import numpy as np
 
-from app.bounds.routing.paths import FAR, Hours, Memories, arcs_from
+from app.bounds.routing.paths import FAR, Hours, Memories, arcs_from, sums
 
 MOST_LABELS = 1 << 24  # looked at
 MOST_PARTS = 20_000
+
+
+CELLS = 32  # of loads, and of times
+
+
+class Reach:
+    """Least costs of paths to customers, by load and by time, which are told apart in cells.
+
+    cost   [n, CELLS, CELLS] once it is closed: of paths of no later cells, FAR where there is none
+    """
+
+    def __init__(self, hours: Hours, capacity: int) -> None:
+        self.hours, self.capacity, self._heavy = hours, capacity, -(-(capacity + 1) // CELLS)
+        self._long = np.maximum(-(-(hours.closes - hours.opens + 1) // CELLS), 1)
+        self.cost = np.full((len(self._long), CELLS, CELLS), FAR)
+
+    def take(self, at: np.ndarray, load: np.ndarray, time: np.ndarray, cost: np.ndarray) -> None:
+        """Paths [k] more: their last customers, loads, times there, costs."""
+        cell = (time - self.hours.opens[at]) // self._long[at]
+        np.minimum.at(self.cost, (at, load // self._heavy, cell), cost)
+
+    def close(self) -> None:
+        """There are no more."""
+        for axis in (1, 2):
+            np.minimum.accumulate(self.cost, axis=axis, out=self.cost)
+
+    def through(self, back: "Reach", depot: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """[edges] at most the cost, but for that of the edge, of every route that goes from i to j, or from j
+        to i; back: of paths backwards.
+        """
+        return np.minimum(self._from(back, depot, i, j), self._from(back, depot, j, i))
+
+    def _from(self, back: "Reach", depot: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """A path of a cell is no lighter, and comes no earlier, than the cell begins: what follows the way to
+        j has the rest of the capacity and of the time.
+        """
+        begin = self.hours.opens[i, None] + self._long[i, None] * np.arange(CELLS)
+        left = self.hours.left(depot, i, j)[:, None] - begin - back.hours.opens[j, None]
+        cell, late = np.clip(left // back._long[j, None], 0, CELLS - 1), left < 0
+        found = np.full(len(i), FAR)
+        for heavy in range(self.capacity // self._heavy + 1):
+            rest = (self.capacity - heavy * self._heavy) // self._heavy
+            both = sums(self.cost[i, heavy], back.cost[j[:, None], rest, cell])
+            found = np.minimum(found, np.where(late, FAR, both).min(axis=1))
+        return found
 
 
 class TooMany(Exception):
@@ -23,7 +68,8 @@ class TooMany(Exception):
 class TimedPaths:
     """Least cost of routes over edges i-j (int64, of any sign), customers' neighbours near [n, width].
 
-    least   of all routes, FAR where there is none        load   [n], and capacity: whole numbers from 0 on
+    least   of all routes, closed [n] of those that end at each customer, FAR where there is none
+    reach   of paths to each customer        load   [n], and capacity: whole numbers from 0 on
     """
 
     def __init__(
@@ -32,6 +78,7 @@ class TimedPaths:
     ) -> None:  # fmt: skip
         self.n, self.width = near.shape
         self.load, self.capacity, self.depot, self.hours = load, capacity, depot, hours
+        self.ends, self.costs = (i, j), cost
         self.out = np.full(self.n, FAR)
         first = (i == depot) | (j == depot)
         self.out[np.where(i == depot, j, i)[first]] = cost[first]
@@ -39,10 +86,20 @@ class TimedPaths:
         self._arcs(near, i[~first], j[~first], cost[~first])
         self.best = np.full((self.n, 1 << self.width, capacity + 1), FAR)  # of labels of earlier parts
         self.part = int(self.step.min(initial=1 << 60))
-        self.least, self._looked = FAR, 0
+        self.closed, self.reach, self._looked = np.full(self.n, FAR), Reach(hours, capacity), 0
         self._waiting: dict[int, list[np.ndarray]] = {}
         self._parts: list[int] = []
         self._run()
+        self.reach.close()
+        self.least = int(self.closed.min(initial=FAR))
+
+    def through(self, back: "TimedPaths") -> np.ndarray:
+        """[edges] at most the cost of every route that has the edge; back: the paths backwards."""
+        i, j = self.ends
+        first = (i == self.depot) | (j == self.depot)
+        closed = np.minimum(self.closed, back.closed)
+        both = sums(self.reach.through(back.reach, self.depot, i, j), self.costs)
+        return np.where(first, closed[np.where(i == self.depot, j, i)], both)
 
     def _arcs(self, near: np.ndarray, i: np.ndarray, j: np.ndarray, cost: np.ndarray) -> None:
         """Edges both ways, by where they begin, and what becomes of memories on each."""
@@ -91,7 +148,8 @@ class TimedPaths:
         at, memory, load, time, cost = labels
         self._looked += len(at)
         ends = (self.out[at] < FAR) & (time + self.home[at] <= self.hours.closes[self.depot])
-        self.least = min(self.least, int((cost[ends] + self.out[at[ends]]).min(initial=FAR)))
+        np.minimum.at(self.closed, at[ends], cost[ends] + self.out[at[ends]])
+        self.reach.take(at, load, time, cost)
         np.minimum.at(self.best, (at, memory, load), cost)
         for row in np.unique(at).tolist():
             self._close(self.best[row])

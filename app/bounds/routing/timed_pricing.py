@@ -10,8 +10,10 @@ import heapq
 
 import numpy as np
 
+from app.bounds.routing.paths import FAR as NONE
 from app.bounds.routing.paths import coarse_for, positive_times
 from app.bounds.routing.pricing import FAR, Found, Pricing
+from app.bounds.routing.timed_paths import Reach
 from app.graphs.deliveries import Deliveries
 from app.graphs.metric import Metric
 from app.native import routing_bounds as native
@@ -24,9 +26,12 @@ class TimedPricing(Pricing):
 
     def __init__(
         self, near: np.ndarray, load: np.ndarray, capacity: int, metric: Metric, deliveries: Deliveries,
-        compiled: bool = True,
+        compiled: bool = True, backwards: bool = False,
     ) -> None:  # fmt: skip
+        """backwards   routes are found from their ends on, in a time that runs backwards"""
         n, depot, times = metric.n, deliveries.depot, positive_times(metric, deliveries)
+        times = times.backwards(depot) if backwards else times
+        self._given = near, load, capacity, metric, deliveries, compiled, True
         self.coarse = coarse_for(n, near.shape[1], capacity)
         self.opens, self.closes = times.opens, times.closes
         self.opens_at, self.closes_at = int(times.opens[depot]), int(times.closes[depot])
@@ -60,6 +65,31 @@ class TimedPricing(Pricing):
             self._give_room(4 * self.room)
         self.made = made
         return Found(*self._best_ends(), self.length[:, 0].copy(), None, self.closed.copy())
+
+    def through(self, found: Found, reduced: np.ndarray) -> np.ndarray | None:
+        """[edges] at most the cost of every route with the edge, FAR: none; None: it takes too much
+        memory.
+        """
+        back = TimedPricing(*self._given)
+        back.use(self._u, self._v)
+        other = back.find(reduced)
+        if other is None:
+            return None
+        most = np.full(len(reduced), FAR)
+        customer = self._first_customer
+        most[self._first] = np.minimum(found.closed, other.closed)[customer]
+        inner = np.setdiff1d(np.arange(len(reduced)), self._first)
+        u, v = self._u[inner], self._v[inner]
+        both = self._reach().through(back._reach(), self.depot, u, v)
+        most[inner] = np.where(both < NONE, both + reduced[inner], FAR)
+        return most
+
+    def _reach(self) -> Reach:
+        """Of the labels of the last pricing."""
+        found, made = Reach(self._times, self.capacity), slice(self.made)
+        found.take(self.customer[made], self.carries[made], self.time[made], self.value[made])
+        found.close()
+        return found
 
     def _give_tables(self) -> None:
         self.dominant = np.empty((self.n, 1 << self.width, self.capacity + 1), dtype=np.int64)

@@ -72,8 +72,7 @@ class Entries:
         column, first = columns[chosen], first[chosen]
         counted = np.concatenate([[0], np.cumsum(first)])
         starts, parts = block.block_starts, []
-        most = PIECE if device.xp is np else LARGE_PIECE
-        for lo, hi in pieces(indptr, starts, most):
+        for lo, hi in pieces(indptr, starts, most_entries(device)):
             top, bottom = int(starts[lo]), int(starts[hi])
             a, b = int(indptr[top]), int(indptr[bottom])
             ones = _adder(device, indptr[top : bottom + 1] - a) if adds else None
@@ -84,6 +83,11 @@ class Entries:
             parts.append(Piece(a, b, (lo, hi), (top, bottom), *both, ones, index, ends))
         some = None if E is None else _some(device, E, chosen)
         return cls(len(row), int(counted[-1]), counted[indptr[starts]], parts, some)
+
+
+def most_entries(device: Any) -> int:
+    """Entries of a piece, but for row blocks that have more."""
+    return PIECE if device.xp is np else LARGE_PIECE
 
 
 def _adder(device: Any, indptr: np.ndarray) -> Any:
