@@ -46,6 +46,7 @@ class Instance:
     terminals   nodes that a Steiner tree has to hold, ascending
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
+    known       nodes of a clique that is known: no answer is lighter
     whole_unit  that of whole_weights
     """
 
@@ -63,6 +64,7 @@ class Instance:
     terminals: np.ndarray = field(default_factory=_none)
     deliveries: Any = None
     granted: int = 0
+    known: np.ndarray = field(default_factory=_none)
     whole_unit: float = 1.0
 
 

@@ -57,11 +57,16 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
 
 def state_entries(case: Case, n: int, entries: int) -> int:
     """Stored entries of the graph that a policy sees, or of the given one where that has more or is all."""
-    missing = n * (n - 1) - entries
+    missing = _complement(Counts("", 1, n, entries))
     asked = case.run.task == "train" or case.search.solver == "policy" or missing <= 2 * COMPLEMENT_EDGES
     if not make_problem(case.problem.name).complemented or not asked:
         return entries
     return max(entries, missing)
+
+
+def _complement(counts: Counts) -> int:
+    """The stored entries of a graph's complement."""
+    return counts.n * (counts.n - 1) - counts.entries
 
 
 def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:
@@ -176,6 +181,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
         refused = case.problem.name in UNTRAINED
         then = "a run would be refused" if refused else "the policy alone would answer"
+        if make_problem(case.problem.name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:
+            then = "core numbers alone would answer"  # a complement that nobody makes
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
             then += ", unless reductions of the rows leave less"
         left = f"above memory.whole_graph_mb, {limit:g}: {then}"
