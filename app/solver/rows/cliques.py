@@ -1,9 +1,9 @@
 """Reductions of cliques on row partitions: graphs too large for one rank come down to their densest part.
 
 A clique that holds a node weighs at most what the node weighs with its neighbours. Once a clique is known,
-the nodes go, round after round, that weigh no more than it with the neighbours they have left: without weights
-those of core numbers below its size. The known clique itself stays, so that every answer of the rest is at
-least as heavy.
+the nodes go, round after round, that weigh no more than it with the neighbours they have left: without
+weights those of core numbers below its size. The known clique itself stays, so that every answer of the rest
+is at least as heavy.
 
 The clique comes from a part of the graph that fits one rank: what is left once nodes go that weigh little
 with their neighbours, or where too many stay or none some of them with their neighbours. Two plain heuristics
