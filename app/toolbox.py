@@ -47,7 +47,9 @@ class Instance:
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     known       nodes of a clique that is known: no answer is lighter
-    whole_unit  that of whole_weights
+    whole_unit  that of whole_weights; of cuts, that of the graph's weights, which are whole numbers
+    places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
+                where nothing is reduced
     """
 
     graph: Graph
@@ -66,6 +68,7 @@ class Instance:
     granted: int = 0
     known: np.ndarray = field(default_factory=_none)
     whole_unit: float = 1.0
+    places: int | None = None
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

@@ -37,7 +37,13 @@ UNTRAINED = (
     "steiner",
     "cvrp",
 )  # no policy is trained for them
-ROW_REDUCED = ("mvc", "mis", "clique")  # that reductions on row partitions know (app/solver/rows/kinds.py)
+ROW_REDUCED = (
+    "mvc",
+    "mis",
+    "clique",
+    "maxcut",
+    "maxcut_once",
+)  # that reductions on row partitions know (app/solver/rows/kinds.py)
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops

@@ -53,10 +53,9 @@ class Rest:
         """What whole-graph work on it takes on one rank."""
         return whole_graph_bytes(len(self.kind.nodes), self.kind.edges)
 
-    def before(self) -> Before | None:
-        """What is in the solution before the policy is asked; None: it begins anew."""
-        chosen = self.kind.chosen()
-        return None if chosen is None else Before(chosen, self.begun)
+    def before(self) -> Before:
+        """What was done before the policy is asked."""
+        return Before(self.kind.chosen(), self.begun)
 
 
 class _Whole(NamedTuple):
@@ -96,7 +95,7 @@ def reduce_first(context: Context, problem: Problem, loaded: Loaded, keeper: Kee
         graph.name, len(kind.nodes), graph.n, kind.edges, graph.edges, kind.words, rounds.made,
         ": the time was up" if rounds.cut_short else "",
     )  # fmt: skip
-    return Rest(kind, unit, begun, replay)
+    return Rest(kind, unit if kind.unit is None else kind.unit, begun, replay)
 
 
 def _rounds(context: Context, keeper: Keeper) -> Rounds:
@@ -217,4 +216,5 @@ def _replay(keys: list[str], rest: Rest) -> list[str]:
 
 def _certificate(content: bytes, kind: RowKind) -> bytes:
     """The file of what proves a bound of the graph, from that of what is left; empty: none."""
-    return to_bytes(kind.proof(from_bytes(content))) if content else b""
+    proof = kind.proof(from_bytes(content)) if content else None
+    return b"" if proof is None else to_bytes(proof)

@@ -17,6 +17,8 @@ ROW_KINDS = Table(
         "mvc": "app.solver.rows.cover_kind:CoverRows",
         "mis": "app.solver.rows.cover_kind:CoverRows",
         "clique": "app.solver.rows.clique_kind:CliqueRows",
+        "maxcut": "app.solver.rows.cut_kind:CutRows",
+        "maxcut_once": "app.solver.rows.cut_kind:CutRows",
     }
 )
 
@@ -30,12 +32,14 @@ class RowKind(ABC):
     most_bytes    what work on one may take there
     compiled      whether kernels may be used; the results are equal
 
+    unit          of values, where they count weights of edges
     method        what a bound of the rest is after, in words
     nodes, edges  what is left, once `reduce` was called: [k] int64 ascending, and how many
     """
 
     nodes: np.ndarray
     edges: int
+    unit: float | None = None
     method = "reductions"
 
     def __init__(
@@ -76,7 +80,7 @@ class RowKind(ABC):
 
     @abstractmethod
     def proof(self, proof: Any) -> Any:
-        """What proves a bound of the graph, from what proves that of the rest."""
+        """What proves a bound of the graph, from what proves that of the rest; None: nothing does."""
 
     def chosen(self) -> np.ndarray | None:
         """[k] int64, the nodes in the solution before a policy is asked; None: it begins anew."""
