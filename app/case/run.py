@@ -97,8 +97,9 @@ class MemoryCase(Table, frozen=True):
         Amount,
         about(
             "largest graph brought to one rank, MB; a larger one is left to the policy alone, without "
-            "reductions, search, bounds and baselines, but for vertex covers, independent sets, cliques and "
-            "cuts, where reductions on the rows may leave less; also the memory of tools that work on a whole graph"
+            "reductions, search, bounds and baselines, but for vertex covers, independent sets, cliques, "
+            "cuts and dominating sets, where reductions on the rows may leave less; also the memory of tools "
+            "that work on a whole graph"
         ),
     ] = 4096.0
     estimate_first: Annotated[

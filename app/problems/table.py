@@ -40,6 +40,7 @@ UNTRAINED = (
 ROW_REDUCED = (
     "mvc",
     "mis",
+    "mds",
     "clique",
     "maxcut",
     "maxcut_once",
