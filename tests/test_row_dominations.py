@@ -1,4 +1,4 @@
-"""Dominating sets of graphs too large for one rank: nodes with one neighbour left go from the row partitions."""
+"""Dominating sets of graphs too large for one rank: nodes with one neighbour left go from the rows."""
 
 from dataclasses import replace
 

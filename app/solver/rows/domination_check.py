@@ -1,16 +1,15 @@
 """The check of domination reductions on row partitions, by each rank on its own rows."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.graphs.graph import Graph
+from app.graphs.graph import Graph, holds_entries
 from app.reductions.domination.reducer import CHOSEN, COLUMNS, ROWS, Step
 from app.solver.rows.dominations import DominationsReduced
 from app.solver.rows.kinds import require
 from app.solver.rows.own import everywhere
-
-Closed = tuple[np.ndarray, np.ndarray]
 
 
 def check_dominations(
@@ -38,28 +37,34 @@ def check_dominations(
 
 
 class _Held:
-    """The entries (u, v) of the table of own nodes u: v is u, or next to it; and what all nodes are."""
+    """The own rows of what still counts, and what all nodes are.
+
+    table   [n_own, n] CSR of ones: edges between a node that is needed and one that is allowed
+    """
 
     def __init__(self, group: Group, graph: Graph, weights: np.ndarray | None) -> None:
         self.group, self.n, self.lo, self.hi, self.weights = group, graph.n, graph.lo, graph.hi, weights
         self.graph = graph
-        self.u, self.v = graph.row_of() - graph.lo, graph.indices
+        ones = np.ones(len(graph.indices), dtype=np.int32)
+        shape = (graph.hi - graph.lo, graph.n)
+        self.table = csr_array((ones, graph.indices.copy(), graph.indptr.copy()), shape=shape)
         self.chosen = np.zeros(graph.n, dtype=bool)
         self.needed, self.allowed = np.ones(graph.n, dtype=bool), np.ones(graph.n, dtype=bool)
         if weights is not None:
             self._take(np.flatnonzero(weights == 0))
-        self._sift()
+            self._sift()
 
     def _count(self, mask: np.ndarray) -> np.ndarray:
         """[n_own] how many in `mask` [n] bool there are next to each own node."""
-        return np.bincount(self.u[mask[self.v]], minlength=self.hi - self.lo)
+        return self.table @ mask.astype(np.int32)
 
     def prove(self, step: Step) -> None:
         """Raises LockstepError where the step is none of the rules', as far as own rows tell."""
         nodes, by = step.nodes, step.by
-        require(len(nodes) == len(by) == len(np.unique(nodes)), "a node twice")
-        both = np.concatenate([nodes, by])
+        both, goes = np.concatenate([nodes, by]), np.zeros(self.n, dtype=bool)
         require(not len(both) or 0 <= int(both.min()) <= int(both.max()) < self.n, "an unknown node")
+        goes[nodes] = True
+        require(len(nodes) == len(by) == np.count_nonzero(goes), "a node twice")
         if step.rule == CHOSEN:
             own = self._own(by)
             require(bool(self.needed[by].all() and self.allowed[nodes].all()), "a node is done with")
@@ -69,7 +74,7 @@ class _Held:
             require(self._joined(by[apart], nodes[apart]), "another node is the only one")
             return
         require(step.rule in (ROWS, COLUMNS), "no rule")
-        require(len(np.intersect1d(nodes, by)) == 0, "two nodes may speak for each other")
+        require(not goes[by].any(), "two nodes may speak for each other")
         speaker, other = (by, nodes) if step.rule == ROWS else (nodes, by)
         asked = self.needed if step.rule == ROWS else self.allowed
         require(bool(asked[nodes].all() and asked[by].all()), "a node is done with")
@@ -87,12 +92,7 @@ class _Held:
     def _joined(self, u: np.ndarray, v: np.ndarray) -> bool:
         """Whether own nodes u are next to v, in the graph."""
         graph = self.graph
-        asked = np.zeros(self.n, dtype=bool)
-        asked[u] = True
-        rows = graph.row_of()
-        some = asked[rows]
-        keys = rows[some].astype(np.int64) * self.n + graph.indices[some]
-        return bool(np.isin(u * self.n + v, keys).all())
+        return bool(holds_entries(graph.indptr, graph.indices, u - self.lo, v).all())
 
     def follow(self, step: Step) -> None:
         """Do what the step says. Ranks: all call."""
@@ -117,15 +117,18 @@ class _Held:
         """Nobody is chosen to dominate nothing. Entries that count no more go. Ranks: all call."""
         useless = (self._count(self.needed) == 0) & ~self.needed[self.lo : self.hi]
         self.allowed[everywhere(self.group, np.flatnonzero(useless) + self.lo)] = False
-        row = self.u + self.lo
-        counts = (self.needed[row] & self.allowed[self.v]) | (self.allowed[row] & self.needed[self.v])
-        self.u, self.v = self.u[counts], self.v[counts]
+        table, own = self.table, slice(self.lo, self.hi)
+        degrees = np.diff(table.indptr)
+        counts = np.repeat(self.needed[own], degrees) & self.allowed[table.indices]
+        counts |= np.repeat(self.allowed[own], degrees) & self.needed[table.indices]
+        table.data[~counts] = 0
+        table.eliminate_zeros()
 
     def equals(self, reduced: DominationsReduced) -> bool:
         """Whether these are the rows that are left, in their order."""
         own, rows = np.flatnonzero((self.needed | self.allowed)[self.lo : self.hi]), reduced.own
         return (
             np.array_equal(rows.nodes, own + self.lo)
-            and np.array_equal(np.diff(rows.indptr), np.bincount(self.u, minlength=self.hi - self.lo)[own])
-            and np.array_equal(rows.indices, self.v)
+            and np.array_equal(np.diff(rows.indptr), np.diff(self.table.indptr)[own])
+            and np.array_equal(rows.indices, self.table.indices)
         )

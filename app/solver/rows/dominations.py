@@ -78,7 +78,8 @@ class _Table:
         self.price = None if weights is None else weights
         self.chosen = np.zeros(graph.n, dtype=bool) if weights is None else weights == 0
         self.needed, self.allowed = np.ones(graph.n, dtype=bool), ~self.chosen
-        self._dominate(self.chosen)
+        if weights is not None:
+            self._dominate(self.chosen)
 
     def size(self) -> int:
         """Rows and columns."""
@@ -145,14 +146,16 @@ class _Table:
         return nodes, by
 
     def _others(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[k] how many neighbours in `mask` [n] bool the own nodes have, and the sum of their numbers: where
-        there is one, that one; else -1.
+        """[k] how many neighbours in `mask` [n] bool the own nodes have, and where there is one, that one;
+        else -1.
         """
         rows = self.own
         held = mask[rows.indices]
         count = row_sums(rows.indptr, held)
-        total = row_sums(rows.indptr, np.where(held, rows.indices, 0).astype(np.int64))
-        return count, np.where(count == 1, total, -1)
+        held &= np.repeat(count == 1, rows.degrees())
+        other = np.full(len(count), -1, dtype=np.int64)
+        other[count == 1] = rows.indices[held]
+        return count, other
 
     def _first(self, mask: np.ndarray) -> np.ndarray:
         """[k] the first neighbour in `mask` [n] bool of the own nodes; -1: none."""
