@@ -13,7 +13,7 @@ from app.graphs.formats.readers import open_edges
 from app.model.counts import expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
-from app.model.memory import Need, at_rest, size, total, whole_graph, words
+from app.model.memory import Need, at_rest, size, total, whole_graph, whole_work, words
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
@@ -195,6 +195,7 @@ def whole_bytes(case: Case, counts: Counts) -> int:
     needs = whole_graph(counts.n, counts.entries // 2)
     if case.run.task != "solve" or case.search.solver != "full" or needs > 1e6 * case.memory.whole_graph_mb:
         return 0
+    needs = whole_work(case.problem.name, counts.n, counts.entries // 2)
     tours = make_problem(case.problem.name).dynamics == "tour"
     return max(needs, TOUR_BYTES * counts.n) if tours else needs
 
