@@ -53,7 +53,11 @@ class Instance:
     terminals   nodes that a Steiner tree has to hold, ascending
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
-    whole_unit  that of whole_weights
+    needed      [n] bool, nodes that a dominating set has to dominate; None: all
+    known       nodes of a clique that is known: no answer is lighter
+    whole_unit  that of whole_weights; of cuts, that of the graph's weights, which are whole numbers
+    places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
+                where nothing is reduced
     """
 
     graph: Graph
@@ -70,7 +74,10 @@ class Instance:
     terminals: np.ndarray = field(default_factory=_none)
     deliveries: Any = None
     granted: int = 0
+    needed: np.ndarray | None = None
+    known: np.ndarray = field(default_factory=_none)
     whole_unit: float = 1.0
+    places: int | None = None
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

@@ -1,6 +1,7 @@
 """Graphs too large for one rank: reductions on row partitions, and answers of what they leave."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -9,6 +10,8 @@ from helpers import growing_graph
 from mpi4py import MPI
 
 from app import check, solve
+from app.checkpoint.checkpoints import NOTHING_KEPT
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import LockstepError
@@ -22,7 +25,9 @@ from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
 from app.solver.row_check import check_rows
 from app.solver.row_reductions import reduce_rows
+from app.solver.rows.own import Rounds
 from app.tasks.answer import entry_of
+from app.tasks.answer_rest import _rounds
 
 WORLD, SELF = (Group(comm, HostDevice()) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF))
 
@@ -240,3 +245,44 @@ def test_logs_with_other_numbers_are_those_of_the_larger_graph():
         proved = verify_log(larger, None, log)
         assert proved.offset == reducer.offset and np.array_equal(proved.nodes, numbers[reducer.kernel()[1]])
     assert seen >= {"neighbours", "clique", "fold", "unconfined"}
+
+
+# ---- time -------------------------------------------------------------------------------------------------
+
+
+def test_rounds_end_by_a_look_that_all_ranks_share():
+    """The first is always made: a replay has at least one."""
+    rounds = Rounds(lambda: True)
+    assert rounds.another() and not rounds.another() and not rounds.another()
+    assert (rounds.made, rounds.cut_short, rounds.ended) == (1, True, True)
+    counted = Rounds(most=2)
+    assert [counted.another() for _ in range(3)] == [True, True, False]
+    assert (counted.made, counted.cut_short) == (2, False)
+
+
+def test_a_time_limit_cuts_rounds_short_and_the_replay_says_so(monkeypatch):
+    """What is left then fits, and is answered."""
+    replays = []
+
+    def seen(toolbox, graph, answer):
+        replays.append(answer.replay)
+        return entry_of(toolbox, graph, answer)
+
+    monkeypatch.setattr("app.tasks.answer_rest.SHARE", 0.0)
+    monkeypatch.setattr("app.tasks.answer_rest.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("app.tasks.answer_rest.entry_of", seen)
+    edges = SPARSE.number_of_edges()
+    limited = LEFT | {"memory.whole_graph_mb": (whole_graph(900, edges) - 1) / 1e6}
+    hurried = solve(SPARSE, "mvc", settings=limited | {"search.seconds": 5.0, "search.steps": 0})
+    keys = dict(key.split("=") for key in replays[0])
+    assert keys["search.row_rounds"] == "1"
+    again = solve(SPARSE, "mvc", settings=limited | {key: int(value) for key, value in keys.items()})
+    assert again.nodes == hurried.nodes
+
+
+def test_a_resumed_run_makes_as_many_rounds():
+    """As the part before it, whatever the clock says now."""
+    kept = SimpleNamespace(recall=lambda key: State({"rounds": 3}, {}))
+    search = SimpleNamespace(row_rounds=0, seconds=1e-9)
+    rounds = _rounds(SimpleNamespace(case=SimpleNamespace(search=search), keeper=NOTHING_KEPT), kept)
+    assert [rounds.another() for _ in range(4)] == [True, True, True, False] and not rounds.cut_short

@@ -96,9 +96,10 @@ class MemoryCase(Table, frozen=True):
     whole_graph_mb: Annotated[
         Amount,
         about(
-            "largest graph brought to one rank, MB; a larger one is left to the policy alone, without "
-            "reductions, search, bounds and baselines, but for vertex covers and independent sets, where "
-            "reductions on the rows may leave less; also the memory of tools that work on a whole graph"
+            "largest graph brought to one rank, MB, at 100 bytes a node and 120 an edge for any problem; "
+            "a larger one is left to the policy alone, without reductions, search, bounds and baselines, but "
+            "for vertex covers, independent sets, cliques, cuts and dominating sets, where reductions on the "
+            "rows may leave less; also the memory of tools that work on a whole graph"
         ),
     ] = 4096.0
     estimate_first: Annotated[

@@ -54,6 +54,13 @@ class SearchCase(Table, frozen=True):
             "of exact reductions, at most, as a time limit cut them short (replay); 0: all; not of cliques"
         ),
     ] = 0
+    row_rounds: Annotated[
+        Count,
+        about(
+            "of reductions of the rows of a graph beyond memory.whole_graph_mb, at most, as a time limit cut "
+            "them short (replay); 0: all"
+        ),
+    ] = 0
     peel_fraction: Annotated[
         float,
         Meta(gt=0.0, le=1.0),

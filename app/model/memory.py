@@ -19,9 +19,21 @@ from app.model.layout import Layout
 PIECES = 12 << 20  # buffers of reading and routing, which the allocator keeps for what follows
 
 
+# Times what memory.whole_graph_mb counts, as measured (docs/measurements.md: "too large for one rank").
+WORK = {"maxcut": 2.4, "maxcut_once": 2.4, "qubo": 2.4, "ising": 2.4, "mds": 1.6}
+
+
 def whole_graph(n: int, edges: int) -> int:
-    """Bytes that whole-graph work takes on one rank: the graph, Python lists of it, and working copies."""
+    """Bytes that memory.whole_graph_mb counts for a graph on one rank: itself, lists of it, working copies.
+
+    The same for all problems: a limit lets the same graphs in.
+    """
     return 100 * n + 120 * edges
+
+
+def whole_work(problem: str, n: int, edges: int) -> int:
+    """Bytes that whole-graph work of a problem takes on one rank, at most, beside the rows."""
+    return round(WORK.get(problem, 1.0) * whole_graph(n, edges))
 
 
 def at_rest(layout: Layout, rank: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from app.graphs.formats.readers import open_edges
 from app.model.counts import expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
-from app.model.memory import Need, at_rest, size, total, whole_graph, words
+from app.model.memory import Need, at_rest, size, total, whole_graph, whole_work, words
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
@@ -57,11 +57,16 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
 
 def state_entries(case: Case, n: int, entries: int) -> int:
     """Stored entries of the graph that a policy sees, or of the given one where that has more or is all."""
-    missing = n * (n - 1) - entries
+    missing = _complement(Counts("", 1, n, entries))
     asked = case.run.task == "train" or case.search.solver == "policy" or missing <= 2 * COMPLEMENT_EDGES
     if not make_problem(case.problem.name).complemented or not asked:
         return entries
     return max(entries, missing)
+
+
+def _complement(counts: Counts) -> int:
+    """The stored entries of a graph's complement."""
+    return counts.n * (counts.n - 1) - counts.entries
 
 
 def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:
@@ -176,6 +181,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
         refused = case.problem.name in UNTRAINED
         then = "a run would be refused" if refused else "the policy alone would answer"
+        if make_problem(case.problem.name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:
+            then = "core numbers alone would answer"  # a complement that nobody makes
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
             then += ", unless reductions of the rows leave less"
         left = f"above memory.whole_graph_mb, {limit:g}: {then}"
@@ -188,6 +195,7 @@ def whole_bytes(case: Case, counts: Counts) -> int:
     needs = whole_graph(counts.n, counts.entries // 2)
     if case.run.task != "solve" or case.search.solver != "full" or needs > 1e6 * case.memory.whole_graph_mb:
         return 0
+    needs = whole_work(case.problem.name, counts.n, counts.entries // 2)
     tours = make_problem(case.problem.name).dynamics == "tour"
     return max(needs, TOUR_BYTES * counts.n) if tours else needs
 

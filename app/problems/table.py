@@ -37,7 +37,14 @@ UNTRAINED = (
     "steiner",
     "cvrp",
 )  # no policy is trained for them
-ROW_REDUCED = ("mvc", "mis")  # that reductions on row partitions know (app/solver/row_reductions.py)
+ROW_REDUCED = (
+    "mvc",
+    "mis",
+    "mds",
+    "clique",
+    "maxcut",
+    "maxcut_once",
+)  # that reductions on row partitions know (app/solver/rows/kinds.py)
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops

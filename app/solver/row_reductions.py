@@ -11,17 +11,14 @@ rows. The rules that make new edges (folding), or look further than a neighbour'
 left is whole on every rank.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.comm.group import Group
-from app.graphs.graph import Graph, holds_entries, index_type
+from app.graphs.graph import Graph, holds_entries
 from app.reductions.cover.log import NEIGHBOURS
-
-MOST_ROUNDS = 64
-LEAST_SHARE = 1e-3  # of the nodes left, put into the cover by a round, for there to be another
+from app.solver.rows.own import LEAST_SHARE, Rounds, everywhere, gathered, row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +64,17 @@ class RowsReduced:
 
     def rest(self, group: Group, name: str) -> Graph:
         """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
-        k, degrees = len(self.nodes), _everywhere(group, np.diff(self.indptr_own))
-        number = np.zeros(len(self.covered), dtype=index_type(k))
-        number[self.nodes] = np.arange(k)
-        indices = _everywhere(group, number[self.indices_own])
-        indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
-        return Graph(name, k, 0, k, indptr, indices, self.edges)
+        return gathered(group, name, len(self.covered), self.nodes, self.indptr_own, self.indices_own)
 
 
 def reduce_rows(
-    group: Group, graph: Graph, weights: np.ndarray | None = None, look: Callable[[], object] = lambda: None
+    group: Group, graph: Graph, weights: np.ndarray | None = None, rounds: Rounds | None = None
 ) -> RowsReduced:
     """Apply both rules to the rows of a graph until too little comes of it. Nodes of weight 0 go first.
 
     graph    own rows lo..hi-1 of the graph
     weights  [n] int64 of all nodes, at least 0, on all ranks; None: all one
-    look     called before every round
+    rounds   how many there may be; None: MOST_ROUNDS
     Ranks    all call; the same reductions on any number of ranks
     """
     left, covered = _Left(graph, weights), np.zeros(graph.n, dtype=bool)
@@ -90,17 +82,16 @@ def reduce_rows(
         covered |= weights == 0
         left.drop(covered)
     steps: list[np.ndarray] = []
-    rounds, goes_on = 0, True
-    while goes_on and rounds < MOST_ROUNDS:
-        look()
+    rounds, goes_on = Rounds() if rounds is None else rounds, True
+    while goes_on and rounds.another():
         alive = int(group.sum_integers(np.array([len(left.nodes)]))[0])
         leaves, triangles = _round(group, left, covered)
         steps += [leaves, triangles]
         left.drop(covered)
-        rounds, goes_on = rounds + 1, len(leaves) + 2 * len(triangles) > LEAST_SHARE * alive
+        goes_on = len(leaves) + 2 * len(triangles) > LEAST_SHARE * alive
     edges = int(group.sum_integers(np.array([len(left.indices)]))[0]) // 2
-    nodes = _everywhere(group, left.nodes)
-    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds, weights)
+    nodes = everywhere(group, left.nodes)
+    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds.made, weights)
 
 
 def _round(group: Group, left: "_Left", covered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,9 +99,9 @@ def _round(group: Group, left: "_Left", covered: np.ndarray) -> tuple[np.ndarray
 
     Leaves come first; triangles hold where none of their nodes has gone with a leaf's neighbour.
     """
-    leaves = _first_leaves(_everywhere(group, left.leaves()), covered)
+    leaves = _first_leaves(everywhere(group, left.leaves()), covered)
     covered[leaves[:, 1]] = True
-    triangles = _everywhere(group, left.corners())
+    triangles = everywhere(group, left.corners())
     joined = group.sum_integers(left.joins(triangles[:, 1], triangles[:, 2]).astype(np.int64)) > 0
     left.forget(triangles[~joined, 0])
     triangles = _apart(triangles[joined & ~covered[triangles].any(axis=1)])
@@ -154,12 +145,6 @@ def _apart(triangles: np.ndarray) -> np.ndarray:
         gone[place[leads]] = True
         triangles = triangles[~gone[place].any(axis=1)]
     return np.concatenate(taken)
-
-
-def _everywhere(group: Group, part: np.ndarray) -> np.ndarray:
-    """The rows of all ranks' arrays [k_own, ...], in the order of the ranks. Ranks: all call."""
-    counts = group.gather_integers(np.array([len(part)]))[:, 0].tolist()
-    return group.gather_host(np.ascontiguousarray(part), counts)
 
 
 class _Left:
@@ -211,9 +196,7 @@ class _Left:
         """Take the nodes that are covered [n] bool out of rows and columns, and the nodes without an edge."""
         kept = ~covered[self.indices]
         kept &= np.repeat(~covered[self.nodes], np.diff(self.indptr))
-        degrees = np.zeros(len(self.nodes), dtype=np.int64)
-        if len(kept):  # no row is empty
-            degrees = np.add.reduceat(kept, self.indptr[:-1], dtype=np.int64)
+        degrees = row_sums(self.indptr, kept)
         self.indices = self.indices[kept]
         self._keep(degrees)
 

@@ -47,10 +47,7 @@ def _make(group: Group, block: RowBlock) -> WholeWeights:
     counts, columns, weights = block.extended_rows(np.arange(block.n_own))
     if weights is None:
         weights = np.ones(len(columns), dtype=np.float32)
-    finite = int(np.isfinite(weights).all())
-    if group.max_integer(1 - finite):
-        raise GraphError(f"{block.name}: an edge weight is not a finite number")
-    unit = _common_unit(group, weights)
+    unit = common_unit(group, block.name, weights)
     whole = np.rint(weights.astype(np.float64) / unit).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     rows = csr_matrix((whole, columns, offsets), shape=(block.n_own, block.n_ext))
@@ -60,12 +57,16 @@ def _make(group: Group, block: RowBlock) -> WholeWeights:
     return WholeWeights(unit, rows.tocsc(), total, signed, largest < EXACT_IN_FLOAT32)
 
 
-def _common_unit(group: Group, weights: np.ndarray) -> float:
+def common_unit(group: Group, name: str, weights: np.ndarray) -> float:
     """The unit that fixed_point.whole_numbers chooses for the weights of all ranks. Ranks: all call.
 
-    weights   [nnz] float32, finite
+    name      of the graph, for an error
+    weights   [nnz] float32
     The sum of |weights| is taken exactly, by powers of two, so that the order cannot matter.
     """
+    finite = int(np.isfinite(weights).all())
+    if group.max_integer(1 - finite):
+        raise GraphError(f"{name}: an edge weight is not a finite number")
     mantissa, exponent = np.frexp(np.abs(weights[weights != 0]).astype(np.float64))
     digits = (mantissa * 2.0**24).astype(np.int64)
     trailing = np.frexp((digits & -digits).astype(np.float64))[1] - 1

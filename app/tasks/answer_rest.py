@@ -1,15 +1,18 @@
 """A graph that is too large for one rank, where reductions on row partitions come first.
 
-What they leave (app/solver/row_reductions.py) is a graph of its own. Where that is small enough the pipeline
-answers it, and with it the whole graph; else the policy goes on from there.
+What they leave (app/solver/rows/kinds.py) is a graph of its own. Where that is small enough the pipeline
+answers it, and with it the whole graph; else the policy goes on from there, or what the reductions know by
+themselves is the answer.
 """
 
 import time
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.store import State
 from app.comm.guard import raise_together
 from app.errors import Ended, LockstepError
 from app.graphs.graph import Graph
@@ -17,38 +20,42 @@ from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.problems.problem import Problem
-from app.problems.table import ROW_REDUCED
 from app.proofs.archive import from_bytes, to_bytes
-from app.reductions.cover.log import renumbered
+from app.solver.learned import StartClock, StartLimits
 from app.solver.pipeline import Answer, Pipeline
-from app.solver.row_check import check_rows
-from app.solver.row_reductions import RowsReduced, reduce_rows
+from app.solver.rows.kinds import ROW_KINDS, RowKind
+from app.solver.rows.own import Rounds
 from app.tasks.answer import Solved, entry_of, is_weak, written_ids
+from app.tasks.compare import holds
 from app.tasks.context import Context
 from app.tasks.rollouts import Before, introduce, prices_of
 from app.toolbox import Instance, Toolbox
 
+SHARE, LEAST_SECONDS = 0.5, 1.0  # of a time limit, for reductions of rows; what they have in any case
+BOUND_ROUNDS = 4096  # of peeling, for a bound where what is left is too large
 
-class Rest(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class Rest:
     """What reductions have left of a graph.
 
-    unit    of its node weights     begun   when the solve did, by time.perf_counter
+    unit    of its weights     begun   when the solve did, by time.perf_counter
+    replay  keys that lead to the same rest
     """
 
-    rows: RowsReduced
+    kind: RowKind
     unit: float
     begun: float
+    replay: list[str]
 
     @property
     def nbytes(self) -> int:
         """What whole-graph work on it takes on one rank."""
-        return whole_graph_bytes(len(self.rows.nodes), self.rows.edges)
+        return whole_graph_bytes(len(self.kind.nodes), self.kind.edges)
 
-    def before(self, problem: Problem) -> Before:
-        """For a policy's problem: what is in the solution before the policy is asked."""
-        each = (nodes[:, 1:] if problem.sense == "minimise" else nodes[:, :1] for nodes in self.rows.steps)
-        chosen = [np.empty(0, dtype=np.int64), *(nodes.reshape(-1) for nodes in each)]
-        return Before(np.sort(np.concatenate(chosen)), self.begun)
+    def before(self) -> Before:
+        """What was done before the policy is asked."""
+        return Before(self.kind.chosen(), self.begun)
 
 
 class _Whole(NamedTuple):
@@ -59,21 +66,53 @@ class _Whole(NamedTuple):
     unit: float
 
 
-def reduce_first(context: Context, problem: Problem, loaded: Loaded) -> Rest | None:
-    """What reductions leave of a graph too large for one rank; None: none are for it. Ranks: all call."""
-    graph, log, begun = loaded.graph, context.log, time.perf_counter()
-    if problem.name not in ROW_REDUCED or not context.case.search.reductions:
+def reduce_first(context: Context, problem: Problem, loaded: Loaded, keeper: Keeper) -> Rest | None:
+    """What reductions leave of a graph too large for one rank; None: none are for it. Ranks: all call.
+
+    keeper   remembers after how many rounds a time limit ended them
+    """
+    graph, log, begun, case = loaded.graph, context.log, time.perf_counter(), context.case
+    if problem.name not in ROW_KINDS or not case.search.reductions:
         return None
     prices = prices_of(context, problem, loaded)
     introduce(context, loaded)
     weights, unit = (None, 1.0) if prices is None else (prices.weights, prices.unit)
+    most_bytes, compiled = 1e6 * case.memory.whole_graph_mb, case.run.kernels == "auto"
+
+    def fits(nodes: int, edges: int) -> bool:
+        return holds(context, whole_graph_bytes(nodes, edges))
+
+    kind = ROW_KINDS[problem.name](problem.sense, weights, fits, most_bytes, compiled)
+    rounds, replay = _rounds(context, keeper), []
     with log.phase("reduce"):
-        rows = reduce_rows(context.group, graph, weights, lambda: context.keeper.at(0))
+        kind.reduce(context.group, graph, rounds)
+    if rounds.cut_short:
+        keeper.keep("rows", State({"rounds": rounds.made}, {}))
+    if rounds.cut_short or case.search.row_rounds:
+        replay = [f"search.row_rounds={rounds.made}"]
     log.info(
-        "%s: rows reduced to %d of %d nodes, %d of %d edges (neighbours %d), %d rounds",
-        graph.name, len(rows.nodes), graph.n, rows.edges, graph.edges, sum(map(len, rows.steps)), rows.rounds,
+        "%s: rows reduced to %d of %d nodes, %d of %d edges (%s), %d rounds%s",
+        graph.name, len(kind.nodes), graph.n, kind.edges, graph.edges, kind.words, rounds.made,
+        ": the time was up" if rounds.cut_short else "",
     )  # fmt: skip
-    return Rest(rows, unit, begun)
+    return Rest(kind, unit if kind.unit is None else kind.unit, begun, replay)
+
+
+def _rounds(context: Context, keeper: Keeper) -> Rounds:
+    """As many as a replay says or an earlier part of the run has made, else what the time allows."""
+    search, kept = context.case.search, keeper.recall("rows")
+    if search.row_rounds or kept is not None:
+        return Rounds(lambda: context.keeper.at(0), search.row_rounds or kept.values["rounds"])
+    return Rounds(_look(context))
+
+
+def _look(context: Context, spent: float = 0.0) -> Any:
+    """Asked between rounds: whether their share of a time limit is over, after so many seconds of it; each
+    question is a look at signals too.
+    """
+    seconds = context.case.search.seconds
+    share = max(SHARE * seconds - spent, LEAST_SECONDS) if seconds else float("inf")
+    return StartClock(context.group, StartLimits(1.0, 0, share, context.keeper), share).rings
 
 
 def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, rest: Rest) -> Solved:
@@ -83,7 +122,7 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
     """
     name = loaded.graph.name
     with context.log.phase("reduce"):
-        toolbox = _toolbox(context, problem, rest, rest.rows.rest(context.group, name))
+        toolbox = _toolbox(context, problem, rest, rest.kind.rest(context.group, name))
 
     def solved(found: Answer) -> Solved:
         return _solved(context, problem, loaded, rest, found)
@@ -97,61 +136,85 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
     return solved(answer)
 
 
+def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest) -> Solved | None:
+    """What reductions know by themselves of a graph, where what they leave is too large; None: nothing.
+
+    Ranks   all call; identical on all
+    """
+    group, graph, kind = context.group, loaded.graph, rest.kind
+    with context.log.phase("bounds"):
+        rounds = Rounds(_look(context, time.perf_counter() - rest.begun), BOUND_ROUNDS)
+        alone = kind.alone(group, rounds)
+    if alone is None:
+        return None
+    with context.log.phase("check"):
+        alone.check(group, graph)
+    value = kind.value(group, graph, alone.solution)
+    seconds = time.perf_counter() - rest.begun
+    answer = Answer(
+        alone.solution, value, alone.bound, alone.method, None, value, 0, 0, alone.source, True, 0.0, seconds,
+        [], ["search.seconds=0", *rest.replay], b"",
+    )  # fmt: skip
+    certificate = to_bytes(alone.proof) if context.case.output.certificates else b""
+    return _written(context, problem, loaded, rest, answer, certificate)
+
+
 def _toolbox(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:
     """The problem's tools for what is left; values are those of the whole graph."""
-    case, rows = context.case, rest.rows
-    gone = np.ones(len(rows.covered), dtype=bool)
-    gone[rows.nodes] = False
-    granted = rows.weight(gone & ~rows.covered) if problem.sense == "maximise" else rows.taken
-    compiled, most = case.run.kernels == "auto", 1e6 * case.memory.whole_graph_mb
-    weights = None if rows.weights is None else rows.weights[rows.nodes]
+    kind = rest.kind
     return problem.toolbox(
         Instance(
-            graph, compiled=compiled, whole_weights=weights, whole_unit=rest.unit, most_bytes=most,
-            granted=granted,
+            graph, compiled=kind.compiled, whole_unit=rest.unit, most_bytes=kind.most_bytes, **kind.instance()
         )
-    )  # fmt: skip
+    )
 
 
 def _solved(context: Context, problem: Problem, loaded: Loaded, rest: Rest, found: Answer) -> Solved:
     """The answer of the graph that an answer of what is left stands for, checked. Ranks: all call."""
-    group, graph, rows = context.group, loaded.graph, rest.rows
-    outside = problem.sense == "maximise"
-    cover = rows.lift(~found.solution if outside else found.solution)
-    solution = ~cover if outside else cover
+    kind = rest.kind
     with context.log.phase("check"):
-        check_rows(group, graph, rows)
+        kind.check(context.group, loaded.graph)
+    solution, method = kind.lift(found.solution), _method(found.method, kind)
+    whole = replace(found, solution=solution, method=method, replay=_replay(found.replay, rest))
+    return _written(context, problem, loaded, rest, whole, _certificate(found.certificate, kind))
+
+
+def _written(
+    context: Context, problem: Problem, loaded: Loaded, rest: Rest, found: Answer, certificate: bytes
+) -> Solved:
+    """An answer of the graph, checked, and what is written of it. Ranks: all call."""
+    group, graph, kind = context.group, loaded.graph, rest.kind
+    with context.log.phase("check"):
+        value = kind.value(group, graph, found.solution)
         with raise_together(group, "checking the solution"):
-            if (wrong := problem.violation(graph, solution)) is not None:
+            if (wrong := problem.violation(graph, found.solution)) is not None:
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
-            if (value := rows.weight(solution)) != found.value:
+            if value != found.value:
                 raise LockstepError(f"{graph.name}: the objective is {found.value}, not {value}")
-    method, replay = _method(found.method), _replay(found.replay, rows)
-    whole = replace(found, solution=solution, method=method, replay=replay, certificate=b"")
-    entry = entry_of(_Whole(problem.sense, rows.weights, rest.unit), graph, whole)
+    found = replace(found, certificate=b"")
+    entry = entry_of(_Whole(problem.sense, kind.weights, rest.unit), graph, found)
     entry["bound_is_weak"] = is_weak(entry)
-    text = problem.text(solution, written_ids(loaded, ids_everywhere(group, graph, loaded.rows)))
-    return Solved(entry, text, solution, found.trace, None, None, _certificate(found.certificate, rows))
+    text = problem.text(found.solution, written_ids(loaded, ids_everywhere(group, graph, loaded.rows)))
+    return Solved(entry, text, found.solution, found.trace, None, None, certificate)
 
 
-def _method(method: str) -> str:
+def _method(method: str, kind: RowKind) -> str:
     """How a bound of the graph was found: one of what is left, after reductions."""
-    return method if method.startswith("reductions") or not method else f"reductions, {method}"
+    first = kind.method
+    return method if method.startswith(first) or not method else f"{first}, {method}"
 
 
-def _replay(keys: list[str], reduced: RowsReduced) -> list[str]:
+def _replay(keys: list[str], rest: Rest) -> list[str]:
     """Keys that give the answer of the graph again, from those of what is left. None where no time was left
     to reduce that, too: without reductions the rows would not be reduced either.
     """
     without = "search.reductions=false"
-    if without in keys and len(reduced.nodes):
+    if not keys or (without in keys and len(rest.kind.nodes)):
         return []
-    return [key for key in keys if key != without]
+    return [*(key for key in keys if key != without), *rest.replay]
 
 
-def _certificate(content: bytes, reduced: RowsReduced) -> bytes:
+def _certificate(content: bytes, kind: RowKind) -> bytes:
     """The file of what proves a bound of the graph, from that of what is left; empty: none."""
-    if not content:
-        return b""
-    proof = from_bytes(content)
-    return to_bytes(replace(proof, log=np.concatenate([reduced.log(), renumbered(proof.log, reduced.nodes)])))
+    proof = kind.proof(from_bytes(content)) if content else None
+    return b"" if proof is None else to_bytes(proof)

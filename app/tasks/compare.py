@@ -51,11 +51,14 @@ def words_of_need(context: Context, nbytes: int) -> str:
     return f"it needs {nbytes / 1e6:.0f} MB on one rank, memory.whole_graph_mb is {limit:.0f}"
 
 
-def tell_too_large(context: Context, loaded: Loaded, rest: int | None = None) -> None:
-    """Say that the policy alone answers, and what would be needed; rest: bytes for what reductions leave."""
+def tell_too_large(context: Context, loaded: Loaded, rest: int | None = None, by: str = "the policy") -> None:
+    """Say that the policy alone answers, or what else, and what would be needed; rest: bytes for what
+    reductions leave.
+    """
     without = "reductions, search and bounds" if rest is None else "search and bounds"
+    without = without if by == "the policy" else "search"
     needs = words_of_need(context, graph_bytes(loaded) if rest is None else rest)
-    context.log.info("%s: the policy alone, without %s: %s", loaded.graph.name, without, needs)
+    context.log.info("%s: %s alone, without %s: %s", loaded.graph.name, by, without, needs)
 
 
 def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:

@@ -40,10 +40,11 @@ SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual grap
 class Before(NamedTuple):
     """What was done of a graph before its policy is asked.
 
-    chosen   [k] int64, nodes that are in the solution; begun: when the solve did, by time.perf_counter
+    chosen   [k] int64, nodes that are in the solution; None: the policy begins anew
+    begun    when the solve did, by time.perf_counter
     """
 
-    chosen: np.ndarray
+    chosen: np.ndarray | None
     begun: float
 
 

@@ -21,9 +21,10 @@ from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_solutions, plot_solves
 from app.problems.problem import Problem
 from app.problems.table import make_problem
+from app.search.clique.tools import COMPLEMENT_EDGES
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
-from app.tasks.answer_rest import answer_rest, reduce_first
+from app.tasks.answer_rest import answer_alone, answer_rest, reduce_first
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
@@ -275,25 +276,41 @@ def solve_graph(
         return solved
     pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
     if too_large(context, loaded):
-        return _solve_large(context, problem, policy, pipeline, loaded)
+        return _solve_large(context, problem, policy, pipeline, loaded, keeper)
     introduce(context, loaded)
     whole = gather_whole(context.group, loaded.graph, loaded.rows)
     return answer_whole(context, pipeline, problem, loaded, whole, alone)
 
 
 def _solve_large(
-    context: Context, problem: Problem, policy: Policy, pipeline: Pipeline, loaded: Loaded
+    context: Context, problem: Problem, policy: Policy, pipeline: Pipeline, loaded: Loaded, keeper: Keeper
 ) -> Solved:
-    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by the
-    policy on what they leave. Ranks: all call; identical on all.
+    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by what
+    they know, or by the policy on what they leave. Ranks: all call; identical on all.
     """
-    rest = reduce_first(context, problem, loaded)
-    if rest is not None and holds(context, rest.nbytes):
+    rest = reduce_first(context, problem, loaded, keeper)
+    if rest is None:
+        tell_too_large(context, loaded)
+        ((_, solved),) = follow_policy(context, problem, policy, [loaded])
+        return solved
+    if holds(context, rest.nbytes):
         return answer_rest(context, pipeline, problem, loaded, rest)
-    tell_too_large(context, loaded, None if rest is None else rest.nbytes)
-    before = None if rest is None else rest.before(policy.net.problem)
-    ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=before)
+    known = answer_alone(context, problem, loaded, rest)
+    if known is not None and not _has_complement(loaded):
+        tell_too_large(context, loaded, rest.nbytes, by="core numbers")
+        return known
+    tell_too_large(context, loaded, rest.nbytes)
+    ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=rest.before())
+    if known is not None and known.entry["objective"] > solved.entry["objective"]:
+        return known
+    solved.entry["replay"] += rest.replay
     return solved
+
+
+def _has_complement(loaded: Loaded) -> bool:
+    """Whether the policy of cliques may be asked: the complement, whose rows it sees, has few edges."""
+    n = loaded.graph.n
+    return n * (n - 1) // 2 - loaded.graph.edges <= COMPLEMENT_EDGES
 
 
 # ---- what is written and said -----------------------------------------------------------------------------

@@ -60,6 +60,22 @@ def lift(log: np.ndarray, sides: np.ndarray) -> None:
             sides[words[0]] = sides[words[1]] ^ bool(words[2])
 
 
+def renumbered(log: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """A log [words] int64 whose nodes have other numbers [k], which ascend with their own."""
+    out = [np.empty(0, dtype=np.int64)]
+    for rule, words in entries(log):
+        told = np.array(words, dtype=np.int64)
+        if rule == TRIANGLE:
+            places = np.array([0, 1, 3, 5])
+        elif rule == CLIQUE:
+            places = np.arange(2, len(words))
+        else:
+            places = np.arange(2)
+        told[places] = numbers[told[places]]
+        out += [np.array([rule, len(words)], dtype=np.int64), told]
+    return np.concatenate(out)
+
+
 def clique_parts(words: list[int]) -> tuple[list[int], list[int]]:
     """I and E of a CLIQUE entry."""
     return words[2 : 2 + words[1]], words[2 + words[1] :]

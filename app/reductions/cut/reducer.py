@@ -52,11 +52,12 @@ class CutReducer:
 
     def __init__(
         self, graph: Graph, weights: np.ndarray, inside: Nodes = (), outside: Nodes = (),
-        compiled: bool = True,
+        compiled: bool = True, places: int | None = None,
     ) -> None:  # fmt: skip
+        """places   of the unit; None: as unit_places says"""
         self.graph = graph
         self._compiled = compiled and cut_compiled.available() and graph.edges < MOST_EDGES
-        self.places = unit_places(weights)
+        self.places = unit_places(weights) if places is None else places
         kind = CompiledCutResidual if self._compiled else PlainCutResidual
         rows = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
         self._residual = kind(*map(np.ascontiguousarray, rows), weights << self.places)
@@ -106,7 +107,12 @@ class CutReducer:
 
 def unit_places(weights: np.ndarray) -> int:
     """The binary places of the unit in which reductions count weights [nnz] int64."""
-    total = max(int(np.abs(weights).sum()), 1)
+    return places_of(int(np.abs(weights).sum()))
+
+
+def places_of(total: int) -> int:
+    """The same for the sum of |weights| of both directions of every edge."""
+    total = max(total, 1)
     return max(0, min(PLACES, LARGEST.bit_length() - 1 - total.bit_length()))
 
 

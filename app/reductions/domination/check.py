@@ -30,14 +30,16 @@ class Proved(NamedTuple):
 
 
 def verify_steps(
-    graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, steps: Sequence[Step]
-) -> Proved:
+    graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, steps: Sequence[Step],
+    needed: np.ndarray | None = None,
+) -> Proved:  # fmt: skip
     """Replay the steps on a whole graph; raises BadStep at the first that is not proved.
 
     price   [n] int64, above 0     inside, outside   [n] bool, fixed nodes
+    needed  [n] bool, nodes that have to be dominated; None: all
     """
     _require(len(steps) <= MOST_STEPS, f"{graph.name}: {len(steps)} steps, each of them about many nodes")
-    replay = _Replay(graph, price, inside, outside)
+    replay = _Replay(graph, price, inside, outside, needed)
     for number, step in enumerate(steps):
         try:
             _require(step.rule in RULES and 0 < len(step.nodes) == len(step.by), "no step")
@@ -59,12 +61,15 @@ def _require(holds: bool, otherwise: str) -> None:
 class _Replay:
     """Entries (u, v): u has to be dominated, and v, which is u or next to it, may be chosen for that."""
 
-    def __init__(self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> None:
+    def __init__(
+        self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray,
+        needed: np.ndarray | None,
+    ) -> None:  # fmt: skip
         self.n, self.price, self.chosen = graph.n, price, inside.copy()
         nodes = np.arange(graph.n)
         self.u = np.concatenate([nodes, graph.row_of()])
         self.v = np.concatenate([nodes, graph.indices.astype(np.int64)])
-        self.needed = np.ones(graph.n, dtype=bool)
+        self.needed = np.ones(graph.n, dtype=bool) if needed is None else needed.copy()
         self.needed[self.u[inside[self.v]]] = False
         self.allowed = ~(inside | outside)
         self.leave_out()

@@ -53,7 +53,7 @@ class CliqueKernel:
     def reduce(self, look: Callable[[], None]) -> None:
         """All of it. look: called every now and then, after the same work on all ranks."""
         for rule in CLIQUE_BASELINES.values():
-            self._offer(rule(self.graph, self._compiled, self._weights)[0])
+            self.offer(rule(self.graph, self._compiled, self._weights)[0])
         look()
         self._peel()
         look()
@@ -74,8 +74,8 @@ class CliqueKernel:
         kept[peeled] = False
         return np.flatnonzero(kept)
 
-    def _offer(self, clique: np.ndarray) -> None:
-        """A clique [n] bool."""
+    def offer(self, clique: np.ndarray) -> None:
+        """A clique [n] bool, which counts where it is the heaviest so far."""
         value = int(np.count_nonzero(clique) if self._weights is None else self._weights[clique].sum())
         if value > self.best:
             self.best, self.clique = value, clique
@@ -106,6 +106,6 @@ class CliqueKernel:
         if found is not None:
             clique = np.zeros(self.graph.n, dtype=bool)
             clique[self.nodes[found]] = True
-            self._offer(clique)
+            self.offer(clique)
         self._keep(roots.open_nodes())
         self._peel()

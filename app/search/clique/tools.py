@@ -50,6 +50,8 @@ class CliqueTools(NodeTools):
         rest = induced(graph, self._names)
         weights = None if self.weights is None else self.weights[self._names]
         self.kernel = CliqueKernel(rest, weights, instance.compiled)
+        if len(instance.known):
+            self.kernel.offer(self._mask(instance.known)[self._names])
         self._inside = self.value(self._mask(instance.inside))
         self._body: _Complement | _Sparse | None = None
 

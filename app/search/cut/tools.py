@@ -54,7 +54,8 @@ class CutTools(Toolbox):
     def __init__(self, instance: Instance, problem: Any) -> None:
         self.problem = problem
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
-        self.cut_weights, self.unit = integer_weights(self.graph)
+        self.cut_weights, unit = integer_weights(self.graph)
+        self.unit = unit * instance.whole_unit
         self.weights = self.cut_weights
         self.step = step_of_cuts(self.graph, self.cut_weights)
         self.fixed = None
@@ -82,10 +83,12 @@ class CutTools(Toolbox):
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Apply exact reductions; of nodes with given sides the core has one, on either side."""
         given = self.instance
-        self.reducer = CutReducer(self.graph, self.cut_weights, given.inside, given.outside, given.compiled)
+        self.reducer = CutReducer(
+            self.graph, self.cut_weights, given.inside, given.outside, given.compiled, given.places
+        )
         self.reducer.reduce(look, most)
         used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
-        if not used and self.graph.degrees().all():
+        if not used and self.graph.degrees().all() and given.places is None:
             return "no reduction applies"
         self.kernel = self.reducer.kernel()
         self.core = core = self.kernel.graph
@@ -107,10 +110,12 @@ class CutTools(Toolbox):
 
     def cut_of_core(self, weight: int) -> int:
         """What a lifted cut weighs, for the weight (bound) of a cut of the core."""
-        return weight if self.kernel is None else self.kernel.value_of(weight)
+        granted = self.instance.granted
+        return granted + (weight if self.kernel is None else self.kernel.value_of(weight))
 
     def core_of_cut(self, weight: int) -> int:
         """The inverse of cut_of_core."""
+        weight -= self.instance.granted
         return weight if self.kernel is None else self.kernel.value_in(weight)
 
     def value_of_core(self, value: int) -> int:
@@ -127,9 +132,9 @@ class CutTools(Toolbox):
         return self.fixed if self.kernel is None else None
 
     def value(self, solution: np.ndarray) -> int:
-        """The weight between the sides, in units."""
+        """The weight between the sides, in units, and what is granted."""
         crossing = solution[self.graph.row_of()] != solution[self.graph.indices]
-        return int(self.cut_weights[crossing].sum()) // 2
+        return int(self.cut_weights[crossing].sum()) // 2 + self.instance.granted
 
     def fault(self, solution: np.ndarray) -> str | None:
         """Every split is a cut; a fixed node may be on the wrong side."""
@@ -174,17 +179,18 @@ class CutTools(Toolbox):
         witness = proof.witness
         if proof.log is None:
             witness.check(self.graph)
-            return self.attainable(witness.upper)
-        given, places = self.instance, unit_places(self.cut_weights)
+            return self.attainable(witness.upper + self.instance.granted)
+        given = self.instance
+        places = unit_places(self.cut_weights) if given.places is None else given.places
         fixed = fixed_sides(given.inside, given.outside)
         offset, rows = verify_log(self.graph, self.cut_weights, proof.log, places, fixed, given.compiled)
         kernel = kernel_of(self.graph.name, rows, offset, places)
         witness.check(kernel.graph)
-        return self.attainable(kernel.value_of(witness.upper))
+        return self.attainable(kernel.value_of(witness.upper) + given.granted)
 
     def attainable(self, weight: int) -> int:
         """The largest weight up to this one that a cut of the graph may have."""
-        return weight - weight % self.step
+        return weight - (weight - self.instance.granted) % self.step
 
     def tightened(self, bound: int) -> int:
         """A bound of the core's cuts, less what no cut of the graph can weigh."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.bounds.domination.bounds import DominationBounds
 from app.bounds.domination.exact import REDUCED
+from app.bounds.feasible import undominated_node
 from app.errors import FixedNodesError
 from app.proofs.kinds import DominationProof
 from app.reductions.domination.check import CHECK_SECONDS, Proved, verify_steps
@@ -39,7 +40,8 @@ class DominationTools(NodeTools):
         self.outside[instance.outside] = True
         self.inside[instance.inside] = True
         self.inside |= free & ~self.outside
-        lost = np.flatnonzero(~(~self.outside | near_any(graph, ~self.outside)))
+        self.asked = np.ones(graph.n, dtype=bool) if instance.needed is None else instance.needed
+        lost = np.flatnonzero(self.asked & self.outside & ~near_any(graph, ~self.outside))
         if len(lost):
             words = "{} and all neighbours are to be outside the dominating set: nothing would dominate it"
             raise FixedNodesError(words, lost[0])
@@ -48,7 +50,7 @@ class DominationTools(NodeTools):
 
     def _without_reductions(self) -> tuple[np.ndarray, np.ndarray]:
         """[n] bool, what fixed nodes leave to be dominated, and the nodes that can help."""
-        left = ~(self.inside | near_any(self.graph, self.inside))
+        left = self.asked & ~(self.inside | near_any(self.graph, self.inside))
         return left, (left | near_any(self.graph, left)) & ~(self.inside | self.outside)
 
     def _take(self, chosen: np.ndarray, left: np.ndarray, allowed: np.ndarray) -> None:
@@ -82,7 +84,8 @@ class DominationTools(NodeTools):
         if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:
             return ""
         fixed = self.inside, self.outside
-        kernel = Kernel(graph, self.whole_price(), *fixed, look, compiled=self.instance.compiled, most=most)
+        asked, compiled = self.instance.needed, self.instance.compiled
+        kernel = Kernel(graph, self.whole_price(), *fixed, look, asked, compiled, most)
         self.kernel = kernel
         left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
         left[kernel.needed] = allowed[kernel.columns] = True
@@ -125,6 +128,13 @@ class DominationTools(NodeTools):
         """The inverse of value_of_core."""
         return value - self.offset
 
+    def fault(self, solution: np.ndarray) -> str | None:
+        """As of any nodes; of what is left of a larger graph some need not be dominated."""
+        if self.instance.needed is None:
+            return super().fault(solution)
+        node = undominated_node(self.graph, solution, self.asked)
+        return None if node is None else f"the {self.words} leaves node {self.graph.called(node)} undominated"
+
     # ---- tools ---------------------------------------------------------------------------------------------
 
     @property
@@ -143,7 +153,7 @@ class DominationTools(NodeTools):
         """Check the reductions step by step, and the witness of the kernel's bound."""
         price, fixed = self.whole_price(), (self.inside, self.outside)
         if proof.steps or self.inside.any() or self.outside.any():
-            proved = verify_steps(self.graph, price, *fixed, proof.steps)
+            proved = verify_steps(self.graph, price, *fixed, proof.steps, self.instance.needed)
         else:
             proved = Proved(self.inside, *self._without_reductions())
         core = core_of(self.graph, proved.needed, proved.allowed)

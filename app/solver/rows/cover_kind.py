@@ -1,0 +1,68 @@
+"""Vertex covers and independent sets of graphs too large for one rank: leaves and triangles first."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph
+from app.proofs.kinds import CoverProof
+from app.reductions.cover.log import renumbered
+from app.solver.row_check import check_rows
+from app.solver.row_reductions import RowsReduced, reduce_rows
+from app.solver.rows.kinds import RowKind
+from app.solver.rows.own import Rounds
+
+
+class CoverRows(RowKind):
+    """See app/solver/row_reductions.py."""
+
+    rows: RowsReduced
+
+    def reduce(self, group: Group, graph: Graph, rounds: Rounds) -> None:
+        """Leaves and triangles."""
+        self.rows = reduce_rows(group, graph, self.weights, rounds)
+        self.nodes, self.edges = self.rows.nodes, self.rows.edges
+
+    @property
+    def words(self) -> str:
+        """Nodes whose neighbours are in the cover."""
+        return f"neighbours {sum(map(len, self.rows.steps))}"
+
+    def rest(self, group: Group, name: str) -> Graph:
+        """Without the nodes that are decided."""
+        return self.rows.rest(group, name)
+
+    def instance(self) -> dict[str, Any]:
+        """What the decided nodes are worth."""
+        gone = np.ones(len(self.rows.covered), dtype=bool)
+        gone[self.nodes] = False
+        outside = self.sense == "maximise"
+        granted = self._weight(gone & ~self.rows.covered) if outside else self.rows.taken
+        weights = None if self.weights is None else self.weights[self.nodes]
+        return {"granted": granted, "whole_weights": weights}
+
+    def lift(self, solution_rest: np.ndarray) -> np.ndarray:
+        """[n] bool, a cover, or what no edge joins."""
+        outside = self.sense == "maximise"
+        cover = self.rows.lift(~solution_rest if outside else solution_rest)
+        return ~cover if outside else cover
+
+    def check(self, group: Group, graph: Graph) -> None:
+        """By cliques that share no node."""
+        check_rows(group, graph, self.rows)
+
+    def value(self, group: Group, graph: Graph, solution: np.ndarray) -> int:
+        """The weight of its nodes."""
+        return self._weight(solution)
+
+    def proof(self, proof: CoverProof) -> CoverProof:
+        """One log of all reductions."""
+        return replace(proof, log=np.concatenate([self.rows.log(), renumbered(proof.log, self.nodes)]))
+
+    def chosen(self) -> np.ndarray:
+        """Neighbours, or the nodes whose they are."""
+        minimise = self.sense == "minimise"
+        each = (nodes[:, 1:] if minimise else nodes[:, :1] for nodes in self.rows.steps)
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes.reshape(-1) for nodes in each)]))

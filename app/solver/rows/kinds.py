@@ -1,0 +1,116 @@
+"""Reductions on row partitions, problem by problem, as a solve asks for them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import LockstepError
+from app.graphs.graph import Graph
+from app.solver.rows.own import Rounds
+from app.tables import Table
+
+ROW_KINDS = Table(
+    {
+        "mvc": "app.solver.rows.cover_kind:CoverRows",
+        "mis": "app.solver.rows.cover_kind:CoverRows",
+        "clique": "app.solver.rows.clique_kind:CliqueRows",
+        "mds": "app.solver.rows.domination_kind:DominationRows",
+        "maxcut": "app.solver.rows.cut_kind:CutRows",
+        "maxcut_once": "app.solver.rows.cut_kind:CutRows",
+    }
+)
+
+
+class RowKind(ABC):
+    """What reductions leave of a graph of which each rank has its rows, the same on all ranks.
+
+    sense         of the problem, "minimise" or "maximise"
+    weights       [n] int64 of all nodes, in units, where they count; None: all one
+    fits          whether a whole graph of so many nodes and edges is small enough for one rank
+    most_bytes    what work on one may take there
+    compiled      whether kernels may be used; the results are equal
+
+    unit          of values, where they count weights of edges
+    method        what a bound of the rest is after, in words
+    nodes, edges  what is left, once `reduce` was called: [k] int64 ascending, and how many
+    """
+
+    nodes: np.ndarray
+    edges: int
+    unit: float | None = None
+    method = "reductions"
+
+    def __init__(
+        self, sense: str, weights: np.ndarray | None, fits: Callable[[int, int], bool], most_bytes: float,
+        compiled: bool,
+    ) -> None:  # fmt: skip
+        self.sense, self.weights, self.compiled = sense, weights, compiled
+        self.fits, self.most_bytes = fits, most_bytes
+
+    @abstractmethod
+    def reduce(self, group: Group, graph: Graph, rounds: Rounds) -> None:
+        """Apply the rules to the own rows of a graph, until too little comes of it. Ranks: all call."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What was done how often, for the log."""
+
+    @abstractmethod
+    def rest(self, group: Group, name: str) -> Graph:
+        """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
+
+    def instance(self) -> dict[str, Any]:
+        """What tools of the rest are told beside it (fields of Instance)."""
+        return {}
+
+    @abstractmethod
+    def lift(self, solution_rest: np.ndarray) -> np.ndarray:
+        """The solution of the graph that one of what is left stands for."""
+
+    @abstractmethod
+    def check(self, group: Group, graph: Graph) -> None:
+        """Prove what was reduced, by code that did not do it. Ranks: all call. Raises LockstepError."""
+
+    @abstractmethod
+    def value(self, group: Group, graph: Graph, solution: np.ndarray) -> int:
+        """What a solution of the graph is worth, in units. Ranks: all call."""
+
+    @abstractmethod
+    def proof(self, proof: Any) -> Any:
+        """What proves a bound of the graph, from what proves that of the rest; None: nothing does."""
+
+    def chosen(self) -> np.ndarray | None:
+        """[k] int64, the nodes in the solution before a policy is asked; None: it begins anew."""
+        return None
+
+    def alone(self, group: Group, rounds: Rounds) -> "Alone | None":
+        """An answer where what is left is too large for one rank; None: there is none. Ranks: all call."""
+        return None
+
+    def _weight(self, chosen: np.ndarray) -> int:
+        """That of the nodes that are chosen [n] bool."""
+        return int(np.count_nonzero(chosen) if self.weights is None else self.weights[chosen].sum())
+
+
+class Alone(ABC):
+    """An answer that reductions have on their own."""
+
+    solution: np.ndarray
+    bound: int
+    source: str
+    method: str
+    proof: Any
+
+    @abstractmethod
+    def check(self, group: Group, graph: Graph) -> None:
+        """Prove the bound. Ranks: all call. Raises LockstepError on all."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Raises LockstepError, a line, where something does not hold."""
+    if not holds:
+        raise LockstepError(f"reductions on rows: {otherwise}")

@@ -1,0 +1,122 @@
+"""What reductions on row partitions share: the rows of this rank that are left, and when their rounds end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph, index_type
+
+MOST_ROUNDS = 64
+LEAST_SHARE = 1e-3  # of the nodes left, gone in a round, for there to be another
+PIECE = 1 << 22  # entries that are worked on at a time
+
+
+class Rounds:
+    """The rounds of a reduction, and when they are to end.
+
+    made       rounds so far
+    cut_short  whether `look` has ended them
+    """
+
+    def __init__(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
+        """look   called before every round; where it is true the time is up: the same on all ranks
+        most   rounds; 0: MOST_ROUNDS
+        """
+        self._look, self._most = look, most or MOST_ROUNDS
+        self.made, self.cut_short = 0, False
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is to be no other."""
+        return self.cut_short or self.made >= self._most
+
+    def another(self) -> bool:
+        """Whether there is to be one more round, which is counted. Ranks: all call; identical on all."""
+        if self.ended:
+            return False
+        self.cut_short = bool(self._look()) and self.made > 0  # a replay has at least one
+        self.made += not self.cut_short
+        return not self.cut_short
+
+
+class OwnRows:
+    """The own rows of nodes that are left, with columns of such nodes.
+
+    nodes    [k] int64, ascending numbers of the graph
+    indptr   [k+1] int64; indices [m]: their rows, columns in numbers of the graph
+    n        nodes of the graph
+    """
+
+    def __init__(self, n: int, nodes: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> None:
+        self.n, self.nodes, self.indptr, self.indices = n, nodes, indptr, indices
+
+    @classmethod
+    def of(cls, graph: Graph) -> "OwnRows":
+        """All rows that this rank holds of a graph."""
+        return cls(graph.n, np.arange(graph.lo, graph.hi), graph.indptr, graph.indices)
+
+    def degrees(self) -> np.ndarray:
+        """[k] int64, the columns of each row."""
+        return np.diff(self.indptr)
+
+    def among(self, kept: np.ndarray) -> "OwnRows":
+        """The rows and columns of the nodes that are kept [n] bool."""
+        stays = kept[self.indices]
+        own = kept[self.nodes]
+        stays &= np.repeat(own, self.degrees())
+        degrees = row_sums(self.indptr, stays)[own]
+        indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+        return OwnRows(self.n, self.nodes[own], indptr, self.indices[stays])
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """[k] int64, the sums of values [n] int64 of the columns of each row, a piece of them at a time."""
+        found = np.zeros(len(self.nodes), dtype=np.int64)
+        first = 0
+        while first < len(found):
+            last = int(np.searchsorted(self.indptr, self.indptr[first] + PIECE, side="right")) - 1
+            last = min(max(last, first + 1), len(found))
+            low, high = self.indptr[[first, last]]
+            ends = self.indptr[first : last + 1] - low
+            found[first:last] = row_sums(ends, values[self.indices[low:high]])
+            first = last
+        return found
+
+    def count(self, group: Group) -> tuple[int, int]:
+        """Nodes and edges left on all ranks. Ranks: all call."""
+        nodes, entries = group.sum_integers(np.array([len(self.nodes), len(self.indices)])).tolist()
+        return nodes, entries // 2
+
+    def whole(self, group: Group, name: str) -> tuple[Graph, np.ndarray]:
+        """What all ranks have left as a graph of its own, and [k] int64 its nodes. Ranks: all call."""
+        nodes = everywhere(group, self.nodes)
+        return gathered(group, name, self.n, nodes, self.indptr, self.indices), nodes
+
+
+def row_sums(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """[k] int64, the sums of the values [m], bool or int64, of each row."""
+    found, some = np.zeros(len(indptr) - 1, dtype=np.int64), np.diff(indptr) > 0
+    if some.any():
+        found[some] = np.add.reduceat(values, indptr[:-1][some], dtype=np.int64)
+    return found
+
+
+def gathered(
+    group: Group, name: str, n: int, nodes: np.ndarray, indptr_own: np.ndarray, indices_own: np.ndarray
+) -> Graph:
+    """The graph of `nodes` [k], in order, on every rank, from each rank's rows, whose columns have numbers of
+    the graph of n nodes. Ranks: all call.
+    """
+    k, degrees = len(nodes), everywhere(group, np.diff(indptr_own))
+    number = np.zeros(n, dtype=index_type(k))
+    number[nodes] = np.arange(k)
+    indices = everywhere(group, number[indices_own])
+    indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    return Graph(name, k, 0, k, indptr, indices, len(indices) // 2)
+
+
+def everywhere(group: Group, part: np.ndarray) -> np.ndarray:
+    """The rows of all ranks' arrays [k_own, ...], in the order of the ranks. Ranks: all call."""
+    counts = group.gather_integers(np.array([len(part)]))[:, 0].tolist()
+    return group.gather_host(np.ascontiguousarray(part), counts)
