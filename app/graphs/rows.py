@@ -176,7 +176,7 @@ class DirectedRows(SortedRows):
         arcs, twice = seen[first], np.flatnonzero(~first)
         arcs[twice - np.arange(1, len(twice) + 1)] |= seen[twice]
         pairs = keys[first]
-        loops = _looped(pairs // self.n - self.lo, pairs % self.n - self.lo, self.rows)
+        loops = _looped(pairs // self.n, pairs % self.n - self.lo, self.rows)
         indptr, columns, kept = self._pairs(pairs)
         return Rows(indptr, columns, None, _written(arcs[kept], self.a_flag), arcs[kept], loops=loops)
 
@@ -231,7 +231,7 @@ class WeightedArcs(WeightedRows):
         first = first_of_runs(keys)
         arcs, sides = _both_sides(first, flags, weights, self.a_flag)
         pairs = keys[first]
-        loops = _looped(pairs // self.n - self.lo, pairs % self.n - self.lo, self.rows)
+        loops = _looped(pairs // self.n, pairs % self.n - self.lo, self.rows)
         indptr, columns, kept = self._pairs(pairs)
         arcs, written = arcs[kept], _written(arcs[kept], self.a_flag)
         return Rows(indptr, columns, sides[0][kept], written, arcs, sides[1][kept], loops)

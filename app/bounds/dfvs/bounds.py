@@ -9,7 +9,7 @@ from app.bounds.dfvs.witness import FeedbackPart
 from app.graphs.digraph import Digraph
 from app.toolbox import Bounds
 
-NEAR = 0.1  # gap from which on a proof gets time
+NEAR = 0.25  # gap from which on a proof gets time
 ROW_SECONDS = 2e-5  # of a check, for each arc of a part
 
 
@@ -54,6 +54,11 @@ class FeedbackBounds(Bounds):
     def closing(self) -> bool:
         """Whether branch and bound is at work."""
         return any(part.searching for part in self._left)
+
+    @property
+    def gaining(self) -> bool:
+        """Whether it is, or the program has still to gain."""
+        return self.closing
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, a step of each part by turns."""

@@ -24,7 +24,8 @@ TAIL, GAIN = (
     12,
     0.02,
 )  # rounds of rows that gain less than this part of a price, after which a node is divided
-CANDIDATES = 8  # nodes that are tried before one of the tree is divided
+CANDIDATES, STEPS, RELIABLE = 12, 40, 3  # nodes tried before one of the tree is divided, simplex steps of a try, tries
+LITTLE = 1e-3  # of a mean price: a rise of no less counts
 MOST_NODES, MOST_ARCS = 20_000, 1 << 19  # of a part with a linear program
 SECONDS = 60.0  # of one linear program, at most
 WHOLE = 1e-6
@@ -69,6 +70,7 @@ class PartBounds:
         empty = np.zeros(0, dtype=np.int64)
         self._root = Node([], [], 0, empty, empty)
         self._rows: list[Row] = []
+        self._risen: dict[int, tuple[list[float], list[float]]] = {}
         self._work = self._course()
 
     def offer(self, chosen: np.ndarray) -> None:
@@ -104,10 +106,10 @@ class PartBounds:
 
     def _tree(self) -> Iterator[bool]:
         """Branch and bound, the node with the least bound first."""
-        counter, waiting = 0, [(self._root.lower, 0, self._root)]
+        counter, waiting = 0, [(self._root.lower, 0, 0, self._root)]
         self.searching = True
         while waiting:
-            node = heapq.heappop(waiting)[2]
+            node = heapq.heappop(waiting)[3]
             self.method = TREE if node is not self._root else self.method
             result = yield from self._solve(node, waiting)
             if result is None:
@@ -116,16 +118,17 @@ class PartBounds:
                 children = yield from self._divided(node)
                 for child in children:
                     counter += 1
-                    heapq.heappush(waiting, (child.lower, counter, child))
+                    depth = len(child.inside) + len(child.outside)
+                    heapq.heappush(waiting, (child.lower, -depth, counter, child))
             self._lift(waiting)
             yield True
 
-    def _lift(self, waiting: list[tuple[int, int, Node]], at_work: int | None = None) -> None:
+    def _lift(self, waiting: list[tuple[int, int, int, Node]], at_work: int | None = None) -> None:
         """The least bound of the leaves that are open is that of the part; closed ones reach the best set."""
         least = min(waiting[0][0] if waiting else self.best, self.best if at_work is None else at_work)
         self.lower = max(self.lower, min(least, self.best))
 
-    def _solve(self, node: Node, waiting: list[tuple[int, int, Node]]) -> Iterator[bool | None]:
+    def _solve(self, node: Node, waiting: list[tuple[int, int, int, Node]]) -> Iterator[bool | None]:
         """Rows until they gain little; returns whether the node is to be divided, None: HiGHS fails."""
         program, idle, before = self._program, 0, -math.inf
         program.fix(node.inside, node.outside)
@@ -173,18 +176,13 @@ class PartBounds:
         near = np.where(free, np.abs(x - 0.5), 2.0)
         order = np.lexsort((np.arange(len(x)), -degree, np.round(near, 1)))
         order = [v for v in order[:CANDIDATES].tolist() if free[v]]
-        value, best = program.value, (-1.0, order[0])
+        value, best, unit = program.value, (-1.0, order[0]), float(self.price.mean())
         for v in order if len(order) > 1 else ():
-            gains = []
-            for sides in ((node.inside + [v], node.outside), (node.inside, node.outside + [v])):
-                program.fix(*sides)
-                solved = program.solve(SECONDS)
-                gains.append(program.value - value if solved else float(self.best))
-            unit = float(self.price.mean())
-            score = max(gains[0], 1e-3 * unit) * max(gains[1], 1e-3 * unit)
-            if score > best[0] * (1 + 1e-9):
-                best = score, v
+            gains = self._gains(node, v, value)
             yield True
+            score = max(gains[0], LITTLE * unit) * max(gains[1], LITTLE * unit)
+            if score > best[0] * (1 + WHOLE):
+                best = score, v
         v = best[1]
         node.divided = v
         children = []
@@ -195,6 +193,17 @@ class PartBounds:
             children.append(child)
         node.children = children[0], children[1]
         return node.children
+
+    def _gains(self, node: Node, v: int, value: float) -> tuple[float, float]:
+        """By how much the program rises with a node of the part in I, and in O: tried, or as it did before."""
+        known = self._risen.setdefault(v, ([], []))
+        if min(map(len, known)) < RELIABLE:
+            sides = (node.inside + [v], node.outside), (node.inside, node.outside + [v])
+            for rises, fixed in zip(known, sides):
+                self._program.fix(*fixed)
+                reached = self._program.tried(STEPS)
+                rises.append(float(self.best) if reached is None else max(reached - value, 0.0))
+        return sum(known[0]) / len(known[0]), sum(known[1]) / len(known[1])
 
     # ---- what is proved ------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import numpy as np
 from app.bounds.dfvs.rows import Row
 from app.bounds.highs import SIMPLEX, ints, new_solver
 
+MOST_STEPS = (1 << 31) - 1
 COST = 1.0  # mean cost of a node in the program
 
 
@@ -55,6 +56,16 @@ class Program:
         if len(changed):
             self._solver.changeColsBounds(len(changed), ints(changed), low[changed], high[changed])
         self._low, self._high = low, high
+
+    def tried(self, steps: int) -> float | None:
+        """About the optimum after so many steps of the simplex method, at most; None: there is no point."""
+        solver, status = self._solver, self._highs.HighsModelStatus
+        solver.setOptionValue("simplex_iteration_limit", steps)
+        solver.run()
+        solver.setOptionValue("simplex_iteration_limit", MOST_STEPS)
+        if solver.getModelStatus() == status.kInfeasible:
+            return None
+        return solver.getInfo().objective_function_value * self._unit
 
     def solve(self, seconds: float) -> bool | None:
         """Find the optimum; False: there is no point; None: HiGHS has failed, or not come to it in so long."""

@@ -34,10 +34,10 @@ NUMBERS = (
 )  # fmt: skip
 DRAWS, LEVELS = 4096, 256
 ONE = 1 << 16  # of temperatures and of -log of uniform numbers, in fixed point
-# Temperatures in multiples of 2^-16 of a mean price, and the factor of a level, in 2^-16, to 0.12 at the end.
-HOT, WARM = (45875, 65086), (22938, 65262)
+# Temperatures in multiples of 2^-16 of a mean price, and the factor of a level, in 2^-16, to 0.2 at the end.
+HOT, WARM = (32768, 65302), (26214, 65359)
 HOTTEST = 1 << 42  # of temperatures, for which products with -log of uniform numbers have room
-FIRST_SWEEPS, MOST_SWEEPS = 8, 2048  # trials of a round for each node of the core
+FIRST_SWEEPS, MOST_SWEEPS = 64, 1 << 14  # trials of a round for each node of the core
 PATIENCE = 3  # rounds of the greatest length without a better set, after which one begins hot
 LEAST_MEETING = 1 << 20
 
