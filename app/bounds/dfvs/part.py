@@ -24,7 +24,11 @@ TAIL, GAIN = (
     12,
     0.02,
 )  # rounds of rows that gain less than this part of a price, after which a node is divided
-CANDIDATES, STEPS, RELIABLE = 12, 40, 3  # nodes tried before one of the tree is divided, simplex steps of a try, tries
+CANDIDATES, STEPS, RELIABLE = (
+    12,
+    40,
+    3,
+)  # nodes tried before one of the tree is divided, simplex steps of a try, tries
 LITTLE = 1e-3  # of a mean price: a rise of no less counts
 MOST_NODES, MOST_ARCS = 20_000, 1 << 19  # of a part with a linear program
 SECONDS = 60.0  # of one linear program, at most

@@ -70,7 +70,11 @@ class FeedbackReducer:
         while not self.over:
             self._small()
             if self.over or not (self._between() or self._compare()):
-                return
+                break
+        for v in range(self.n):  # where the time is up there may be some
+            if self.succ[v] is not None and v in self.succ[v]:
+                self._note(LOOP, v)
+                self._take(v)
 
     def _tick(self) -> bool:
         self.steps += 1
