@@ -9,8 +9,6 @@ from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
 
-DIRECTED = ("dfvs",)  # problems of arcs
-
 
 @dataclass(frozen=True, eq=False)
 class Digraph:

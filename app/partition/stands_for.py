@@ -5,11 +5,11 @@ from dataclasses import replace
 from app.case.config import Case
 from app.errors import GraphError
 from app.graphs.covering import COVERING, FAMILIES, as_covering
-from app.graphs.digraph import DIRECTED
 from app.graphs.members import counted, with_own_rows
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
+DIRECTED = ("dfvs",)  # problems of arcs
 OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 
 

@@ -190,7 +190,7 @@ class PartBounds:
         v = best[1]
         node.divided = v
         children = []
-        for sides in ((node.inside + [v], node.outside), (node.inside, node.outside + [v])):
+        for sides in (([*node.inside, v], node.outside), (node.inside, [*node.outside, v])):
             child = Node(*sides, node.lower, node.rows, node.values)
             self._prove(child, node.rows, node.values)
             child.lower = max(child.lower, node.lower)
@@ -199,10 +199,10 @@ class PartBounds:
         return node.children
 
     def _gains(self, node: Node, v: int, value: float) -> tuple[float, float]:
-        """By how much the program rises with a node of the part in I, and in O: tried, or as it did before."""
+        """By how much the program rises with a node in I, and in O: tried, or as it did before."""
         known = self._risen.setdefault(v, ([], []))
         if min(map(len, known)) < RELIABLE:
-            sides = (node.inside + [v], node.outside), (node.inside, node.outside + [v])
+            sides = ([*node.inside, v], node.outside), (node.inside, [*node.outside, v])
             for rises, fixed in zip(known, sides):
                 self._program.fix(*fixed)
                 reached = self._program.tried(STEPS)

@@ -1,4 +1,4 @@
-"""The linear program of a part, solved by HiGHS: minimise w x, x >= 1 on cycles, |C| - 1 on cliques, 0 <= x <= 1."""
+"""The linear program of a part by HiGHS: w x least, 1 at least on cycles, |C| - 1 on cliques, 0 <= x <= 1."""
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Program:
         return solver.getInfo().objective_function_value * self._unit
 
     def solve(self, seconds: float) -> bool | None:
-        """Find the optimum; False: there is no point; None: HiGHS has failed, or not come to it in so long."""
+        """Find the optimum; False: there is no point; None: HiGHS has failed, or not come to it in time."""
         solver, status = self._solver, self._highs.HighsModelStatus
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
         solver.run()

@@ -1,4 +1,4 @@
-"""Rows of the linear program of a part: directed cycles and cliques of mutual arcs, and how they are found."""
+"""Rows of the linear program of a part, directed cycles and cliques of mutual arcs, and how to find them."""
 
 from collections import deque
 

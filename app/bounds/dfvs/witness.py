@@ -1,14 +1,14 @@
 """What proves a lower bound on directed feedback vertex sets, part by part of a digraph.
 
 A set takes at least one node of each directed cycle, and all but one of nodes of which every two have arcs to
-each other. Let y >= 0 be a number for each of some such rows with sides b: then any set x, which has the nodes
-I and none of O, costs
+each other. Let y >= 0 be a number for each of some such rows A x >= b: then any set x, which has the nodes I
+and none of O, costs
 
-    w x  >=  y b + (w - y A) x  >=  y b + sum over I of r + sum over others not in O of min(0, r) ,  r = w - y A
+    w x  >=  y b + (w - y A) x  >=  y b + sum over I of r + sum over the others, without O, of min(0, r)
 
-whatever y is, so that rounded duals of a linear program prove nearly what that says. Nodes are put into I or
-O by a tree: both children of a node of the tree together have all its sets. Each leaf has numbers y, and the
-least that a leaf proves, rounded up, is proved.
+where r = w - y A, whatever y is, so that rounded duals of a linear program prove nearly what that says. Nodes
+are put into I or O by a tree: both children of a node of the tree together have all its sets. Each leaf has
+numbers y, and the least that a leaf proves, rounded up, is proved.
 """
 
 from dataclasses import dataclass

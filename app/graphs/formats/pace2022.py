@@ -14,7 +14,7 @@ RIGHT = "'NODES ARCS 0'"
 def read_pace2022(path: str, limits: Limits) -> EdgeStream:
     """The stream of a directed graph: an arc from node i to each node that line i names; % begins a comment.
 
-    Source   Parameterized Algorithms and Computational Experiments Challenge 2022, directed feedback vertex set
+    Source   PACE Challenge 2022, directed feedback vertex set
     """
     source = Source(path, limits)
     for number, line in source.lines():

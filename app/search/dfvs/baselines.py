@@ -16,10 +16,10 @@ Rule = Callable[[Digraph, np.ndarray, bool], tuple[np.ndarray, str]]
 
 
 def most_ways(digraph: Digraph, price: np.ndarray, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """Take the node with most ways through it, arcs in times arcs out, for its price, of those on cycles as far as
-    the ends of all ways tell; nodes without arcs in, or out, go as they come.
+    """Take the node with most ways through it, arcs in times arcs out, for its price, until no cycle is left;
+    nodes without arcs in, or out, go as they come.
 
-    Source   the greedy of Festa, Pardalos and Resende, Algorithm 815, ACM Transactions on Mathematical Software 2001
+    Source   the greedy of Festa, Pardalos and Resende, Algorithm 815, ACM TOMS 2001
     """
     chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool))
     return needed(digraph, price, chosen, compiled), "most ways through"
@@ -98,7 +98,7 @@ def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray) -> np.ndarra
 
 
 def needed(digraph: Digraph, price: np.ndarray, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """A set [n] bool that leaves no cycle without nodes that fit into an order of the others, dear ones first."""
+    """A set [n] bool without those nodes that fit into an order of the others, dear ones first."""
     order = order_without(digraph, chosen, compiled)
     label = np.full(digraph.n, -1.0)
     label[order] = np.arange(len(order)) + 1

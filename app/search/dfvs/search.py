@@ -7,8 +7,8 @@ the wrong side of it leave the order. What that costs is let pass by the tempera
 labels, which ascend, so that places are compared at once; where there is no room between two, the labels
 after them are spread.
 
-Rounds of annealing follow each other, each longer than the last until they are as long as MOST_SWEEPS says; all but the
-first begin warm, from the best set known.
+Rounds of annealing follow each other, each twice as long as the last, up to a limit; all but the first begin
+warm, from the best set known.
 
 Source   Galinier, Lemamou and Bouzidi, Applying local search to the feedback vertex set problem, Journal of
          Heuristics 2013. Labels: Dietz and Sleator, Two algorithms for maintaining order in a list, 1987

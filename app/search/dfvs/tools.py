@@ -272,8 +272,8 @@ def _forced(
 
 
 def _bypassed(digraph: Digraph, forced: np.ndarray, outside: np.ndarray) -> Digraph:
-    """What is left without the forced nodes [n] bool, and with arcs joined at those outside [k]; nodes that these
-    make to loops are forced from then on, and go too.
+    """What is left without the forced nodes [n] bool, and with arcs joined at those outside [k]; nodes that
+    have loops by that are forced from then on, and go too.
     """
     tails, heads = digraph.tails(), digraph.out.astype(np.int64)
     while True:
