@@ -4,8 +4,8 @@
 
 Digraphs are drawn: random ones of several sizes and degrees, some with many arcs both ways, one with weights
 of nodes, one with power-law degrees; FILEs are as PACE 2022 has them. HiGHS (by SciPy) solves an integer
-program with a row for each cycle known: those of two nodes, then shortest ones of what its point leaves, until
-that has none. Its bound is that of the last program, its set the best of its points and a node of each cycle
+program with a row for each cycle known: of two nodes, then shortest ones of what its point leaves, until that
+has none. Its bound is that of the last program, its set the best of its points and a node of each cycle
 that such a point leaves. Where it ends in time, its bound proves the optimum by other means. One thread, one
 rank.
 """
@@ -105,7 +105,7 @@ def highs(graph: nx.DiGraph, weights: list[int], seconds: float) -> list[str]:
         if solved.x is None:
             break
         point = solved.x > 0.5
-    return [f"{best:g}", f"{np.ceil(bound - 1e-6):.0f}", f"{time.perf_counter() - begun:.1f}"]
+    return [f"{best:g}", f"{max(np.ceil(bound - 1e-6), 0):.0f}", f"{time.perf_counter() - begun:.1f}"]
 
 
 def _broken(graph: nx.DiGraph, point: np.ndarray, end: float) -> tuple[list[list[int]], np.ndarray]:

@@ -20,15 +20,10 @@ from app.graphs.digraph import Digraph
 PACKING, PROGRAM, TREE = "packed cycles", "linear program of cycles", "branch and bound"
 ROWS_LARGEST = 1 << 12  # nodes of a row, for which sums have room
 PLACES = 20  # of values, in bits, where prices leave room
-TAIL, GAIN = (
-    12,
-    0.02,
-)  # rounds of rows that gain less than this part of a price, after which a node is divided
-CANDIDATES, STEPS, RELIABLE = (
-    12,
-    40,
-    3,
-)  # nodes tried before one of the tree is divided, simplex steps of a try, tries
+# A node is divided after so many rounds of rows that gain less than this part of a mean price.
+TAIL, GAIN = 12, 0.02
+# Nodes that are tried before one of the tree is divided, simplex steps of a try, tries that tell enough.
+CANDIDATES, STEPS, RELIABLE = 12, 40, 3
 LITTLE = 1e-3  # of a mean price: a rise of no less counts
 MOST_NODES, MOST_ARCS = 20_000, 1 << 19  # of a part with a linear program
 SECONDS = 60.0  # of one linear program, at most

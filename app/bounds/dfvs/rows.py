@@ -11,10 +11,8 @@ from app.graphs.digraph import Digraph
 Row = tuple[tuple[int, ...], bool]  # nodes, of a cycle in order; whether they are a clique
 LONG = 1e-5  # what each node of a cycle weighs beside its x: of equal cycles short ones are taken
 LEAST = 1e-4  # a row is violated by more than that
-ROOTS, ENTRIES = (
-    300,
-    1 << 22,
-)  # shortest cycles are looked for through so many nodes at a time, in a table of so many
+# Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
+ROOTS, ENTRIES = 300, 1 << 22
 SEEN = 4000  # nodes that the search for one cycle of a packing looks at
 GROWN = 400  # cliques of a separation
 
