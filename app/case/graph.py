@@ -19,6 +19,7 @@ class GraphCase(Table, frozen=True):
             "metis",
             "dimacs",
             "gset",
+            "pace2022",
             "stp",
             "qubo",
             "sets",
