@@ -82,6 +82,11 @@ class FeedbackBounds(Bounds):
                 return bool(self._left)
         return False
 
+    def until(self, clock: float) -> None:
+        """When all has to be over."""
+        for part in self._parts:
+            part.end = clock
+
     def _known(self) -> int | None:
         """What the best sets known of all parts cost."""
         if any(part.chosen is None for part in self._parts):

@@ -6,6 +6,7 @@ HiGHS says: a tree can be written at any time, and proved.
 
 import heapq
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ TAIL, GAIN = 12, 0.02
 CANDIDATES, STEPS, RELIABLE = 12, 40, 3
 LITTLE = 1e-3  # of a mean price: a rise of no less counts
 MOST_NODES, MOST_ARCS = 20_000, 1 << 19  # of a part with a linear program
-SECONDS = 60.0  # of one linear program, at most
+SECONDS, LEAST_SECONDS = 60.0, 0.01  # of one linear program, at most, and where the time is up
 WHOLE = 1e-6
 
 
@@ -54,6 +55,7 @@ class PartBounds:
     nodes    [k] of the core, ascending       lower   no set takes less of the part
     best     what the best set known takes of it; cover [k] bool, that set; None: none is known
     done     nothing is left to try
+    end      when, by time.perf_counter(), all has to be over
     """
 
     def __init__(self, digraph: Digraph, nodes: np.ndarray, price: np.ndarray) -> None:
@@ -63,7 +65,7 @@ class PartBounds:
         self.one = 1 << max(min(PLACES, (LARGEST // (ROWS_LARGEST * max(total, 1))).bit_length() - 1), 0)
         self.lower, self.method, self.done, self.best = 0, "", False, total
         self.chosen: np.ndarray | None = None
-        self.searching = False
+        self.searching, self.end = False, math.inf
         self._ptr, self._members, self._cliques = [0], [], []
         self._arrays: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         empty = np.zeros(0, dtype=np.int64)
@@ -83,25 +85,35 @@ class PartBounds:
         if self.lower >= self.best or next(self._work, None) is None:
             self.done = True
 
+    def _seconds(self) -> float:
+        """What a linear program may take."""
+        return max(min(SECONDS, self.end - time.perf_counter()), LEAST_SECONDS)
+
     # ---- the course ----------------------------------------------------------------------------------------
 
     def _course(self) -> Iterator[bool]:
         finder = Rows(self.digraph)
-        packed = finder.packed(self.price.tolist())
-        rows = [row for row, _ in packed]
-        self._take_rows(rows)
-        values = np.array([value for _, value in packed], dtype=np.int64) * self.one
-        self._prove(self._root, np.arange(len(rows)), values)
-        self.lower, self.method = self._root.lower, PACKING
+        for packed in finder.packed(self.price.tolist()):
+            if len(packed) >= 2 * max(len(self._rows), 1) or not self.method:
+                self._take_packed(packed)
+            yield True
+        self._take_packed(packed)
         yield True
         if self.digraph.n > MOST_NODES or self.digraph.arcs > MOST_ARCS or not available():
             return
         self._program = program = Program(self.price)
-        program.add(rows)
+        program.add(self._rows)
         program.add(finder.cover())
-        self._take_rows(program.rows[len(rows) :])
+        self._take_rows(program.rows[len(self._rows) :])
         self._finder = finder
         yield from self._tree()
+
+    def _take_packed(self, packed: list[tuple[Row, int]]) -> None:
+        """What a packing proves, of which some rows are known."""
+        self._take_rows([row for row, _ in packed[len(self._rows) :]])
+        values = np.array([value for _, value in packed], dtype=np.int64) * self.one
+        self._prove(self._root, np.arange(len(packed)), values)
+        self.lower, self.method = self._root.lower, PACKING
 
     def _tree(self) -> Iterator[bool]:
         """Branch and bound, the node with the least bound first."""
@@ -132,7 +144,7 @@ class PartBounds:
         program, idle, before = self._program, 0, -math.inf
         program.fix(node.inside, node.outside)
         while True:
-            solved = program.solve(SECONDS)
+            solved = program.solve(self._seconds())
             if solved is None:
                 return None
             if solved is False:

@@ -1,6 +1,7 @@
 """Rows of the linear program of a part, directed cycles and cliques of mutual arcs, and how to find them."""
 
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ LONG = 1e-5  # what each node of a cycle weighs beside its x: of equal cycles sh
 LEAST = 1e-4  # a row is violated by more than that
 # Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
 ROOTS, ENTRIES = 300, 1 << 22
-SEEN = 4000  # nodes that the search for one cycle of a packing looks at
+SEEN, WORK = 1000, 20_000  # nodes that the search for one cycle of a packing looks at; such ones of a step
 GROWN = 400  # cliques of a separation
 
 
@@ -30,7 +31,7 @@ class Rows:
         self.succ = [out[ptr[v] : ptr[v + 1]] for v in range(digraph.n)]
         self.pred = [into[back[v] : back[v + 1]] for v in range(digraph.n)]
         self.mutual = [set(s) & set(p) for s, p in zip(self.succ, self.pred)]
-        self._turn = 0
+        self._turn = self._seen = 0
 
     # ---- the first rows ------------------------------------------------------------------------------------
 
@@ -58,19 +59,25 @@ class Rows:
             left &= self.mutual[v]
         return clique
 
-    def packed(self, price: list[int]) -> list[tuple[Row, int]]:
-        """Rows and values whose sums are at no node above its price [n], which is used up."""
-        found = []
+    def packed(self, price: list[int]) -> Iterator[list[tuple[Row, int]]]:
+        """Rows and values whose sums are at no node above its price [n], which is used up; all that there are so
+        far, again and again.
+        """
+        found, work = [], 0
         for v in sorted(range(self.n), key=lambda v: (len(self.succ[v]) * len(self.pred[v]), v)):
             while price[v] > 0:
                 row = self._clique_at(v, price) or self._cycle_at(v, price)
+                work += self._seen
                 if row is None:
                     break
                 value = min(price[u] for u in row[0])
                 found.append((row, value))
                 for u in row[0]:
                     price[u] -= value
-        return found
+            if work > WORK:
+                work = 0
+                yield found
+        yield found
 
     def _clique_at(self, v: int, price: list[int]) -> Row | None:
         left, clique = {u for u in self.mutual[v] if price[u] > 0}, [v]
@@ -90,10 +97,12 @@ class Rows:
                     cycle = [u]
                     while cycle[-1] != v:
                         cycle.append(above[cycle[-1]])
+                    self._seen = len(above)
                     return tuple(cycle[::-1]), False
                 if w not in above and price[w] > 0:
                     above[w] = u
                     waiting.append(w)
+        self._seen = len(above)
         return None
 
     # ---- separation ----------------------------------------------------------------------------------------

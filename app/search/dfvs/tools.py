@@ -23,7 +23,7 @@ from app.search.dfvs.search import FeedbackSearch, order_without
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
 
-REDUCE_SECONDS = 1e-5  # for each node and arc, about
+REDUCE_SECONDS = 2e-5  # for each node and arc, about
 STEPS = 2_000_000  # of a search, or so many for each node:
 STEPS_PER_NODE = 2_000
 
