@@ -1,6 +1,5 @@
 """Rows of the linear program of a part, directed cycles and cliques of mutual arcs, and how to find them."""
 
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -60,8 +59,8 @@ class Rows:
         return clique
 
     def packed(self, price: list[int]) -> Iterator[list[tuple[Row, int]]]:
-        """Rows and values whose sums are at no node above its price [n], which is used up; all that there are so
-        far, again and again.
+        """Rows and values whose sums are at no node above its price [n], which is used up; all that there are
+        so far, again and again.
         """
         found, work = [], 0
         for v in sorted(range(self.n), key=lambda v: (len(self.succ[v]) * len(self.pred[v]), v)):
@@ -88,22 +87,39 @@ class Rows:
         return (tuple(clique), True) if len(clique) > 1 else None
 
     def _cycle_at(self, v: int, price: list[int]) -> Row | None:
-        """A cycle of the fewest nodes through v, of nodes with something left."""
-        above, waiting = {v: v}, deque([v])
-        while waiting and len(above) < SEEN:
-            u = waiting.popleft()
-            for w in self.succ[u]:
-                if w == v:
-                    cycle = [u]
-                    while cycle[-1] != v:
-                        cycle.append(above[cycle[-1]])
-                    self._seen = len(above)
-                    return tuple(cycle[::-1]), False
-                if w not in above and price[w] > 0:
-                    above[w] = u
-                    waiting.append(w)
-        self._seen = len(above)
+        """A short cycle through v, of nodes with something left: searched for along arcs and against them."""
+        sides = [
+            ({v: v}, [v], self.succ),
+            ({v: v}, [v], self.pred),
+        ]  # who found each node, the last found, arcs
+        self._seen = 0
+        while self._seen < SEEN and sides[0][1] and sides[1][1]:
+            mine = int(len(sides[1][1]) < len(sides[0][1]))
+            above, front, arcs = sides[mine]
+            found: list[int] = []
+            for u in front:
+                for w in arcs[u]:
+                    if w == v or (price[w] > 0 and w not in above):
+                        if w != v:
+                            above[w] = u
+                            found.append(w)
+                        if w == v or w in sides[1 - mine][0]:
+                            return self._closed(v, u if w == v else w, sides[0][0], sides[1][0])
+            self._seen += len(found)
+            sides[mine] = above, found, arcs
         return None
+
+    @staticmethod
+    def _closed(v: int, w: int, ahead: dict[int, int], behind: dict[int, int]) -> Row:
+        """The cycle from v to w, the first node found from both sides or the last one from one, and back."""
+        there, back = [w] if w in ahead else [], [w] if w in behind else []
+        while there and there[-1] != v:
+            there.append(ahead[there[-1]])
+        while back and back[-1] != v:
+            back.append(behind[back[-1]])
+        if not there:
+            return (v, *back[:-1]), False
+        return (*there[::-1], *back[1:-1]), False
 
     # ---- separation ----------------------------------------------------------------------------------------
 
