@@ -105,7 +105,7 @@ def highs(graph: nx.DiGraph, weights: list[int], seconds: float) -> list[str]:
         if solved.x is None:
             break
         point = solved.x > 0.5
-    return [f"{best:g}", f"{max(np.ceil(bound - 1e-6), 0):.0f}", f"{time.perf_counter() - begun:.1f}"]
+    return [f"{best:g}", f"{max(int(np.ceil(bound - 1e-6)), 0)}", f"{time.perf_counter() - begun:.1f}"]
 
 
 def _broken(graph: nx.DiGraph, point: np.ndarray, end: float) -> tuple[list[list[int]], np.ndarray]:
