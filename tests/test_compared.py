@@ -36,7 +36,7 @@ def instance(problem, seed):
         return couplings(50, 0.4, seed)
     if problem in COVERING:
         return np.random.default_rng(seed).random((50, 50)) < 0.15
-    return nx.gnp_random_graph(50, 0.3, seed=seed)
+    return nx.gnp_random_graph(50, 0.3, seed=seed, directed=problem == "dfvs")
 
 
 def worse(problem, objective, other):

@@ -290,7 +290,7 @@ steps = 1
         ),
         (
             "graph.generator='x'",
-            'graph.generator (command line): must be one of "", "ba", "bipartite", "bter"',
+            'graph.generator (command line): must be one of "", "arcs", "ba", "bipartite"',
         ),
         ("graph.path='nowhere.mtx'", 'graph.path (command line): no such file: "nowhere.mtx"'),
         ("graph.path='no*.mtx'", 'graph.path (command line): no file matches "no*.mtx"'),

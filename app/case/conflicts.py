@@ -21,6 +21,7 @@ OF_EDGES = ("tune", "folds")  # studies that are of edges and of links, too
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
+OF_ARCS = ("arcs", "rmat", "rmat_natural")  # generators whose edges have directions
 OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of links.rank_each
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
@@ -36,7 +37,7 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_problems = (_policy_alone, _communities, _partition, _steiner, _routing)
+    of_problems = (_policy_alone, _communities, _partition, _steiner, _routing, _directed)
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
     yield from network_conflicts(case, places)
@@ -264,6 +265,17 @@ def _steiner(case: Case) -> Iterator[Mistake]:
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None and graphs.terminals:
             yield (*keys, "terminals"), right
+
+
+def _directed(case: Case) -> Iterator[Mistake]:
+    """Graphs of a problem of arcs that have none."""
+    if case.problem.name != "dfvs" or case.run.task != "solve":
+        return
+    right = f"dfvs is of arcs: {', '.join(OF_ARCS)} would be right"
+    if case.graph.generator not in ("", *OF_ARCS):
+        yield ("graph", "generator"), f"{right}, got {show(case.graph.generator)}"
+    if case.graph.complement:
+        yield ("graph", "complement"), "is of edges without directions; false would be right"
 
 
 def _routing(case: Case) -> Iterator[Mistake]:

@@ -19,6 +19,7 @@ class GraphCase(Table, frozen=True):
             "metis",
             "dimacs",
             "gset",
+            "pace2022",
             "stp",
             "qubo",
             "sets",
@@ -110,8 +111,8 @@ class GraphCase(Table, frozen=True):
     node_weights: Annotated[
         str,
         about(
-            "file of a weight for each node, for mvc, mis, mds, clique (set_cover: of a cost for each set, "
-            "hitting_set: for each element): lines of an id and a number, or .npy; "
+            "file of a weight for each node, for mvc, mis, mds, clique, dfvs (set_cover: of a cost for each "
+            "set, hitting_set: for each element): lines of an id and a number, or .npy; "
             '"": those in graph.path'
         ),
     ] = ""
@@ -140,6 +141,7 @@ class GraphCase(Table, frozen=True):
         Literal[
             "",
             "er",
+            "arcs",
             "ba",
             "torus",
             "small_world",
@@ -159,7 +161,8 @@ class GraphCase(Table, frozen=True):
             "customers",
         ],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
+            "er: Erdos-Renyi; arcs: likewise, with directions, for dfvs; ba: Barabasi-Albert; torus: square "
+            "grid, closed; small_world: Watts-Strogatz; "
             "geometric: points that are near each other; motifs: trees with one of random_classes motifs, "
             "which is a graph's class; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
@@ -188,7 +191,7 @@ class GraphCase(Table, frozen=True):
     p: Annotated[
         Share,
         about(
-            "er: probability of an edge; small_world: that the far end of one is moved; sets: that an "
+            "er, arcs: probability of an edge; small_world: that the far end of one is moved; sets: that an "
             "element is in a set"
         ),
     ] = 0.15

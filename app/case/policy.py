@@ -23,8 +23,9 @@ class ProblemCase(Table, frozen=True):
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
-            "(graph.terminals); tsp: travelling salesman; cvrp: routes of vehicles, as short together as may "
-            "be, that bring all customers what they need"
+            "(graph.terminals); dfvs: the fewest nodes without which a directed graph has no directed cycle; "
+            "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
+            "customers what they need"
         ),
     ] = "mvc"
     null: Annotated[

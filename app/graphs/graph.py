@@ -41,6 +41,7 @@ class Graph:
     arcs          [nnz] uint8        IN_A, IN_TRANSPOSE or their sum; None: the graph is undirected
     transpose_weights  [nnz] float32  of the entries in A^T, as `weights` are then of those in A, 0 where
                                      there is none; None: all one
+    loops         [hi-lo] uint8      of a directed graph: 1 where a node has an arc to itself; else None
     """
 
     name: str
@@ -56,6 +57,7 @@ class Graph:
     node_weights: np.ndarray | None = None
     arcs: np.ndarray | None = None
     transpose_weights: np.ndarray | None = None
+    loops: np.ndarray | None = None
 
     @property
     def whole(self) -> bool:

@@ -32,6 +32,7 @@ class Rows(NamedTuple):
     written: int
     arcs: np.ndarray | None = None
     transpose_weights: np.ndarray | None = None
+    loops: np.ndarray | None = None
 
 
 class RowBuilder(Protocol):
@@ -174,8 +175,10 @@ class DirectedRows(SortedRows):
         # Of a pair in both directions the entry that stood in the file comes second.
         arcs, twice = seen[first], np.flatnonzero(~first)
         arcs[twice - np.arange(1, len(twice) + 1)] |= seen[twice]
-        indptr, columns, kept = self._pairs(keys[first])
-        return Rows(indptr, columns, None, _written(arcs[kept], self.a_flag), arcs[kept])
+        pairs = keys[first]
+        loops = _looped(pairs // self.n, pairs % self.n - self.lo, self.rows)
+        indptr, columns, kept = self._pairs(pairs)
+        return Rows(indptr, columns, None, _written(arcs[kept], self.a_flag), arcs[kept], loops=loops)
 
 
 class WeightedRows(SortedRows):
@@ -227,9 +230,11 @@ class WeightedArcs(WeightedRows):
         keys >>= 1
         first = first_of_runs(keys)
         arcs, sides = _both_sides(first, flags, weights, self.a_flag)
-        indptr, columns, kept = self._pairs(keys[first])
-        arcs = arcs[kept]
-        return Rows(indptr, columns, sides[0][kept], _written(arcs, self.a_flag), arcs, sides[1][kept])
+        pairs = keys[first]
+        loops = _looped(pairs // self.n, pairs % self.n - self.lo, self.rows)
+        indptr, columns, kept = self._pairs(pairs)
+        arcs, written = arcs[kept], _written(arcs[kept], self.a_flag)
+        return Rows(indptr, columns, sides[0][kept], written, arcs, sides[1][kept], loops)
 
 
 class ListedRows:
@@ -288,6 +293,7 @@ class ListedArcs(ListedRows):
         entries, weights = self._take()
         rows, doubled = entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64)
         kept = rows != doubled >> 1
+        loops = _looped(rows - self.lo, (doubled >> 1) - self.lo, self.rows)
         rows, doubled = rows[kept], doubled[kept]
         weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights[kept]
         order = np.lexsort((_ranked(weights), doubled, rows))
@@ -298,7 +304,7 @@ class ListedArcs(ListedRows):
         sides = sides if weighted else [None, None]
         columns = columns[first].astype(index_type(self.n))
         indptr = _starts(rows[first] - self.lo, self.rows)
-        return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1])
+        return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1], loops)
 
 
 def _both_sides(
@@ -316,6 +322,13 @@ def _both_sides(
         sides.append(np.zeros(len(arcs), dtype=np.float32))
         sides[-1][place[chosen]] = weights[chosen]
     return arcs, sides
+
+
+def _looped(rows: np.ndarray, columns: np.ndarray, count: int) -> np.ndarray:
+    """[count] uint8, which of the held rows have an entry in their own column; both by the held rows."""
+    loops = np.zeros(count, dtype=np.uint8)
+    loops[rows[rows == columns]] = 1
+    return loops
 
 
 def _starts(rows: np.ndarray, count: int) -> np.ndarray:

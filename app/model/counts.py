@@ -30,6 +30,8 @@ def _entries_of(table: GraphCase, n: int) -> float:
     """Those of one family."""
     if table.generator == "er":
         return n * (n - 1) * table.p
+    if table.generator == "arcs":
+        return 2 * n * (n - 1) * table.p
     if table.generator == "torus":
         return 4 * n * (1 - table.removed)
     if table.generator == "motifs":

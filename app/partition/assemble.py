@@ -113,7 +113,7 @@ def build(
     ids = None if ids_part is None else _spread_rows(group, ids_part, rows)
     graph = Graph(
         name, nodes, lo, hi, own.indptr, own.indices, entries // 2, own.weights, ids, first_id,
-        _deal_node_weights(group, stream, rows), own.arcs, own.transpose_weights,
+        _deal_node_weights(group, stream, rows), own.arcs, own.transpose_weights, own.loops,
     )  # fmt: skip
     counts = EdgeCounts(lines, loops, lines - loops - arcs, arcs - entries // 2)
     return Built(graph, rows, counts, block_ends)
@@ -243,5 +243,5 @@ def gather_whole(group: Group, graph: Graph, rows: RowPartition) -> Graph:
         graph.name, graph.n, 0, graph.n, indptr, whole(graph.indices, entries), graph.edges,
         whole(graph.weights, entries), whole(graph.ids, counts), graph.first_id,
         whole(graph.node_weights, counts), whole(graph.arcs, entries),
-        whole(graph.transpose_weights, entries),
+        whole(graph.transpose_weights, entries), whole(graph.loops, counts),
     )  # fmt: skip

@@ -22,9 +22,22 @@ from app.partition.assemble import Built, EdgeCounts, block_cuts
 from app.partition.rows import RowPartition, block_count, block_starts
 
 LAYOUT = 1  # of the files; with another number those of other versions are not looked at
-TEXT = ("edges", "matrix_market", "metis", "dimacs", "gset", "stp", "qubo", "sets", "gmt", "hgr", "scp")
+TEXT = (
+    "edges",
+    "matrix_market",
+    "metis",
+    "dimacs",
+    "gset",
+    "stp",
+    "qubo",
+    "sets",
+    "gmt",
+    "hgr",
+    "scp",
+    "pace2022",
+)
 SENT_BYTES = 1 << 22  # an array goes to rank 0 in parts of this size
-PER_ROW, PER_ENTRY = ("ids", "node_weights"), ("indices", "weights", "arcs", "told_weights")
+PER_ROW, PER_ENTRY = ("ids", "node_weights", "loops"), ("indices", "weights", "arcs", "told_weights")
 FIELDS = {"told_weights": "transpose_weights"}  # of a Graph, where the file has another name for one
 FOUND, ABSENT, DAMAGED = 0, 1, 2
 
@@ -128,7 +141,7 @@ class Cache:
         return Graph(
             self.name, rows.n, lo, hi, indptr - indptr[0], found["indices"], edges, found.get("weights"),
             found.get("ids"), first_id, found.get("node_weights"), found.get("arcs"),
-            found.get("told_weights"),
+            found.get("told_weights"), found.get("loops"),
         )  # fmt: skip
 
     @property

@@ -44,6 +44,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         return bter_degrees(case, n, edges, found), (case.clustering, case.clustering_decay)
     return {
         "er": (case.p,),
+        "arcs": (case.p,),
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),

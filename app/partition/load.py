@@ -32,6 +32,7 @@ from app.partition.order import find_order, reorder
 from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.partition.stands_for import (
+    directions,
     graph_of,
     graph_of_set,
     graph_to_solve,
@@ -137,7 +138,8 @@ def load_graphs(
         loaded += recut_all(group, [item], model)
     if generated:
         limit = int(case.memory.max_decompressed_gb * 1e9)
-        made = generate_set(group, table, case.seed, purpose, limit, generated, stands_for(case))
+        kind = stands_for(case), directions(case, "both")
+        made = generate_set(group, table, case.seed, purpose, limit, generated, *kind)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model, case.parallel.partition)
     return loaded
@@ -230,10 +232,12 @@ def read_paths(
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
     read_as += ("terms", case.problem.name) if stands_for(case) else ()
+    neighbours = directions(case, table.neighbours)
+    read_as += () if neighbours == table.neighbours else (case.problem.name,)
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
-        built = build(group, source, 0, None, case.parallel.partition, parts, table.neighbours)
+        built = build(group, source, 0, None, case.parallel.partition, parts, neighbours)
         origin = "file"
         if not is_quadratic(case):
             refuse_unwanted(built, table.self_loops, table.duplicates)
@@ -321,7 +325,7 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     """The graph of a stream on rank 0 (others pass None), as a [graph] table wants it. Ranks: all call."""
     graph, rows, counts = assemble(
         group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
-        balance=case.parallel.partition, neighbours=table.neighbours,
+        balance=case.parallel.partition, neighbours=directions(case, table.neighbours),
     )  # fmt: skip
     warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
@@ -356,12 +360,14 @@ def generate_set(
     limit: int = Limits.decompressed,
     numbers: list[int] | None = None,
     made_for: str = "",
+    neighbours: str = "both",
 ) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
 
     limit     bytes of a packed file that degrees are taken from
     numbers   of the graphs to make, the same as in the whole set; None: all
     made_for  the problem that `stands_for` names: their edges are terms or sets; "": none
+    neighbours  as of graph.neighbours
     Ranks     all call
     """
     numbers = list(range(table.count)) if numbers is None else numbers
@@ -371,7 +377,7 @@ def generate_set(
     largest = int(sizes.max()) + bool(made_for)
     if table.generator == "sets":
         largest = int(sizes.max() + (table.elements or sizes.max())) + 1
-    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for)
+    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for, neighbours)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 
@@ -416,8 +422,9 @@ def with_shared_blocks(
 
 
 def share_blocks(
-    group: Group, largest: int, streams: list[Callable[[], Any]], parts: bool = False
-) -> list[Loaded]:
+    group: Group, largest: int, streams: list[Callable[[], Any]], parts: bool = False,
+    neighbours: str = "both",
+) -> list[Loaded]:  # fmt: skip
     """Assemble graphs of at most `largest` nodes with one number of blocks and one set of cuts.
 
     streams   makers of edge streams, called on rank 0 only; with parts on all ranks, each for its part
@@ -431,7 +438,7 @@ def share_blocks(
         with raise_together(group, "generating a graph"):
             if parts or group.rank == 0:
                 source = make()
-        item = Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts))
+        item = Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts, neighbours=neighbours))
         metric = None if source is None else source.metric
         deliveries = share_deliveries(group, None if source is None else source.deliveries)
         out.append(replace(item, metric=share_metric(group, metric), deliveries=deliveries))

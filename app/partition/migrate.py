@@ -37,7 +37,7 @@ def move_rows(group: Group, graph: Graph, old: RowPartition, new: RowPartition) 
         graph, lo=lo, hi=hi, indptr=np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64),
         indices=per_entry(graph.indices), weights=per_entry(graph.weights), ids=per_row(graph.ids),
         node_weights=per_row(graph.node_weights), arcs=per_entry(graph.arcs),
-        transpose_weights=per_entry(graph.transpose_weights),
+        transpose_weights=per_entry(graph.transpose_weights), loops=per_row(graph.loops),
     )  # fmt: skip
 
 

@@ -163,11 +163,12 @@ def reorder(
         )
         held.put(at - lo, counts, columns, values)
     held.sort()
-    weights = graph.node_weights
+    weights, loops = graph.node_weights, graph.loops
     moved = replace(
         graph, lo=lo, hi=hi, indptr=held.indptr, indices=held.columns.astype(index_type(graph.n)),
         **dict(zip(VALUES, held.values)), ids=_at_home(group, rows, numbers, graph.held_ids()),
         node_weights=None if weights is None else _at_home(group, rows, numbers, weights),
+        loops=None if loops is None else _at_home(group, rows, numbers, loops),
     )  # fmt: skip
     return moved, rows
 

@@ -9,6 +9,7 @@ from app.graphs.members import counted, with_own_rows
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
+DIRECTED = ("dfvs",)  # problems of arcs
 OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 
 
@@ -20,6 +21,16 @@ def is_quadratic(case: Case) -> bool:
 def is_covering(case: Case) -> bool:
     """Whether the graphs of a case hold families of sets."""
     return case.problem.name in COVERING and case.run.task != "classify"
+
+
+def is_directed(case: Case) -> bool:
+    """Whether the problem of a case is one of arcs, from one node to another."""
+    return case.problem.name in DIRECTED and case.run.task != "classify"
+
+
+def directions(case: Case, neighbours: str) -> str:
+    """Which arcs the rows of a case's graphs hold, where the table says `neighbours`."""
+    return "out" if is_directed(case) else neighbours
 
 
 def is_set(case: Case) -> bool:
@@ -51,7 +62,20 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
         right = 'problem.name = "cvrp", or a file of TYPE TSP, would be right'
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
     refuse_family(stream)
+    if is_directed(case):
+        refuse_undirected(stream, case.problem.name)
     return stream
+
+
+def refuse_undirected(stream: EdgeStream, problem: str) -> None:
+    """Refuse edges that go nowhere, where arcs are wanted. Raises GraphError."""
+    if stream.undirected or stream.metric is not None:
+        what = "a graph without directions" if stream.format == "networkx" else "edges without directions"
+        right = "an edge list 'from to', Matrix Market general, DIMACS 'a' lines or PACE 2022 would be right"
+        if stream.format in ("memory", "networkx"):
+            right = "a networkx.DiGraph, a matrix or a list of pairs (from, to) would be right"
+        found = f"{stream.path or stream.name}: found {what} ({stream.format})"
+        raise GraphError(f"{found}; {problem} is of arcs: {right}")
 
 
 def refuse_family(stream: EdgeStream) -> None:

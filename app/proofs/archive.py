@@ -24,6 +24,7 @@ from app.bounds.cover.theta_verify import ThetaCertificate
 from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
+from app.bounds.dfvs.witness import FeedbackPart
 from app.bounds.domination import packing as domination_packing
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
@@ -31,7 +32,7 @@ from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, SteinerProof
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, FeedbackProof, SteinerProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -103,6 +104,12 @@ KINDS = {
     "steiner case": Kind(Case),
     "heights": Kind(
         Heights, dict.fromkeys(("terminals", "totals", "ptr", "nodes", "heights"), "int64")
+    ),
+    "directed feedback": Kind(FeedbackProof, {"log": "int64"}),
+    "feedback part": Kind(
+        FeedbackPart,
+        dict.fromkeys(("nodes", "ptr", "row_nodes", "tree", "leaf_ptr", "leaf_rows", "leaf_values"), "int64")
+        | {"cliques": "uint8"},
     ),
     "routes": Kind(
         RoutingBound, dict.fromkeys(("set_ptr", "set_nodes", "near"), "int64"), tables=("near",)

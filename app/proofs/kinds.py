@@ -12,6 +12,7 @@ from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
+from app.bounds.dfvs.witness import FeedbackPart
 from app.bounds.domination.packing import Mask, Packing
 from app.bounds.steiner.witness import SteinerBound
 from app.reductions.domination.reducer import Step
@@ -97,3 +98,22 @@ class SteinerProof:
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.bound.checked
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackProof:
+    """Of directed feedback vertex sets.
+
+    log     [words] int64, reductions (app/reductions/dfvs/log.py)
+    parts   bounds of parts of what they leave, without common nodes
+    cover   where all arcs of that are mutual: of the vertex covers of its pairs; else None
+    """
+
+    log: np.ndarray
+    parts: tuple[FeedbackPart, ...]
+    cover: CoverProof | None = None
+
+    @property
+    def checked(self) -> bool:
+        """False where a finished search has found a better bound."""
+        return self.cover is None or self.cover.checked

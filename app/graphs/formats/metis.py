@@ -73,10 +73,8 @@ def _read_header(source: Source, line: bytes, number: int) -> Header:
 def _stream(source: Source, header: Header) -> EdgeStream:
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
         rows, entries, mirror, node_weights = 0, 0, 0, []
-        for text, line in source.pieces(header.line):
-            values, counts = _read_lines(source, text, line, header, rows)
-            rows += len(counts)
-            u, v, w, firsts = _split_lines(source, header, values, counts, rows - len(counts))
+        for count, u, v, w, firsts in node_lines(source, header):
+            rows += count
             entries += len(u)
             mirror = (mirror + _mirror_sum(u, v)) % 2**64
             node_weights.append(firsts)
@@ -90,6 +88,15 @@ def _stream(source: Source, header: Header) -> EdgeStream:
         graph_name(source.path), source.path, "metis", header.nodes, 1, header.weighted, chunks,
         source.warnings, undirected=True, mirrored=not header.weighted,
     )  # fmt: skip
+
+
+def node_lines(source: Source, header: Header) -> Iterator[tuple]:
+    """Piece by piece of the text: how many node lines, then u, v, w and the nodes' weights of these."""
+    rows = 0
+    for text, line in source.pieces(header.line):
+        values, counts = _read_lines(source, text, line, header, rows)
+        yield len(counts), *_split_lines(source, header, values, counts, rows)
+        rows += len(counts)
 
 
 def _compare_counts(source: Source, header: Header, rows: int, entries: int, mirror: int) -> None:

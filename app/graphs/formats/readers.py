@@ -16,6 +16,7 @@ from app.graphs.formats.matrix_market import read_matrix_market
 from app.graphs.formats.metis import read_metis
 from app.graphs.formats.named_edges import read_named_edges
 from app.graphs.formats.ogb import read_ogb
+from app.graphs.formats.pace2022 import read_pace2022
 from app.graphs.formats.ppi import read_ppi
 from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
@@ -50,6 +51,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "ppi": read_ppi,
     "graphsage": read_graphsage,
     "tu": read_tu,
+    "pace2022": read_pace2022,
 }
 SUFFIXES = {
     ".graph": "metis",
@@ -148,6 +150,8 @@ def detect(path: str, limits: Limits) -> str:
         return "stp"
     if _is_dimacs(lines):
         return "dimacs"
+    if graph_suffix(path) == ".gr" and _is_heads(lines):
+        return "pace2022"
     if _is_qubo(lines):
         return "qubo"
     suffix = SUFFIXES.get(graph_suffix(path))
@@ -176,6 +180,12 @@ def _is_qubo(lines: list[list[bytes]]) -> bool:
     """True if the first line that is no comment begins with "p qubo"."""
     first = next((fields for fields in lines if fields and fields[0][:1] not in (b"c", b"#")), [])
     return first[:2] == [b"p", b"qubo"]
+
+
+def _is_heads(lines: list[list[bytes]]) -> bool:
+    """True if the first line that is no comment has three numbers, the last of them 0."""
+    first = next((fields for fields in lines if fields and fields[0][:1] != b"%"), [])
+    return len(first) == 3 and all(field.isdigit() for field in first) and int(first[2]) == 0
 
 
 def _is_gset(lines: list[list[bytes]]) -> bool:

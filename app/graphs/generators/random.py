@@ -37,6 +37,24 @@ def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStr
     return EdgeStream(name or f"er-{n}-{p}-{seed}", path, "generated", n, 0, False, chunks)
 
 
+def random_arcs(n: int, p: float, seed: int, name: str | None = None) -> EdgeStream:
+    """D(n, p): each ordered pair of different nodes is an arc with probability p, independently.
+
+    Walks the pairs in row order as `erdos_renyi` does.
+    """
+    check_count("n", n, 1, MOST_NODES)
+    _check_probability(p)
+    check_seed(seed)
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        for pairs in chosen_pairs(n * (n - 1), p, seed):
+            u, v = np.divmod(pairs, n - 1)
+            yield u, v + (v >= u), None
+
+    path = f"arcs(n={n}, p={p}, seed={seed})"
+    return EdgeStream(name or f"arcs-{n}-{p}-{seed}", path, "generated", n, 0, False, chunks)
+
+
 def chosen_pairs(pairs: int, p: float, seed: int) -> Iterator[np.ndarray]:
     """The numbers [k] int64 of the chosen ones of `pairs` pairs, ascending, a block at a time."""
     if p == 0 or pairs == 0:

@@ -9,7 +9,7 @@ from app.graphs.generators.chung_lu import chung_lu
 from app.graphs.generators.customers import generate_customers
 from app.graphs.generators.motifs import with_motif
 from app.graphs.generators.near import geometric, small_world
-from app.graphs.generators.random import barabasi_albert, erdos_renyi
+from app.graphs.generators.random import barabasi_albert, erdos_renyi, random_arcs
 from app.graphs.generators.rmat import rmat
 from app.graphs.generators.sbm import planted
 from app.graphs.generators.sets import random_sets
@@ -20,6 +20,7 @@ from app.graphs.stream import EdgeStream
 # A generator takes the number of nodes, its parameters, a seed and a name.
 GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "er": erdos_renyi,
+    "arcs": random_arcs,
     "ba": barabasi_albert,
     "rmat": rmat,
     "rmat_natural": partial(rmat, permuted=False),

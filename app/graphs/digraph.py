@@ -1,0 +1,104 @@
+"""Digraph: a whole directed graph without loops, by the arcs out of each node and by those into it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
+
+
+@dataclass(frozen=True, eq=False)
+class Digraph:
+    """Nodes 0..n-1 and distinct arcs between different ones.
+
+    out_ptr, out   [n+1] int64, [m] int32: heads of the arcs out of each node, ascending
+    in_ptr, into   the same: tails of the arcs into each node, ascending
+    """
+
+    n: int
+    out_ptr: np.ndarray
+    out: np.ndarray
+    in_ptr: np.ndarray
+    into: np.ndarray
+
+    @property
+    def arcs(self) -> int:
+        """How many there are."""
+        return len(self.out)
+
+    def tails(self) -> np.ndarray:
+        """[m] int64, where the arcs of `out` begin."""
+        return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.out_ptr))
+
+    @cached_property
+    def mutual(self) -> np.ndarray:
+        """[m] bool, which arcs of `out` have one the other way, so that the two are a cycle."""
+        tails, heads = self.tails(), self.out.astype(np.int64)
+        return np.isin(tails * self.n + heads, heads * self.n + tails, assume_unique=True)
+
+    def matrix(self, kept: np.ndarray | None = None) -> sp.csr_array:
+        """[n, n] CSR of ones at the arcs, or at those kept [m] bool."""
+        tails, heads = self.tails(), self.out
+        if kept is not None:
+            tails, heads = tails[kept], heads[kept]
+        return sp.csr_array((np.ones(len(heads), dtype=np.int8), (tails, heads)), shape=(self.n, self.n))
+
+    def components(self, kept: np.ndarray | None = None) -> np.ndarray:
+        """[n] int32, the number of each node's strongly connected component, by the arcs kept [m] or all."""
+        return connected_components(self.matrix(kept), directed=True, connection="strong")[1]
+
+    def part(self, nodes: np.ndarray) -> "Digraph":
+        """What nodes [k] span, numbered in their order."""
+        place = np.full(self.n, -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        tails, heads = place[self.tails()], place[self.out]
+        inside = (tails >= 0) & (heads >= 0)
+        return from_arcs(len(nodes), tails[inside], heads[inside])[0]
+
+    def pattern(self, name: str) -> Graph:
+        """Both directions of all arcs as a graph, which says which of them there are."""
+        tails, heads = self.tails(), self.out.astype(np.int64)
+        keys = np.concatenate([tails * self.n + heads, heads * self.n + tails])
+        bits = np.repeat(np.array([IN_A, IN_TRANSPOSE]), len(tails))
+        pairs, place = np.unique(keys, return_inverse=True)
+        arcs = np.zeros(len(pairs), dtype=np.uint8)
+        np.bitwise_or.at(arcs, place.reshape(-1), bits)
+        rows = pairs // max(self.n, 1)
+        indptr = _starts(rows, self.n)
+        columns = (pairs - rows * self.n).astype(index_type(self.n))
+        return Graph(name, self.n, 0, self.n, indptr, columns, len(pairs) // 2, arcs=arcs)
+
+
+def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np.ndarray]:
+    """The digraph of arcs [m] each, however often they are listed, and [n] bool: who has one to itself."""
+    tails, heads = (np.asarray(ends, dtype=np.int64) for ends in (tails, heads))
+    loops = np.zeros(n, dtype=bool)
+    loops[tails[tails == heads]] = True
+    keys = np.unique(tails * n + heads)
+    tails = keys // max(n, 1)
+    heads = keys - tails * n
+    tails, heads = tails[tails != heads], heads[tails != heads]
+    back = np.lexsort((tails, heads))
+    return Digraph(
+        n, _starts(tails, n), heads.astype(np.int32), _starts(heads[back], n), tails[back].astype(np.int32)
+    ), loops  # fmt: skip
+
+
+def digraph_of(graph: Graph) -> tuple[Digraph, np.ndarray]:
+    """The arcs of a whole graph, an edge without direction being two; and [n] bool, nodes with loops."""
+    rows, columns = graph.row_of(), graph.indices.astype(np.int64)
+    if graph.arcs is not None:  # rows hold heads of arcs: graph.neighbours = "out"
+        out = graph.arcs & IN_A > 0
+        rows, columns = rows[out], columns[out]
+    loops = np.zeros(graph.n, dtype=bool) if graph.loops is None else graph.loops.astype(bool)
+    return from_arcs(graph.n, rows, columns)[0], loops
+
+
+def _starts(rows: np.ndarray, count: int) -> np.ndarray:
+    """[count+1] int64 offsets of ascending row numbers."""
+    found = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=found[1:])
+    return found

@@ -1,0 +1,34 @@
+"""Minimum directed feedback vertex set: the fewest nodes without which no directed cycle is left."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from app.graphs.graph import Graph
+from app.problems.sets import SetProblem
+from app.search.dfvs.baselines import FEEDBACK_BASELINES
+from app.search.dfvs.tools import FeedbackTools
+from app.toolbox import Instance
+
+
+class DirectedFeedbackVertexSet(SetProblem):
+    """A solution is [n] bool, the nodes taken out. No policy answers it, so that it has no states."""
+
+    name = "dfvs"
+    sense = "minimise"
+    solution = "feedback vertex set"
+    dynamics = ""
+    redundancy = ""
+    baselines: ClassVar = FEEDBACK_BASELINES
+    bounds: ClassVar = {}
+    complemented = False
+    known = False
+
+    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
+        """What is no mask; whether a directed cycle is left is the toolbox's to see."""
+        fits = solution_all.shape == (graph_rows.n,) and solution_all.dtype == bool
+        return None if fits else f"is {solution_all.dtype} {solution_all.shape}, not a mask of the nodes"
+
+    def toolbox(self, instance: Instance) -> Any:
+        """Reductions, a greedy start, a search and bounds."""
+        return FeedbackTools(instance, self)
