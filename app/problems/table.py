@@ -14,6 +14,7 @@ PROBLEMS = Table(
         "mvc": "app.problems.mvc:MinimumVertexCover",
         "mis": "app.problems.mis:MaximumIndependentSet",
         "mds": "app.problems.mds:MinimumDominatingSet",
+        "fvs": "app.problems.fvs:FeedbackVertexSet",
         "clique": "app.problems.clique:MaximumClique",
         "coloring": "app.problems.coloring:GraphColoring",
         "communities": "app.problems.communities:Communities",
@@ -31,6 +32,7 @@ PROBLEMS = Table(
 )
 UNTRAINED = (
     *COVERING,
+    "fvs",
     "coloring",
     "communities",
     "partition",
@@ -44,14 +46,14 @@ ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "clique", *COVERING], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "clique", *COVERING], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }
 
 
-NODE_WEIGHTS_RIGHT = "mvc, mis, mds, clique, partition, set_cover or hitting_set would be right"
+NODE_WEIGHTS_RIGHT = "mvc, mis, mds, fvs, clique, partition, set_cover or hitting_set would be right"
 
 
 def reads_node_weights(name: str) -> bool:

@@ -25,13 +25,14 @@ from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination import packing as domination_packing
+from app.bounds.fvs import witness as fvs_witness
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, SteinerProof
+from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, FeedbackProof, SteinerProof
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -97,6 +98,13 @@ KINDS = {
     "1-tree": Kind(OneTree, {"pi": "int64", "tree": "int64"}, tables=("tree",)),
     "cuts": Kind(
         CutTree, dict.fromkeys(("set_ptr", "set_nodes", "cut_ptr", "cut_sets"), "int64")
+    ),
+    "feedback vertex set": Kind(FeedbackProof, {"log": "int64"}),
+    "feedback bound": Kind(fvs_witness.FeedbackBound),
+    "feedback part": Kind(
+        fvs_witness.PartBound,
+        dict.fromkeys(("nodes", "edge_ptr", "clique_ptr", "cases", "y_ptr", "y"), "int64")
+        | dict.fromkeys(("edge_u", "edge_v", "clique_nodes", "y_rows"), "int32"),
     ),
     "steiner tree": Kind(SteinerProof, {"log": "int64"}),
     "steiner": Kind(SteinerBound),

@@ -13,6 +13,7 @@ from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.domination.packing import Mask, Packing
+from app.bounds.fvs.witness import FeedbackBound
 from app.bounds.steiner.witness import SteinerBound
 from app.reductions.domination.reducer import Step
 
@@ -92,6 +93,23 @@ class SteinerProof:
 
     log: np.ndarray
     bound: SteinerBound
+
+    @property
+    def checked(self) -> bool:
+        """False where a finished search has found a better bound."""
+        return self.bound.checked
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackProof:
+    """Of feedback vertex sets.
+
+    log     [words] int64, reductions (app/reductions/fvs/log.py)
+    bound   of the sets of what they leave
+    """
+
+    log: np.ndarray
+    bound: FeedbackBound
 
     @property
     def checked(self) -> bool:
