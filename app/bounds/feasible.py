@@ -80,7 +80,7 @@ def undominated_node(
 
 
 def node_of_cycle(graph: Graph, chosen_all: np.ndarray) -> int | None:
-    """A node of a whole graph that a cycle of nodes outside the set goes through; None: the set meets all cycles.
+    """A node of a whole graph that a cycle of nodes outside the set goes through; None: it meets all cycles.
 
     chosen_all  [n] bool
     """

@@ -1,5 +1,5 @@
-"""Multigraph: an undirected graph with single and double edges and whole node weights, as the cycles of a graph
-leave it when nodes of degree two have gone.
+"""Multigraph: an undirected graph with single and double edges and whole node weights, as the cycles of a
+graph leave it when nodes of degree two have gone.
 """
 
 from typing import NamedTuple

@@ -188,34 +188,63 @@ void lk_feedback_return(Search *s) {
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the neighbour at entry j, which is in the forest, leaves where v enters behind `parent`. */
+/* What leaves where v enters behind `parent`: a neighbour u at entry j of the forest. */
 INLINE int leaves(const Search *s, int64_t j, int32_t parent) {
-    return doubled(s, j) || (s->indices[j] != parent && s->earlier[s->indices[j]]);
+    const int32_t u = s->indices[j];
+    return doubled(s, j) || (u != parent && (s->earlier[u] || s->label[u] < s->label[parent]));
 }
 
-/* A node outside enters behind the first of its neighbours, if what leaves for it is let pass. */
+/* The first of the neighbours of v in the forest that no double edge joins, and the next one from entry `from` on; n:
+ * there is none. */
+INLINE void parents(const Search *s, int32_t v, int64_t from, int32_t *first, int32_t *any) {
+    const int64_t begin = s->indptr[v], end = s->indptr[v + 1];
+    int64_t low = TOP, wrapped = -1, met = -1;
+    for (int64_t j = begin; j < end; ++j) {
+        const int32_t u = s->indices[j];
+        if (!inside(s, u) || doubled(s, j)) continue;
+        if (j >= from) {
+            if (met < 0) met = j;
+        } else if (wrapped < 0) wrapped = j;
+        if (s->label[u] < low) {
+            low = s->label[u];
+            *first = u;
+        }
+    }
+    if (met < 0) met = wrapped;
+    if (met >= 0) *any = s->indices[met];
+}
+
+/* What leaves where v enters behind `parent`, less v. */
+INLINE int64_t loss_behind(const Search *s, int32_t v, int32_t parent) {
+    int64_t loss = -worth(s, v);
+    for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j)
+        if (inside(s, s->indices[j]) && leaves(s, j, parent)) loss += worth(s, s->indices[j]);
+    return loss;
+}
+
+/* A node outside enters behind the first of its neighbours, or with weights behind a drawn one where less leaves for
+ * it, if that is let pass. */
 INLINE void propose(Search *s, int64_t coldness) {
     if (!s->outside) return;
     const uint64_t draw = random_bits(&s->random);
     const int32_t v = s->order[(int64_t)(((draw >> 32) * (uint64_t)s->outside) >> 32)];
-    int32_t parent = (int32_t)s->n;
-    int64_t low = TOP, loss = -worth(s, v);
-    for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j) {
-        const int32_t u = s->indices[j];
-        if (!inside(s, u)) continue;
-        if (leaves(s, j, -1)) loss += worth(s, u);
-        if (!doubled(s, j) && s->label[u] < low) {
-            low = s->label[u];
-            parent = u;
+    const int64_t begin = s->indptr[v], end = s->indptr[v + 1];
+    int32_t parent = (int32_t)s->n, other = parent;
+    parents(s, v, begin + (int64_t)(((draw & UINT32_MAX) * (uint64_t)(end - begin)) >> 32), &parent, &other);
+    int64_t loss = loss_behind(s, v, parent);
+    if (s->weight && loss > 0) {
+        const int64_t instead = loss_behind(s, v, other);
+        if (instead < loss) {
+            loss = instead;
+            parent = other;
         }
     }
-    if (parent != s->n && s->earlier[parent]) loss -= worth(s, parent);
     if (loss > 0) {
         const __int128 against = (__int128)loss * coldness;
         if (loss > s->largest || against > (__int128)s->escape[draw % DRAWS] * s->unit) return;
         keep_best(s);
     }
-    for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j)
+    for (int64_t j = begin; j < end; ++j)
         if (inside(s, s->indices[j]) && leaves(s, j, parent)) leave(s, s->indices[j]);
     enter(s, v, parent);
 }

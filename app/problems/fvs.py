@@ -13,7 +13,8 @@ from app.toolbox import Instance
 
 
 class FeedbackVertexSet(SetProblem):
-    """A solution is [n] bool, the nodes that are taken out; what is left is a largest (heaviest) induced forest.
+    """A solution is [n] bool, the nodes that are taken out; what is left is a largest (heaviest) induced
+    forest.
 
     No policy answers it, so that it has no states.
     """

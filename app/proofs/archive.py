@@ -103,8 +103,8 @@ KINDS = {
     "feedback bound": Kind(fvs_witness.FeedbackBound),
     "feedback part": Kind(
         fvs_witness.PartBound,
-        dict.fromkeys(("nodes", "edge_ptr", "clique_ptr", "cases", "y_ptr", "y"), "int64")
-        | dict.fromkeys(("edge_u", "edge_v", "clique_nodes", "y_rows"), "int32"),
+        dict.fromkeys(("nodes", "edge_ptr", "clique_ptr", "half_ptr", "cases", "y_ptr", "y"), "int64")
+        | dict.fromkeys(("edge_u", "edge_v", "clique_nodes", "half_rows", "y_rows"), "int32"),
     ),
     "steiner tree": Kind(SteinerProof, {"log": "int64"}),
     "steiner": Kind(SteinerBound),

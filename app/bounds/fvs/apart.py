@@ -1,4 +1,6 @@
-"""Bounds of one connected multigraph of any size: what the degrees tell, and cycles that have no node in common."""
+"""Bounds of one connected multigraph of any size: what the degrees tell, and cycles that have no node in
+common.
+"""
 
 from collections import deque
 
@@ -13,7 +15,9 @@ MOST_LOOKED = 2000  # nodes that one search for a cycle looks at
 
 
 def degree_bound(core: Multigraph, nodes: np.ndarray) -> tuple[int, PartBound]:
-    """The inequality of all edges alone, with the multiplier at which the nodes whose weight it exhausts would do."""
+    """The inequality of all edges alone, with the multiplier at which the nodes whose weight it exhausts
+    would do.
+    """
     u, v, count = core.edges()
     u, v = (np.repeat(end, count).astype(np.int64) for end in (u, v))
     if not len(u):
@@ -49,7 +53,9 @@ def packing_bound(core: Multigraph, nodes: np.ndarray) -> tuple[int, PartBound]:
 
 
 def _short(near: list[list[tuple[int, int]]], left: list[int], root: int, depth: int) -> list[int]:
-    """A cycle through a node of at most 2 depth + 1 nodes that all have weight left; empty: none was found."""
+    """A cycle through a node of at most 2 depth + 1 nodes that all have weight left; empty: none was
+    found.
+    """
     before, level, arm, waiting = {root: -1}, {root: 0}, {root: root}, deque([root])
     while waiting and len(before) < MOST_LOOKED:
         v = waiting.popleft()
@@ -94,4 +100,4 @@ def _told(
     rows = np.arange(count, dtype=np.int32)
     case, ends_of_y = np.array([-1], dtype=np.int64), np.array([0, count], dtype=np.int64)
     cliques = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    return PartBound(nodes.astype(np.int64), ptr, *ends, *cliques, case, ends_of_y, rows, y, places)
+    return PartBound(nodes.astype(np.int64), ptr, *ends, *cliques, *cliques, case, ends_of_y, rows, y, places)

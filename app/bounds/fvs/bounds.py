@@ -1,4 +1,6 @@
-"""Lower bounds on feedback vertex sets that improve in slices of time: degrees and cycles apart, inequalities, cases."""
+"""Lower bounds on feedback vertex sets that improve in slices of time: degrees and cycles apart,
+inequalities, cases.
+"""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +25,9 @@ DEGREES, CYCLES, PROGRAM, CASES = "degrees", "disjoint cycles", "subgraph inequa
 
 
 class _Part:
-    """One connected part of what is left: its best proof, and the search for a better one, once it has begun."""
+    """One connected part of what is left: its best proof, and the search for a better one, once it has
+    begun.
+    """
 
     def __init__(self, core: Multigraph, nodes: np.ndarray) -> None:
         self.core, self.nodes = core, nodes
@@ -53,8 +57,9 @@ class _Part:
 class FeedbackBounds(Bounds):
     """No feedback vertex set of a core weighs less than `value`.
 
-    First what degrees and disjoint cycles tell of each connected part. Parts that are not too large get a linear
-    program each, and are then divided into cases, by turns. Sets that the work comes upon are told by `pieces`.
+    First what degrees and disjoint cycles tell of each connected part. Parts that are not too large get a
+    linear program each, and are then divided into cases, by turns. Sets that the work comes upon are told by
+    `pieces`.
     """
 
     near = NEAR

@@ -1,5 +1,5 @@
-"""The bound of one connected multigraph: inequalities, then cases told apart by nodes, the one of the least bound
-first (branch and cut). All that is proved is kept as whole numbers (witness.py).
+"""The bound of one connected multigraph: inequalities, then cases told apart by nodes, the one of the least
+bound first (branch and cut). All that is proved is kept as whole numbers (witness.py).
 """
 
 import heapq
@@ -14,11 +14,11 @@ from app.bounds.fvs.witness import FREE, KEPT, TAKEN, PartBound
 from app.graphs.multigraph import Multigraph
 from app.rng import stream
 
-ROUNDS, CASE_ROUNDS = 200, 12  # of inequalities, for the whole; for a case
+ROUNDS, CASE_ROUNDS = 200, 4  # of inequalities, for the whole; for a case
 STALLED = 12  # rounds in which the value hardly moves: the whole is left at that
 MOVES = 1e-3  # of a unit of weight: hardly
-BRIEF, PATIENT = 1e-2, 3  # the same of a case, and so many rounds
-IDLE = 20  # inequalities with slack are left out when there are so many, and as many as nodes
+BRIEF, PATIENT = 5e-2, 1  # the same of a case, and so many rounds
+IDLE, MOST_HELD = 20, 6  # inequalities with slack are left out: so many, when there are so many for each node
 DRAWN = 3  # drawn starts of a search for dense subgraphs
 MOST_BYTES = 200_000_000  # of the multipliers of all cases
 ROOTS = 400  # nodes from which light cycles are looked for at once
@@ -119,7 +119,7 @@ class PartSearch:
     def _rounded(self, bound: int) -> int:
         return max(-(-bound >> self.program.places), 0)
 
-    # ---- one case --------------------------------------------------------------------------------------------
+    # ---- one case ------------------------------------------------------------------------------------------
 
     def _look_into(self, case: _Open, rounds: int, patience: int, moves: float) -> Iterator[None]:
         program, number, state = self.program, case.number, case.state
@@ -144,8 +144,8 @@ class PartSearch:
                 break
             values.append(program.value)
             stalled = len(values) > patience and values[-1] < values[-1 - patience] + moves * self._scale()
-            if len(values) % 5 == 0:
-                program.drop_idle(max(IDLE, self.core.n))
+            if program.held > MOST_HELD * self.core.n:
+                program.drop_idle(IDLE)
             if stalled or not self._separate(bool(number)):
                 break
             yield
@@ -176,7 +176,7 @@ class PartSearch:
             roots = light if len(light) <= ROOTS else np.sort(self._draws.permutation(light)[:ROOTS])
             if len(roots) and len(cuts) < most // 2:
                 cuts += find.by_roots(x, most, roots)
-        return program.add(cuts, cliques)
+        return program.add(cuts, cliques, program.halves(most // 2))
 
     def _round_off(self) -> None:
         """A set from the last optimum: the forest takes nodes that x has least of, while it is one."""
@@ -194,7 +194,9 @@ class PartSearch:
         self.offer(chosen)
 
     def _close(self, number: int, case: _Open, which: int, bound: int, left: np.ndarray) -> None:
-        """A case that is proved, or divided in two. Nodes whose change would weigh too much are fixed before."""
+        """A case that is proved, or divided in two. Nodes whose change would weigh too much are fixed
+        before.
+        """
         state = case.state.copy()
         if self._rounded(bound) >= self.upper:
             self._leaf[number] = which
@@ -240,7 +242,7 @@ class PartSearch:
         cycle = self._closing(state, v)
         if cycle is not None:
             self.program.add([cycle])
-            number = self.program.pool.keys[(False, cycle)]
+            number = self.program.pool.keys[(0, cycle)]
             enough = np.array([self.upper << self.program.places])
             self._leaf[first] = self._multipliers(np.array([number]), enough)
             return
@@ -292,11 +294,11 @@ class PartSearch:
                         waiting.append(b)
         return None
 
-    # ---- the proof -------------------------------------------------------------------------------------------
+    # ---- the proof -----------------------------------------------------------------------------------------
 
     def proof(self) -> PartBound | None:
         """What proves the bound, or None where too much of it was to be kept."""
-        if not self.kept or not self._leaf and not self._split:
+        if not self.kept or not (self._leaf or self._split):
             return None
         cases, waiting, used = [], [0], {}
         while waiting:
@@ -313,15 +315,16 @@ class PartSearch:
         """The inequalities that are used, subgraphs before cliques."""
         numbers = np.unique(np.concatenate([np.zeros(0, np.int32), *(which for which, _ in y)]))
         keys = list(self.program.pool.keys)
-        own = sorted(numbers.tolist(), key=lambda number: (keys[number][0], number))
+        base = {each for number in numbers.tolist() if keys[number][0] == 2 for each in keys[number][1]}
+        own = sorted(base.union(numbers.tolist()), key=lambda number: (keys[number][0], number))
         place = np.zeros(len(keys), dtype=np.int32)
         place[own] = np.arange(len(own))
-        cuts = [keys[number][1] for number in own if not keys[number][0]]
-        cliques = [keys[number][1] for number in own if keys[number][0]]
+        cuts, cliques, halves = ([keys[i][1] for i in own if keys[i][0] == kind] for kind in range(3))
         ends = np.array([edge for cut in cuts for edge in cut], dtype=np.int32).reshape(-1, 2)
         return PartBound(
             self.nodes.astype(np.int64), _ptr(cuts), ends[:, 0].copy(), ends[:, 1].copy(), _ptr(cliques),
-            np.array([node for clique in cliques for node in clique], dtype=np.int32),
+            np.array([node for clique in cliques for node in clique], dtype=np.int32), _ptr(halves),
+            place[[number for each in halves for number in each]].astype(np.int32),
             np.array(cases, dtype=np.int64), _ptr([which for which, _ in y]),
             np.concatenate([np.zeros(0, np.int32), *(place[which] for which, _ in y)]).astype(np.int32),
             np.concatenate([np.zeros(0, np.int64), *(value for _, value in y)]), self.program.places,

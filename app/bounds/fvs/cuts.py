@@ -1,9 +1,9 @@
 """Inequalities that a point x violates: of cycles, of dense subgraphs, of cliques (witness.py).
 
-A cycle is violated if its nodes have less than 1 together. With edges that weigh the mean of their ends all cycles
-through a root are found by its tree of shortest paths; a spanning tree of the lightest edges finds many at once.
-Of a subgraph, edges are worth 1 - x_u - x_v and nodes cost 1 - x_v: it is violated if it is worth more than -1. Nodes
-that cost more than their edges are worth are left out, those that cost most first.
+A cycle is violated if its nodes have less than 1 together. With edges that weigh the mean of their ends all
+cycles through a root are found by its tree of shortest paths; a spanning tree of the lightest edges finds
+many at once. Of a subgraph, edges are worth 1 - x_u - x_v and nodes cost 1 - x_v: it is violated if it is
+worth more than -1. Nodes that cost more than their edges are worth are left out, those that cost most first.
 """
 
 import heapq
@@ -32,7 +32,7 @@ class Separation:
         for edge, (a, b) in enumerate(zip(u.tolist(), v.tolist())):
             self.near[a].append((b, edge))
             self.near[b].append((a, edge))
-        self._adjacent = [set(b for b, _ in each) for each in self.near]
+        self._adjacent = [{b for b, _ in each} for each in self.near]
 
     def doubles(self) -> list[Cut]:
         """Cycles of two nodes."""
@@ -44,7 +44,7 @@ class Separation:
         count = 1 + self.double
         return tuple(zip(np.repeat(self.u, count).tolist(), np.repeat(self.v, count).tolist()))
 
-    # ---- cycles ----------------------------------------------------------------------------------------------
+    # ---- cycles --------------------------------------------------------------------------------------------
 
     def by_tree(self, x: np.ndarray, most: int) -> list[Cut]:
         """Cycles that edges close with a spanning tree of the lightest ones."""
@@ -106,7 +106,7 @@ class Separation:
                     found.append((float(x[nodes].sum()), nodes))
         return _spread(found, most, self.n)
 
-    # ---- dense subgraphs -------------------------------------------------------------------------------------
+    # ---- dense subgraphs -----------------------------------------------------------------------------------
 
     def dense(self, x: np.ndarray, start: np.ndarray) -> list[Cut]:
         """Subgraphs of the nodes `start` [n] bool that are worth more than they may."""
@@ -171,7 +171,7 @@ class Separation:
         count = 1 + self.double[own]
         return tuple(zip(np.repeat(self.u[own], count).tolist(), np.repeat(self.v[own], count).tolist()))
 
-    # ---- cliques ---------------------------------------------------------------------------------------------
+    # ---- cliques -------------------------------------------------------------------------------------------
 
     def cliques(self, x: np.ndarray, most: int) -> list[tuple[int, ...]]:
         """Nodes that are all joined, four or more, of which more than two would be left."""

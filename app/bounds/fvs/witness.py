@@ -4,13 +4,14 @@ Of a subgraph H with edges, a feedback vertex set x leaves a forest, so that
 
     sum over nodes v of H of (d_H(v) - 1) x_v  >=  |E(H)| - |V(H)| + 1;
 
-of a cycle this says that one of its nodes is in the set. Of k nodes that are all joined at most two are left, or
-one where double edges join them all. For weights w and multipliers y >= 0 of such inequalities a x >= b, a set
-weighs at least sum of y b + sum over v of the least (w_v - sum of y a_v) x_v that a case lets x_v have: 0 where v
-is kept, w_v - sum of y a_v where it is taken, the lesser of the two else.
+of a cycle this says that one of its nodes is in the set. Of k nodes that are all joined at most two are left,
+or one where double edges join them all. Of a sum of such inequalities halves may be rounded up, coefficients
+and right side. For weights w and multipliers y >= 0 of such inequalities a x >= b, a set
+weighs at least sum of y b + sum over v of the least (w_v - sum of y a_v) x_v that a case lets x_v have: 0
+where v is kept, w_v - sum of y a_v where it is taken, the lesser of the two else.
 
-Source   Chudak, Goemans, Hochbaum and Williamson, A primal-dual interpretation of two 2-approximation algorithms
-         for the feedback vertex set problem in undirected graphs, Operations Research Letters 1998
+Source   Chudak, Goemans, Hochbaum and Williamson, A primal-dual interpretation of two 2-approximation
+         algorithms for the feedback vertex set problem in undirected graphs, Operations Research Letters 1998
 """
 
 from collections.abc import Sequence
@@ -41,9 +42,11 @@ class PartBound:
 
     nodes            [k] int64, of the multigraph; all else counts them 0..k-1
     edge_ptr         [c+1] int64, subgraphs: edges edge_u[i]-edge_v[i] (int32), a double edge at most twice
-    clique_ptr       [q+1] int64, nodes that are all joined: clique_nodes (int32). They are counted behind subgraphs
-    cases            int64, in preorder: v >= 0: of the two that follow the first keeps v, the second takes it;
-                     -1 - i: a case that multipliers i prove
+    clique_ptr       [q+1] int64, nodes that are all joined: clique_nodes (int32). They are counted behind
+                     subgraphs
+    half_ptr         [h+1] int64, sums of the inequalities half_rows (int32) above; counted behind them all
+    cases            int64, in preorder: v >= 0: of the two that follow the first keeps v, the second takes
+                     it; -1 - i: a case that multipliers i prove
     y_ptr            [l+1] int64, multipliers: of inequalities y_rows (int32), values y (int64) / 2^places
     """
 
@@ -53,6 +56,8 @@ class PartBound:
     edge_v: np.ndarray
     clique_ptr: np.ndarray
     clique_nodes: np.ndarray
+    half_ptr: np.ndarray
+    half_rows: np.ndarray
     cases: np.ndarray
     y_ptr: np.ndarray
     y_rows: np.ndarray
@@ -94,7 +99,7 @@ class PartBound:
         new = np.append(True, (np.diff(cut[order]) != 0) | (np.diff(key[order]) != 0))[: len(order)]
         times = np.diff(np.append(np.flatnonzero(new), len(order)))
         _require(bool((times <= count(u[order][new], v[order][new])).all()), "an edge that is not there")
-        return self._with_cliques(edge_rows(k, self.edge_ptr, u, v), count)
+        return self._with_halves(self._with_cliques(edge_rows(k, self.edge_ptr, u, v), count))
 
     def _with_cliques(self, rows: Rows, count: "_Edges") -> Rows:
         right = []
@@ -110,6 +115,21 @@ class PartBound:
             np.concatenate([rows.nodes, more]),
             np.concatenate([rows.coefficients, np.ones(len(more), dtype=np.int64)]),
             np.concatenate([rows.right, np.array(right, dtype=np.int64)]),
+        )
+
+    def _with_halves(self, rows: Rows) -> Rows:
+        base, of = len(rows.right), self.half_rows
+        fits = cuts_up(self.half_ptr, len(of)) and (not len(of) or bool(of.min() >= 0 and of.max() < base))
+        _require(fits, "a sum of inequalities that are not there")
+        found = [half_row(rows, of[first:end]) for first, end in zip(self.half_ptr[:-1], self.half_ptr[1:])]
+        if not found:
+            return rows
+        sizes = np.cumsum([len(nodes) for nodes, _, _ in found])
+        return Rows(
+            np.concatenate([rows.ptr, rows.ptr[-1] + sizes]),
+            np.concatenate([rows.nodes, *(nodes for nodes, _, _ in found)]),
+            np.concatenate([rows.coefficients, *(each for _, each, _ in found)]),
+            np.append(rows.right, [right for _, _, right in found]),
         )
 
     def _least(self, rows: Rows, weights: np.ndarray) -> int:
@@ -160,6 +180,16 @@ class _Edges:
         return np.where(self.keys[place] == wanted, 1 + self.twice[place].astype(np.int64), 0)
 
 
+def half_row(rows: Rows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Nodes, coefficients and right side of half the sum of inequalities, rounded up."""
+    sizes = rows.ptr[which + 1] - rows.ptr[which]
+    entries = np.arange(sizes.sum()) + np.repeat(rows.ptr[which] - (np.cumsum(sizes) - sizes), sizes)
+    nodes, place = np.unique(rows.nodes[entries], return_inverse=True)
+    total = np.zeros(len(nodes), dtype=np.int64)
+    np.add.at(total, place, rows.coefficients[entries])
+    return nodes, (total + 1) // 2, (int(rows.right[which].sum()) + 1) // 2
+
+
 def edge_rows(n: int, ptr: np.ndarray, u: np.ndarray, v: np.ndarray) -> Rows:
     """The inequalities of subgraphs of n nodes, edges u[i]-v[i] from ptr[c] to ptr[c+1]; each has some."""
     cut = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
@@ -173,8 +203,8 @@ def edge_rows(n: int, ptr: np.ndarray, u: np.ndarray, v: np.ndarray) -> Rows:
 def bound_of(
     rows: Rows, weights: np.ndarray, state: np.ndarray, which: np.ndarray, y: np.ndarray
 ) -> tuple[int, np.ndarray] | None:
-    """What multipliers y of inequalities `which` prove of a case, and [k] what is left of weights; None: their
-    sums may leave 63 bits. weights, y and the bound are in the same unit.
+    """What multipliers y of inequalities `which` prove of a case, and [k] what is left of weights; None:
+    their sums may leave 63 bits. weights, y and the bound are in the same unit.
 
     state   [k] uint8, FREE, KEPT or TAKEN
     """
@@ -193,8 +223,8 @@ def bound_of(
 
 @dataclass(frozen=True, eq=False)
 class FeedbackBound(Proof):
-    """No feedback vertex set of a multigraph weighs less than `lower`, the sum of what parts prove, which have no
-    nodes in common; checked: False where more was found than they prove.
+    """No feedback vertex set of a multigraph weighs less than `lower`, the sum of what parts prove, which
+    have no nodes in common; checked: False where more was found than they prove.
     """
 
     lower: int

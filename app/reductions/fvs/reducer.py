@@ -1,8 +1,8 @@
 """FeedbackReducer: what is left of a feedback vertex set problem once nodes are decided that can be.
 
-Source   degrees up to two, double edges: Bafna, Berman and Fujito, SIAM J. Discrete Mathematics 1999; Bodlaender
-         and van Dijk, A cubic kernel for feedback vertex set and loop cutset, Theory of Computing Systems 2010;
-         domination: the rule of vertex covers, on double edges
+Source   degrees up to two, double edges: Bafna, Berman and Fujito, SIAM J. Discrete Mathematics 1999;
+         Bodlaender and van Dijk, A cubic kernel for feedback vertex set and loop cutset, Theory of Computing
+         Systems 2010; domination: the rule of vertex covers, on double edges
 """
 
 from collections import deque
@@ -84,7 +84,7 @@ class FeedbackReducer:
                 self._queued.add(node)
                 self._queue.append(node)
 
-    # ---- rules of one node -----------------------------------------------------------------------------------
+    # ---- rules of one node ---------------------------------------------------------------------------------
 
     def _nodes(self) -> None:
         """What the neighbours of nodes tell, until that is nothing."""
@@ -162,7 +162,7 @@ class FeedbackReducer:
             del self.near[other][node]
         return list(near)
 
-    # ---- bridges ---------------------------------------------------------------------------------------------
+    # ---- bridges -------------------------------------------------------------------------------------------
 
     def _cut(self) -> bool:
         """Edges that no cycle has; whether there are any."""
@@ -176,7 +176,7 @@ class FeedbackReducer:
             self._wake((u, v))
         return bool(found)
 
-    # ---- what is left ----------------------------------------------------------------------------------------
+    # ---- what is left --------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         """What is left."""
@@ -199,7 +199,9 @@ class FeedbackReducer:
         return taken
 
     def moved(self, kernel: Kernel, solution: np.ndarray) -> np.ndarray:
-        """[k] bool, a set of the kernel that together with what is taken weighs no more than one of the graph."""
+        """[k] bool, a set of the kernel that together with what is taken weighs no more than one of the
+        graph.
+        """
         taken = solution.copy()
         for rule, v, other in self.done:
             if rule == PATH and taken[v]:

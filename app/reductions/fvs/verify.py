@@ -20,8 +20,8 @@ class BadReduction(LockstepError):
 
 
 def verify_log(core: Multigraph, log: np.ndarray) -> tuple[Multigraph, int]:
-    """What the log [words] int64 leaves of a multigraph, and what is taken in any case weighs; nodes are numbered
-    in the order of the numbers they are called by. Raises BadReduction.
+    """What the log [words] int64 leaves of a multigraph, and what is taken in any case weighs; nodes are
+    numbered in the order of the numbers they are called by. Raises BadReduction.
     """
     replay, words, at = _Replay(core), log.tolist(), 0
     while at < len(words):

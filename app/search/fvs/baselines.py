@@ -1,7 +1,7 @@
 """Plain feedback vertex sets without learning: what searches have to beat, and where they begin.
 
-Each works on a multigraph with node weights and returns `(chosen, name)`: chosen [n] bool, and the name to print
-beside the result. Ties go to the lowest node number.
+Each works on a multigraph with node weights and returns `(chosen, name)`: chosen [n] bool, and the name to
+print beside the result. Ties go to the lowest node number.
 """
 
 import ctypes
@@ -21,8 +21,8 @@ LARGEST = 1 << 20  # nodes and entries up to which local ratios are followed
 
 
 def core_hd(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """The node of the largest degree of the 2-core leaves, until there is none; with weights that of the least
-    weight / (degree - 1). Nodes that no cycle needs go back, the last first.
+    """The node of the largest degree of the 2-core leaves, until there is none; with weights that of the
+    least weight / (degree - 1). Nodes that no cycle needs go back, the last first.
 
     Source   CoreHD: Zdeborová, Zhang and Zhou, Fast and simple decycling and dismantling of networks, 2016
     """
@@ -57,8 +57,8 @@ def pruned(core: Multigraph, order: np.ndarray, compiled: bool = True) -> np.nda
 
 
 def local_ratio(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """Weights fall in proportion to degree - 1 in what is left, on a cycle of nodes of degree two (but one) evenly;
-    a node that has none left is chosen. At most twice the lightest set.
+    """Weights fall in proportion to degree - 1 in what is left, on a cycle of nodes of degree two (but one)
+    evenly; a node that has none left is chosen. At most twice the lightest set.
 
     Source   Bafna, Berman and Fujito, A 2-approximation algorithm for the undirected feedback vertex set
              problem, SIAM Journal on Discrete Mathematics 1999
@@ -71,8 +71,8 @@ class LocalRatio:
 
     order   the nodes chosen, in their order
     near    of each node of the 2-core its neighbours there and how many edges lead there
-    left    what is left of a node's weight as `since` says how far all had fallen; fallen: by how much for each
-            degree beyond the first
+    left    what is left of a node's weight as `since` says how far all had fallen; fallen: by how much for
+            each degree beyond the first
     """
 
     def __init__(self, core: Multigraph) -> None:

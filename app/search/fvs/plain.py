@@ -193,29 +193,42 @@ def _line_up(s: Search, turned: list[int]) -> None:
 # ---- steps -------------------------------------------------------------------------------------------------
 
 
+def _leaves(s: Search, u: int, double: bool, parent: int) -> bool:
+    """Whether a neighbour u of the forest leaves where a node enters behind `parent`."""
+    return double or (u != parent and bool(s.earlier[u] or s.label[u] < s.label[parent]))
+
+
+def _loss_behind(s: Search, v: int, near: list[tuple[int, bool]], parent: int) -> int:
+    """What leaves where v enters behind `parent`, less v."""
+    leaving = (u for u, double in near if _inside(s, u) and _leaves(s, u, double, parent))
+    return sum(_worth(s, u) for u in leaving) - _worth(s, v)
+
+
 def _propose(s: Search, coldness: int) -> None:
-    """A node outside enters behind the first of its neighbours, if what leaves for it is let pass."""
+    """A node outside enters behind the first of its neighbours, or with weights behind a drawn one where less
+    leaves for it, if that is let pass.
+    """
     if not s.outside:
         return
     draw = _bits(s)
     v = int(s.order[(draw >> 32) * s.outside >> 32])
-    parent, low, loss = s.n, TOP, -_worth(s, v)
     near = _row(s, v)
-    for u, double in near:
-        if not _inside(s, u):
-            continue
-        if double or s.earlier[u]:
-            loss += _worth(s, u)
-        if not double and s.label[u] < low:
-            parent, low = u, int(s.label[u])
-    if parent != s.n and s.earlier[parent]:
-        loss -= _worth(s, parent)
+    start = (draw & 0xFFFFFFFF) * len(near) >> 32
+    single = [u for u, double in near if _inside(s, u) and not double]
+    turned = [u for u, double in near[start:] + near[:start] if _inside(s, u) and not double]
+    parent = min(single, key=lambda u: int(s.label[u]), default=s.n)
+    other = turned[0] if turned else s.n
+    loss = _loss_behind(s, v, near, parent)
+    if s.weight is not None and loss > 0:
+        instead = _loss_behind(s, v, near, other)
+        if instead < loss:
+            loss, parent = instead, other
     if loss > 0:
         if loss > s.largest or loss * coldness > int(s.escape[draw % DRAWS]) * s.unit:
             return
         _keep_best(s)
     for u, double in near:
-        if _inside(s, u) and (double or (u != parent and s.earlier[u])):
+        if _inside(s, u) and _leaves(s, u, double, parent):
             _leave(s, u)
     _enter(s, v, parent)
 

@@ -1,11 +1,11 @@
 """Search for small feedback vertex sets: simulated annealing of the forest that they leave.
 
 The forest is kept as a list in which every node has at most one neighbour before it, so that a cycle cannot
-close. A proposal draws a node from outside; it enters behind the first of its neighbours in the list, and those
-leave that have two neighbours before them then. It is made if the forest loses no weight by it, else with
-probability exp(-coldness loss / median weight). The coldness rises linearly from hot to cold in a cycle of
-steps, and a cycle takes twice as many as the one before. Between two cycles the best forest takes all nodes that
-close no cycle with it, however they stand in the list, and its trees get new roots.
+close. A proposal draws a node from outside; it enters behind the first of its neighbours in the list, and
+those leave that have two neighbours before them then. It is made if the forest loses no weight by it, else
+with probability exp(-coldness loss / median weight). The coldness rises linearly from hot to cold in a cycle
+of steps, and a cycle takes twice as many as the one before. Between two cycles the best forest takes all
+nodes that close no cycle with it, however they stand in the list, and its trees get new roots.
 
 Source   Qin and Zhou, Simulated annealing approach to the undirected feedback vertex set problem, European
          Physical Journal B 2014; lists: Galinier, Lemamou and Bouzidi, Journal of Heuristics 2013
@@ -59,7 +59,8 @@ class FeedbackSearch(Search):
     start      [n] bool, a feedback vertex set      seed  an integer, taken modulo 2^64
     compiled   False: the same without the compiled kernels
 
-    steps      32 proposals each                    best  weight of the best set, found_at the step it was found in
+    steps      32 proposals each                    best  weight of the best set, found_at the step it was
+               found in
 
     best_forest             [n] uint8, what the best set leaves
     order, place            [n] int32, the `outside` nodes that are not in the forest, then those that are
@@ -139,7 +140,7 @@ class FeedbackSearch(Search):
         """[n] bool, the best set, a copy."""
         return self.best_forest == 0
 
-    # ---- what others found -----------------------------------------------------------------------------------
+    # ---- what others found ---------------------------------------------------------------------------------
 
     @property
     def meeting_steps(self) -> int:

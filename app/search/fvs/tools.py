@@ -29,10 +29,11 @@ HEAVIEST = 1 << 60  # of all weights together
 class FeedbackTools(NodeTools):
     """Feedback vertex sets of one graph, of least total weight where nodes have weights.
 
-    The core is the multigraph of what reductions leave. Nodes inside, and those of weight 0, are in the set from
-    the start; nodes outside weigh more than all others together.
+    The core is the multigraph of what reductions leave. Nodes inside, and those of weight 0, are in the set
+    from the start; nodes outside weigh more than all others together.
 
-    asked    what the nodes that are not taken at the start leave      names   [k] int64, its nodes in the graph
+    asked    what the nodes that are not taken at the start leave      names   [k] int64, its nodes in the
+             graph
     offset   what those weigh that are
     """
 
@@ -183,12 +184,14 @@ class FeedbackTools(NodeTools):
 
 
 class KernelBounds(InnerBounds):
-    """Lower bounds on the sets of what reductions leave, with the reductions that prove them of the graph's."""
+    """Lower bounds on the sets of what reductions leave, with the reductions that prove them of the
+    graph's.
+    """
 
     def __init__(self, tools: FeedbackTools) -> None:
         super().__init__(FeedbackBounds(tools.inner))
         self.tools = tools
-        self.decided = not tools.inner.n
+        self.decided = not tools.inner.cycles()
         self.log = np.array([] if tools.reducer is None else tools.reducer.log, dtype=np.int64)
 
     @property
