@@ -58,6 +58,24 @@ class Multigraph(NamedTuple):
         """[n], the connected component of each node."""
         return connected_components(self._matrix(), directed=False)[1]
 
+    def split(self) -> list[tuple["Multigraph", np.ndarray]]:
+        """The connected components, small ones first, and which nodes [k] int64 each has."""
+        part, degree = self.parts() if self.n else np.zeros(0, dtype=np.int64), np.diff(self.indptr)
+        size = np.bincount(part)
+        order = np.lexsort((np.arange(self.n), part, size[part]))
+        first = _begins(part[order])
+        place = np.empty(self.n, dtype=np.int64)
+        place[order] = np.arange(self.n) - np.repeat(first[:-1], np.diff(first))
+        ptr = np.append(0, np.cumsum(degree[order]))
+        entries = np.arange(len(self.indices)) + np.repeat(self.indptr[order] - ptr[:-1], degree[order])
+        columns, twice = place[self.indices[entries]].astype(np.int32), self.twice[entries]
+        found = []
+        for a, b in zip(first[:-1].tolist(), first[1:].tolist()):
+            own, nodes = slice(ptr[a], ptr[b]), order[a:b]
+            inner = Multigraph(ptr[a : b + 1] - ptr[a], columns[own], twice[own], self.weights[nodes])
+            found.append((inner, nodes))
+        return found
+
     def cycles(self) -> int:
         """Edges beyond those of a forest: 0 where it is one."""
         if not self.n:
@@ -72,6 +90,11 @@ class Multigraph(NamedTuple):
     def pattern(self, name: str) -> Graph:
         """Which nodes are joined, as a graph."""
         return Graph(name, self.n, 0, self.n, self.indptr, self.indices, len(self.indices) // 2)
+
+
+def _begins(values: np.ndarray) -> np.ndarray:
+    """[k+1] where runs of equal values begin, and the end of all."""
+    return np.append(np.flatnonzero(np.append(True, np.diff(values) != 0)[: len(values)]), len(values))
 
 
 def multigraph_of(graph: Graph, weights: np.ndarray) -> Multigraph:

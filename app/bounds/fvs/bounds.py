@@ -4,7 +4,6 @@ inequalities, cases.
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class _Part:
     def __init__(self, core: Multigraph, nodes: np.ndarray) -> None:
         self.core, self.nodes = core, nodes
         self.lower, self.proof, self.method = 0, None, DEGREES
-        self.forest = core.cycles() == 0
+        self.forest = len(core.indices) // 2 + int(core.twice.sum()) // 2 < core.n
         self.search: PartSearch | None = None
         self.steps: Iterator[None] | None = None
         self.spent, self.ended = 0.0, False
@@ -160,16 +159,13 @@ class FeedbackBounds(Bounds):
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _work(self) -> Iterator[None]:
-        core = self._core
-        part_of = core.parts() if core.n else np.zeros(0, dtype=np.int64)
-        for number in np.argsort(np.bincount(part_of), kind="stable").tolist():
-            inner, nodes = core.without(part_of != number)
-            self._parts.append(_Part(inner, nodes))
-        for part in self._parts:
+        self._parts = [_Part(inner, nodes) for inner, nodes in self._core.split()]
+        cyclic = [part for part in self._parts if not part.forest]
+        for part in cyclic:
             part.take(*degree_bound(part.core, part.nodes), DEGREES)
         self._method = DEGREES
         yield
-        for part in self._parts:
+        for part in cyclic:
             size = part.core.n + len(part.core.indices)
             if PACK_SECONDS * size < (self._end - time.perf_counter()) / 10:
                 part.take(*packing_bound(part.core, part.nodes), CYCLES)
@@ -214,8 +210,3 @@ class FeedbackBounds(Bounds):
         if self._pieces is None or value < self._pieces[0]:
             self._pieces = value, chosen
         return self._pieces
-
-
-def no_bound(method: str) -> FeedbackBound:
-    """Of nothing that is left."""
-    return replace(FeedbackBound(0, method, ()), checked=True)

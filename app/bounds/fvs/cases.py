@@ -29,7 +29,7 @@ class _Open:
     """A case not looked into yet; the number makes the order definite."""
 
     lower: int
-    depth: int
+    depth: int  # less one for each case that it is a part of
     number: int
     state: np.ndarray = field(compare=False)
     which: int = field(compare=False)  # the multipliers that prove `lower`
@@ -194,9 +194,7 @@ class PartSearch:
         self.offer(chosen)
 
     def _close(self, number: int, case: _Open, which: int, bound: int, left: np.ndarray) -> None:
-        """A case that is proved, or divided in two. Nodes whose change would weigh too much are fixed
-        before.
-        """
+        """A case that is proved, or divided in two; nodes whose change would weigh too much are fixed."""
         state = case.state.copy()
         if self._rounded(bound) >= self.upper:
             self._leaf[number] = which
@@ -207,7 +205,9 @@ class PartSearch:
             kind = KEPT if left[v] > 0 else TAKEN
             if kind == KEPT and self._closing(state, v) is not None:
                 continue  # the next bound is to tell
-            number = self._divide(number, v, which, None if kind == TAKEN else 0, None if kind == KEPT else 0)
+            kept, taken = self._divide(number, v)
+            number, closed = (kept, taken) if kind == KEPT else (taken, kept)
+            self._leaf[closed] = which
             state[v] = kind
         v = self._chosen(state)
         if v < 0:  # what is taken is a set, of a known weight
@@ -216,29 +216,23 @@ class PartSearch:
             return
         self._branch(number, case, state, v, which, bound, left)
 
-    def _divide(self, number: int, v: int, which: int, keeps: int | None, takes: int | None) -> int:
-        """Two cases; of the one that is None `which` is the proof. Returns the other."""
+    def _divide(self, number: int, v: int) -> tuple[int, int]:
+        """Two cases in the place of one: v is kept, v is taken."""
         first, second = self._count, self._count + 1
         self._count += 2
         self._split[number] = v, first, second
         self._leaf.pop(number, None)
-        if keeps is None:
-            self._leaf[first] = which
-            return second
-        self._leaf[second] = which
-        return first
+        return first, second
 
     def _branch(
         self, number: int, case: _Open, state: np.ndarray, v: int, which: int, bound: int, left: np.ndarray
     ) -> None:
-        first, second = self._count, self._count + 1
-        self._count += 2
-        self._split[number] = v, first, second
-        self._leaf.pop(number, None)
+        """The case with a node kept, and the case with it taken."""
+        first, second = self._divide(number, v)
         rest, gained = int(left[v]), max(-int(left[v]), 0)
         taken = state.copy()
         taken[v] = TAKEN
-        self._push(_Open(self._rounded(bound + max(rest, 0)), -case.depth - 1, second, taken, which))
+        self._push(_Open(self._rounded(bound + max(rest, 0)), case.depth - 1, second, taken, which))
         cycle = self._closing(state, v)
         if cycle is not None:
             self.program.add([cycle])
@@ -248,7 +242,7 @@ class PartSearch:
             return
         kept = state.copy()
         kept[v] = KEPT
-        self._push(_Open(self._rounded(bound + gained), -case.depth - 1, first, kept, which))
+        self._push(_Open(self._rounded(bound + gained), case.depth - 1, first, kept, which))
 
     def _push(self, case: _Open) -> None:
         self._leaf[case.number] = case.which
