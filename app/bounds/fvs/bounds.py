@@ -17,6 +17,8 @@ from app.toolbox import Bounds
 ENTRY_SECONDS = 5e-7  # of the first call, and of its check, for each node and entry
 PACK_SECONDS = 2e-5  # of a packing
 CASE_SECONDS = 2e-5  # of the check of a case, and for each multiplier's entry
+ROUND_SECONDS = 4e-5  # of a round of inequalities, likewise
+PACK_SHARE, ROUND_SHARE = 0.1, 0.02  # of the time: a packing, or a round, that takes more is not begun
 MOST_NODES, MOST_ENTRIES = 20_000, 200_000  # of a part that a program is made of
 NEAR = 0.1
 RECENT = 0.8  # of the longest step, that it counts for less after each later one
@@ -65,7 +67,7 @@ class FeedbackBounds(Bounds):
     leads = False
 
     def __init__(self, core: Multigraph) -> None:
-        self._core, self._end = core, np.inf
+        self._core, self._end, self._room = core, np.inf, np.inf
         self._parts: list[_Part] = []
         self._method, self.done = "", False
         self._longest = 0.0
@@ -122,6 +124,10 @@ class FeedbackBounds(Bounds):
         """When all has to be over."""
         self._end = clock
 
+    def allow(self, seconds: float) -> None:
+        """What all calls may take."""
+        self._room = seconds
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing a set of weight `best`; True while there is more to try."""
         end = min(time.perf_counter() + seconds, self._end)
@@ -167,16 +173,26 @@ class FeedbackBounds(Bounds):
         yield
         for part in cyclic:
             size = part.core.n + len(part.core.indices)
-            if PACK_SECONDS * size < (self._end - time.perf_counter()) / 10:
+            if PACK_SECONDS * size < PACK_SHARE * self._left():
                 part.take(*packing_bound(part.core, part.nodes), CYCLES)
                 yield
         if highs.available():
             yield from self._by_turns()
 
+    def _left(self) -> float:
+        """Seconds that there are for all."""
+        return min(self._end - time.perf_counter(), self._room)
+
     def _by_turns(self) -> Iterator[None]:
         """The programs and the cases of all parts, the part that has had the least time first."""
         for part in self._parts:
-            if not part.forest and part.core.n <= MOST_NODES and len(part.core.indices) <= MOST_ENTRIES:
+            entries = len(part.core.indices)
+            fits = part.core.n <= MOST_NODES and entries <= MOST_ENTRIES
+            if (
+                not part.forest
+                and fits
+                and ROUND_SECONDS * (part.core.n + entries) < ROUND_SHARE * self._left()
+            ):
                 part.search = PartSearch(part.core, part.nodes)
                 part.search.until(self._end)
                 self._offer(part)

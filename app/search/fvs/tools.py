@@ -219,6 +219,10 @@ class KernelBounds(InnerBounds):
         """When all has to be over."""
         self.inner.until(clock)
 
+    def allow(self, seconds: float) -> None:
+        """What all calls may take, where there is no time limit."""
+        self.inner.allow(seconds)
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long."""
         return False if self.decided else self.inner.improve(seconds, best, solution)
