@@ -14,7 +14,7 @@ from test_certificates import altered, refused_or_valid
 
 from app import check, solve
 from app.bounds.certificate import BadCertificate
-from app.bounds.dfvs.bounds import FeedbackBounds
+from app.bounds.dfvs.bounds import DirectedFeedbackBounds
 from app.bounds.dfvs.feasible import cycle_left
 from app.errors import CaseError, GraphError
 from app.graphs.digraph import digraph_of, from_arcs
@@ -22,12 +22,12 @@ from app.graphs.formats.readers import open_edges
 from app.problems.dfvs import DirectedFeedbackVertexSet
 from app.proofs import archive
 from app.reductions.dfvs.log import NAMES, NODES
-from app.reductions.dfvs.reducer import FeedbackReducer
+from app.reductions.dfvs.reducer import DirectedFeedbackReducer
 from app.reductions.dfvs.verify import BadReduction, verify_log
 from app.search.dfvs import plain
 from app.search.dfvs.baselines import FEEDBACK_BASELINES, greedy, needed
-from app.search.dfvs.search import FeedbackSearch, order_without
-from app.search.dfvs.tools import FeedbackTools
+from app.search.dfvs.search import DirectedFeedbackSearch, order_without
+from app.search.dfvs.tools import DirectedFeedbackTools
 from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
@@ -82,7 +82,7 @@ def of_graph(graph, price=None, without=()):
 def test_reductions_keep_the_least_set_and_are_proved(seed):
     arcs, price = drawn(seed, loops=False)
     digraph, _ = of_arcs(arcs)
-    reducer = FeedbackReducer(digraph, price)
+    reducer = DirectedFeedbackReducer(digraph, price)
     reducer.reduce(lambda: False)
     kernel, names = reducer.kernel()
     left, places, paid = verify_log(digraph, price, np.array(reducer.log))
@@ -100,14 +100,14 @@ def test_all_reductions_occur_and_may_end_early():
     counts = np.zeros(len(NAMES), dtype=int)
     for seed in range(60):
         arcs, price = drawn(seed, 40, 3.0)
-        reducer = FeedbackReducer(of_arcs(arcs)[0], price)
+        reducer = DirectedFeedbackReducer(of_arcs(arcs)[0], price)
         reducer.reduce(lambda: False)
         counts += reducer.counts
     assert (counts > 0).all(), dict(zip(NAMES, counts))
     arcs, price = drawn(2, 3000, 3.0)
     digraph, _ = of_arcs(arcs)
     for most in range(1, 6):
-        reducer = FeedbackReducer(digraph, price)
+        reducer = DirectedFeedbackReducer(digraph, price)
         reducer.reduce(lambda: False, most)
         assert reducer.steps == most and reducer.over
         kernel, names = reducer.kernel()
@@ -122,7 +122,7 @@ def test_reductions_that_are_none_are_refused():
     for seed in range(60):
         arcs, price = drawn(seed, 7, loops=False)
         digraph, _ = of_arcs(arcs)
-        reducer = FeedbackReducer(digraph, price)
+        reducer = DirectedFeedbackReducer(digraph, price)
         reducer.reduce(lambda: False)
         log = np.array(reducer.log)
         log[draws.integers(len(log))] = draws.integers(-1, max(len(NODES), digraph.n) + 1)
@@ -145,7 +145,7 @@ def test_searches_are_the_same_without_kernels_and_however_they_are_sliced(seed)
     assert (order_without(digraph, start) == plain.order_without(digraph, start.astype(np.uint8))).all()
     found = []
     for compiled, slices in ((True, [4000]), (True, [1, 99, 400, 3500]), (False, [700, 3300])):
-        search = FeedbackSearch(digraph, start, seed, price if seed % 2 else None, compiled)
+        search = DirectedFeedbackSearch(digraph, start, seed, price if seed % 2 else None, compiled)
         for steps in slices:
             search.run(steps)
         assert leaves_none(digraph, search.solution()) and price[search.solution()].sum() == search.best
@@ -162,7 +162,7 @@ def test_labels_are_spread_where_there_is_no_room():
     digraph, _ = from_arcs(n, np.arange(1, n), np.zeros(n - 1, dtype=int))
     states = []
     for compiled in (True, False):
-        search = FeedbackSearch(digraph, np.arange(n) > 0, 3, compiled=compiled)
+        search = DirectedFeedbackSearch(digraph, np.arange(n) > 0, 3, compiled=compiled)
         search.run(20 * n)
         assert search.done and (np.diff(search.label[order_of(search)]) > 0).all()
         states.append(search.label.tolist())
@@ -182,7 +182,7 @@ def test_a_search_goes_on_from_what_it_hears():
     arcs, _ = drawn(4, 60, 3.0)
     digraph, _ = of_arcs(arcs)
     every = np.ones(digraph.n, dtype=bool)
-    good, poor = (FeedbackSearch(digraph, every, seed) for seed in (1, 2))
+    good, poor = (DirectedFeedbackSearch(digraph, every, seed) for seed in (1, 2))
     good.run(200_000)
     poor.meet([good.news()])
     poor.run(64 * digraph.n + 1)  # to its second round
@@ -196,7 +196,7 @@ def test_bounds_reach_the_least_set_and_are_proved_on_the_way(seed):
     digraph, _ = of_arcs(arcs)
     best = least(digraph, price)
     given = greedy(digraph, price, np.zeros(digraph.n, dtype=bool)) if seed % 3 else None
-    bounds = FeedbackBounds(digraph, price)
+    bounds = DirectedFeedbackBounds(digraph, price)
     while bounds.improve(0.0, best + seed % 2, given):
         proved = sum(part.lower for part in bounds.witness())
         assert proved == bounds.value <= best
@@ -214,9 +214,9 @@ def test_a_tree_of_several_leaves_is_proved_and_its_parts_are_needed():
     arcs, _ = drawn(6, 60, 5.0)
     digraph, _ = of_arcs(arcs)
     price = np.ones(digraph.n, dtype=np.int64)
-    search = FeedbackSearch(digraph, np.ones(digraph.n, dtype=bool), 1)
+    search = DirectedFeedbackSearch(digraph, np.ones(digraph.n, dtype=bool), 1)
     search.run(300_000)
-    bounds = FeedbackBounds(digraph, price)
+    bounds = DirectedFeedbackBounds(digraph, price)
     while bounds.improve(0.1, search.best, search.solution()):
         pass
     assert bounds.value == search.best
@@ -333,7 +333,7 @@ def test_damaged_certificates_prove_nothing_that_is_not_so():
     digraph, loops = of_arcs(arcs)
     pattern = digraph.pattern("drawn")
     object.__setattr__(pattern, "loops", loops.astype(np.uint8))
-    tools = FeedbackTools(Instance(pattern), DirectedFeedbackVertexSet())
+    tools = DirectedFeedbackTools(Instance(pattern), DirectedFeedbackVertexSet())
     best = tools.prove(archive.from_bytes(answer.certificate))
     assert best == answer.objective
     draws = np.random.default_rng(1)

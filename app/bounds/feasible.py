@@ -1,9 +1,11 @@
 """Independent checks of sets of nodes: they read the graph and the answer, and nothing of how it was made."""
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from app.graphs.deliveries import Deliveries
-from app.graphs.graph import Graph
+from app.graphs.graph import Graph, narrow
 from app.graphs.metric import Metric
 
 
@@ -75,6 +77,23 @@ def undominated_node(
     if needed_all is not None:
         dominated |= ~needed_all[graph_rows.lo : graph_rows.hi]
     return None if dominated.all() else int(dominated.argmin()) + graph_rows.lo
+
+
+def node_of_cycle(graph: Graph, chosen_all: np.ndarray) -> int | None:
+    """A node of a whole graph that a cycle of nodes outside the set goes through; None: it meets all cycles.
+
+    chosen_all  [n] bool
+    """
+    _require(graph, chosen_all)
+    kept = ~chosen_all
+    rows = graph.row_of()
+    inner = kept[rows] & kept[graph.indices]
+    rows, columns = rows[inner], graph.indices[inner]
+    matrix = narrow(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(graph.n, graph.n)))
+    tree = minimum_spanning_tree(matrix).tocoo()
+    keys = np.concatenate([tree.row * np.int64(graph.n) + tree.col, tree.col * np.int64(graph.n) + tree.row])
+    closing = ~np.isin(rows * np.int64(graph.n) + columns, keys)
+    return int(rows[closing.argmax()]) if closing.any() else None
 
 
 def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> str | None:

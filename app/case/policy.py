@@ -15,6 +15,7 @@ class ProblemCase(Table, frozen=True):
         str,
         about(
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
+            "fvs: minimum feedback vertex set, the fewest nodes that all cycles go through; "
             "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves "
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "

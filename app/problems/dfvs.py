@@ -7,7 +7,7 @@ import numpy as np
 from app.graphs.graph import Graph
 from app.problems.sets import SetProblem
 from app.search.dfvs.baselines import FEEDBACK_BASELINES
-from app.search.dfvs.tools import FeedbackTools
+from app.search.dfvs.tools import DirectedFeedbackTools
 from app.toolbox import Instance
 
 
@@ -31,4 +31,4 @@ class DirectedFeedbackVertexSet(SetProblem):
 
     def toolbox(self, instance: Instance) -> Any:
         """Reductions, a greedy start, a search and bounds."""
-        return FeedbackTools(instance, self)
+        return DirectedFeedbackTools(instance, self)

@@ -14,6 +14,7 @@ PROBLEMS = Table(
         "mvc": "app.problems.mvc:MinimumVertexCover",
         "mis": "app.problems.mis:MaximumIndependentSet",
         "mds": "app.problems.mds:MinimumDominatingSet",
+        "fvs": "app.problems.fvs:FeedbackVertexSet",
         "dfvs": "app.problems.dfvs:DirectedFeedbackVertexSet",
         "clique": "app.problems.clique:MaximumClique",
         "coloring": "app.problems.coloring:GraphColoring",
@@ -32,12 +33,13 @@ PROBLEMS = Table(
 )
 UNTRAINED = (
     *COVERING,
+    "fvs",
+    "dfvs",
     "coloring",
     "communities",
     "partition",
     "steiner",
     "cvrp",
-    "dfvs",
 )  # no policy is trained for them
 ROW_REDUCED = (
     "mvc",
@@ -53,14 +55,14 @@ ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "clique", "dfvs", *COVERING], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "clique", *COVERING], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }
 
 
-NODE_WEIGHTS_RIGHT = "mvc, mis, mds, clique, dfvs, partition, set_cover or hitting_set would be right"
+NODE_WEIGHTS_RIGHT = "mvc, mis, mds, fvs, dfvs, clique, partition, set_cover or hitting_set would be right"
 
 
 def reads_node_weights(name: str) -> bool:

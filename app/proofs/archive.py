@@ -24,15 +24,24 @@ from app.bounds.cover.theta_verify import ThetaCertificate
 from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
-from app.bounds.dfvs.witness import FeedbackPart
+from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.domination import packing as domination_packing
+from app.bounds.fvs import witness as fvs_witness
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
-from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof, FeedbackProof, SteinerProof
+from app.proofs.kinds import (
+    CliqueProof,
+    CoverProof,
+    CutProof,
+    DirectedFeedbackProof,
+    DominationProof,
+    FeedbackProof,
+    SteinerProof,
+)
 from app.reductions.domination.reducer import Step
 from app.toolbox import Bounds
 
@@ -99,15 +108,22 @@ KINDS = {
     "cuts": Kind(
         CutTree, dict.fromkeys(("set_ptr", "set_nodes", "cut_ptr", "cut_sets"), "int64")
     ),
+    "feedback vertex set": Kind(FeedbackProof, {"log": "int64"}),
+    "feedback bound": Kind(fvs_witness.FeedbackBound),
+    "feedback part": Kind(
+        fvs_witness.PartBound,
+        dict.fromkeys(("nodes", "edge_ptr", "clique_ptr", "half_ptr", "cases", "y_ptr", "y"), "int64")
+        | dict.fromkeys(("edge_u", "edge_v", "clique_nodes", "half_rows", "y_rows"), "int32"),
+    ),
     "steiner tree": Kind(SteinerProof, {"log": "int64"}),
     "steiner": Kind(SteinerBound),
     "steiner case": Kind(Case),
     "heights": Kind(
         Heights, dict.fromkeys(("terminals", "totals", "ptr", "nodes", "heights"), "int64")
     ),
-    "directed feedback": Kind(FeedbackProof, {"log": "int64"}),
-    "feedback part": Kind(
-        FeedbackPart,
+    "directed feedback": Kind(DirectedFeedbackProof, {"log": "int64"}),
+    "directed feedback part": Kind(
+        DirectedFeedbackPart,
         dict.fromkeys(("nodes", "ptr", "row_nodes", "tree", "leaf_ptr", "leaf_rows", "leaf_values"), "int64")
         | {"cliques": "uint8"},
     ),

@@ -12,8 +12,9 @@ from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
-from app.bounds.dfvs.witness import FeedbackPart
+from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.domination.packing import Mask, Packing
+from app.bounds.fvs.witness import FeedbackBound
 from app.bounds.steiner.witness import SteinerBound
 from app.reductions.domination.reducer import Step
 
@@ -101,7 +102,7 @@ class SteinerProof:
 
 
 @dataclass(frozen=True, eq=False)
-class FeedbackProof:
+class DirectedFeedbackProof:
     """Of directed feedback vertex sets.
 
     log     [words] int64, reductions (app/reductions/dfvs/log.py)
@@ -110,10 +111,27 @@ class FeedbackProof:
     """
 
     log: np.ndarray
-    parts: tuple[FeedbackPart, ...]
+    parts: tuple[DirectedFeedbackPart, ...]
     cover: CoverProof | None = None
 
     @property
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.cover is None or self.cover.checked
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackProof:
+    """Of feedback vertex sets.
+
+    log     [words] int64, reductions (app/reductions/fvs/log.py)
+    bound   of the sets of what they leave
+    """
+
+    log: np.ndarray
+    bound: FeedbackBound
+
+    @property
+    def checked(self) -> bool:
+        """False where a finished search has found a better bound."""
+        return self.bound.checked

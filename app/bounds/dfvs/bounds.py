@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from app.bounds.dfvs.part import PACKING, TREE, PartBounds
-from app.bounds.dfvs.witness import FeedbackPart
+from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.graphs.digraph import Digraph
 from app.toolbox import Bounds
 
@@ -13,7 +13,7 @@ NEAR = 0.25  # gap from which on a proof gets time
 ROW_SECONDS = 2e-5  # of a check, for each arc of a part
 
 
-class FeedbackBounds(Bounds):
+class DirectedFeedbackBounds(Bounds):
     """Bounds of one digraph: those of its strongly connected components together.
 
     price   [n] int64, above 0
@@ -112,6 +112,6 @@ class FeedbackBounds(Bounds):
             self._pieces = cost, self._joined()
         return self._pieces[1]
 
-    def witness(self) -> tuple[FeedbackPart, ...]:
+    def witness(self) -> tuple[DirectedFeedbackPart, ...]:
         """What proves the bound."""
         return tuple(part.witness() for part in self._parts)

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.bounds.dfvs.program import Program
 from app.bounds.dfvs.rows import Row, Rows
-from app.bounds.dfvs.witness import LARGEST, LEAF, FeedbackPart, proved_by
+from app.bounds.dfvs.witness import LARGEST, LEAF, DirectedFeedbackPart, proved_by
 from app.bounds.highs import available
 from app.graphs.digraph import Digraph
 
@@ -257,7 +257,7 @@ class PartBounds:
                 node.lower = max(node.lower, self.best)
                 return
 
-    def witness(self) -> FeedbackPart:
+    def witness(self) -> DirectedFeedbackPart:
         """The tree as it is."""
         tree, ptr, rows, values = [], [0], [], []
         waiting = [self._root]
@@ -272,14 +272,16 @@ class PartBounds:
             ptr.append(ptr[-1] + len(node.rows))
         return self._packed(tree, ptr, np.concatenate(rows), np.concatenate(values))
 
-    def _packed(self, tree: list[int], ptr: list[int], rows: np.ndarray, values: np.ndarray) -> FeedbackPart:
+    def _packed(
+        self, tree: list[int], ptr: list[int], rows: np.ndarray, values: np.ndarray
+    ) -> DirectedFeedbackPart:
         """Without the rows that no leaf has."""
         used, number = np.unique(rows, return_inverse=True)
         starts, members, cliques = self._as_arrays()
         kept = [members[starts[i] : starts[i + 1]] for i in used.tolist()]
         own = np.append(0, np.cumsum([len(each) for each in kept]))
         empty = np.zeros(0, dtype=np.int64)
-        return FeedbackPart(
+        return DirectedFeedbackPart(
             self.lower, self.method, self.nodes, own.astype(np.int64), np.concatenate([empty, *kept]),
             cliques[used], np.array(tree, dtype=np.int64), np.array(ptr, dtype=np.int64),
             number.reshape(-1).astype(np.int64), values.astype(np.int64), self.one,

@@ -23,7 +23,7 @@ LEAF = -1
 
 
 @dataclass(frozen=True, eq=False)
-class FeedbackPart:
+class DirectedFeedbackPart:
     """A bound on what sets take of a part of a digraph.
 
     nodes    [k] int64, ascending: the part is what they span; all that follows numbers them anew

@@ -14,7 +14,7 @@ LOOK = 1024  # nodes between two looks at the clock
 MOST_ARCS = 400  # of a node whose arcs are compared with those of its neighbours
 
 
-class FeedbackReducer:
+class DirectedFeedbackReducer:
     """What is left of a digraph, and the log of how.
 
     succ, pred   [n] sets, the arcs of what is left; None: the node is gone

@@ -1,6 +1,6 @@
-"""The functions of feedback_search.c without the library: the same choices and numbers.
+"""The functions of directed_feedback.c without the library: the same choices and numbers.
 
-`s` is an app.search.dfvs.search.FeedbackSearch throughout, or has the same arrays.
+`s` is an app.search.dfvs.search.DirectedFeedbackSearch throughout, or has the same arrays.
 """
 
 from typing import Any

@@ -52,9 +52,9 @@ class _Search(ctypes.Structure):
 
 
 S = ctypes.POINTER(_Search)
-ANNEAL = function("lk_feedback_anneal", S, Long)
-LOAD = function("lk_feedback_load", S, Pointer, Long)
-ORDER = function("lk_feedback_order", Long, *(Pointer,) * 7, returns=Long)
+ANNEAL = function("lk_dfvs_anneal", S, Long)
+LOAD = function("lk_dfvs_load", S, Pointer, Long)
+ORDER = function("lk_dfvs_order", Long, *(Pointer,) * 7, returns=Long)
 
 
 def available() -> bool:
@@ -80,7 +80,7 @@ def _escapes() -> np.ndarray:
     return np.rint(-log(np, spaced).astype(np.float64) * ONE).astype(np.int64)
 
 
-class FeedbackSearch(Search):
+class DirectedFeedbackSearch(Search):
     """A search for a set of least cost; a function of digraph, start, seed, what it hears, and steps made.
 
     start      [n] bool, a set that leaves no directed cycle

@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.dfvs.bounds import FeedbackBounds
+from app.bounds.dfvs.bounds import DirectedFeedbackBounds
 from app.bounds.dfvs.feasible import SHOWN, cycle_left
 from app.errors import FixedNodesError
 from app.graphs.digraph import Digraph, digraph_of, from_arcs
 from app.graphs.graph import from_edges
-from app.proofs.kinds import FeedbackProof
+from app.proofs.kinds import DirectedFeedbackProof
 from app.reductions.dfvs.log import NAMES
-from app.reductions.dfvs.reducer import FeedbackReducer
+from app.reductions.dfvs.reducer import DirectedFeedbackReducer
 from app.reductions.dfvs.verify import ARC_SECONDS, verify_log
 from app.search.core_bounds import InnerBounds
 from app.search.cover.tools import CoverTools
 from app.search.dfvs.baselines import FEEDBACK_BASELINES, greedy, needed
-from app.search.dfvs.search import FeedbackSearch, order_without
+from app.search.dfvs.search import DirectedFeedbackSearch, order_without
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
 
@@ -36,7 +36,7 @@ class Covers:
     bounds: ClassVar = {}
 
 
-class FeedbackTools(NodeTools):
+class DirectedFeedbackTools(NodeTools):
     """Sets of nodes without which a digraph has no directed cycle, of least total weight.
 
     A solution is [n] bool. Nodes with an arc to themselves, and those of weight 0, are in the set from the
@@ -58,7 +58,7 @@ class FeedbackTools(NodeTools):
         self.asked = digraph.part(self.names)
         weights = np.ones(self.graph.n, dtype=np.int64) if self.weights is None else self.weights
         self.price = weights[self.names]
-        self.reducer: FeedbackReducer | None = None
+        self.reducer: DirectedFeedbackReducer | None = None
         self.cover: CoverTools | None = None
         self._take(self.asked, np.arange(self.asked.n), np.zeros(self.asked.n, dtype=bool))
 
@@ -96,7 +96,7 @@ class FeedbackTools(NodeTools):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Apply exact reductions, all or as many as there is time for."""
-        self.reducer = reducer = FeedbackReducer(self.asked, self.price)
+        self.reducer = reducer = DirectedFeedbackReducer(self.asked, self.price)
         reducer.reduce(look, most)
         self._take(*reducer.kernel(), reducer.chosen)
         if self.inner.n and not reducer.over and self.inner.mutual.all():
@@ -174,13 +174,13 @@ class FeedbackTools(NodeTools):
         if not self.inner.n:
             return None
         price = None if self.uniform else self.own_price
-        return FeedbackSearch(self.inner, start, seed, price, self.instance.compiled)
+        return DirectedFeedbackSearch(self.inner, start, seed, price, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Packed cycles, the linear program of cycles, branch and bound; or those of vertex covers."""
         return CycleBounds(self)
 
-    def prove(self, proof: FeedbackProof) -> int:
+    def prove(self, proof: DirectedFeedbackProof) -> int:
         """Check the reductions step by step, and the witness of what they leave."""
         left, places, paid = verify_log(self.asked, self.price, proof.log)
         price, lower = self.price[places], 0
@@ -214,10 +214,12 @@ class FeedbackTools(NodeTools):
 class CycleBounds(InnerBounds):
     """Lower bounds of the core's sets, with the reductions that prove them of the graph's."""
 
-    def __init__(self, tools: FeedbackTools) -> None:
+    def __init__(self, tools: DirectedFeedbackTools) -> None:
         self.tools = tools
         cover = tools.cover
-        super().__init__(FeedbackBounds(tools.inner, tools.own_price) if cover is None else cover.bounds())
+        super().__init__(
+            DirectedFeedbackBounds(tools.inner, tools.own_price) if cover is None else cover.bounds()
+        )
         self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
 
     @property
@@ -247,11 +249,11 @@ class CycleBounds(InnerBounds):
         """Work no more; what is known stays."""
         self.inner.close()
 
-    def proof(self) -> FeedbackProof:
+    def proof(self) -> DirectedFeedbackProof:
         """The log of the reductions, and the witness of the core's bound."""
         if self.tools.cover is not None:
-            return FeedbackProof(self.log, (), self.inner.proof())
-        return FeedbackProof(self.log, self.inner.witness())
+            return DirectedFeedbackProof(self.log, (), self.inner.proof())
+        return DirectedFeedbackProof(self.log, self.inner.witness())
 
 
 def _forced(

@@ -121,7 +121,7 @@ INLINE void trial(Search *s, int64_t heat) {
 }
 
 /* `count` trials of a round. */
-void lk_feedback_anneal(Search *s, int64_t count) {
+void lk_dfvs_anneal(Search *s, int64_t count) {
     for (int64_t i = 0; i < count && s->apart_size; ++i) {
         ++s->steps;
         trial(s, s->heats[s->at * s->levels / s->length]);
@@ -131,7 +131,7 @@ void lk_feedback_anneal(Search *s, int64_t count) {
 }
 
 /* The order of `count` nodes, without backward arcs; all others are outside it. */
-void lk_feedback_load(Search *s, const int32_t *order, int64_t count) {
+void lk_dfvs_load(Search *s, const int32_t *order, int64_t count) {
     const int64_t step = TOP / (count + 2);
     int32_t p = (int32_t)s->n;
     for (int64_t v = 0; v < s->n; ++v) s->label[v] = -1;
@@ -155,7 +155,7 @@ void lk_feedback_load(Search *s, const int32_t *order, int64_t count) {
 
 /* The nodes outside a set in an order without backward arcs: first come, first served. Returns how many there are:
  * fewer than the others where these have a cycle. degree [n] is room. */
-int64_t lk_feedback_order(int64_t n, const int64_t *out_ptr, const int32_t *out, const int64_t *in_ptr,
+int64_t lk_dfvs_order(int64_t n, const int64_t *out_ptr, const int32_t *out, const int64_t *in_ptr,
                           const int32_t *into, const uint8_t *set, int32_t *degree, int32_t *order) {
     int64_t count = 0;
     for (int64_t v = 0; v < n; ++v) {
