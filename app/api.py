@@ -168,8 +168,8 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     mvc, mis, mds, fvs, dfvs and clique of nodes with weights ask for the least (mis, clique: the largest)
-    total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of sets,
-    hitting_set of elements. What is lost of weights is a Python warning: they are kept in 32 bits.
+    total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of
+    sets, hitting_set of elements. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
@@ -191,8 +191,8 @@ def solve(
                a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
                with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), clique, maxcut, qubo,
-               ising, set_cover, hitting_set, coloring, communities, partition, steiner, tsp or cvrp; the same as
-               problem.name of the settings
+               ising, set_cover, hitting_set, coloring, communities, partition, steiner, tsp or cvrp; the same
+               as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs
