@@ -299,6 +299,7 @@ def shipped(device):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.timeout(1200)
 @FAST_DEVICES
 def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     """A policy that moves a few hubs to and fro, or whose scores grow with degrees, ends far below."""
