@@ -575,7 +575,7 @@ def test_weights_that_do_not_count_say_nothing(recwarn):
     nx.set_node_attributes(lacking, {0: 1, 1: 2}, "weight")
     with pytest.raises(GraphError, match="node 2 has no weight, others have"):
         solve(lacking, "mvc")
-    with pytest.raises(CaseError, match="node_weights: maxcut counts those of edges; mvc, mis, mds, clique"):
+    with pytest.raises(CaseError, match="node_weights: maxcut counts those of edges; mvc, mis, mds, fvs"):
         solve(graph, "maxcut", node_weights=[1, 2, 3])
 
 

@@ -201,7 +201,7 @@ def test_a_relational_network_goes_on(group, solo, settings, fast):
 @pytest.mark.parametrize("settings", [{"bases": 3, "validation": 0.1}, {"layers": 1, "bases": 0}])
 def test_link_prediction_goes_on(group, solo, settings):
     case = RgcnCase(
-        **{"hidden": 4, "dimension": 5, "epochs": 6, "layers": 2, "evaluate_every": 2, **settings}
+        **{"hidden": 4, "dimension": 6, "epochs": 6, "layers": 2, "evaluate_every": 2, **settings}
     )
 
     def run(ranks, keeper):

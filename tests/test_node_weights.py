@@ -215,7 +215,7 @@ def test_where_no_weights_count_they_are_refused(shared_path):
     for run, said in (
         (
             lambda: solve(paths["g.edges"], "maxcut", settings=key),
-            "maxcut counts those of edges; mvc, mis, mds, clique",
+            "maxcut counts those of edges; mvc, mis, mds, fvs",
         ),
         (lambda: solve(paths["heavy.graph"], settings=key), "heavy has node weights of its own"),
         (lambda: solve(PAIRS, settings=key), "of a graph in memory node_weights= would be right"),
