@@ -298,7 +298,7 @@ class Toolbox(ABC):
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
     start_share      of what a time limit has left, after which `look` of a start is true
-    search_seconds   an estimate of what making a search takes, where it is long: the time of one has to be more
+    search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
     peels            whether there is a peeler
     unasked          why the policy is not asked about the core, for the log; "": it is
     marks            [k] int32, of a policy's first state on the core; None: a fresh state

@@ -25,6 +25,7 @@ from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
 from app.solver.row_check import check_rows
 from app.solver.row_reductions import reduce_rows
+from app.solver.rows import own
 from app.solver.rows.own import Rounds
 from app.tasks.answer import entry_of
 from app.tasks.answer_rest import _rounds
@@ -286,3 +287,16 @@ def test_a_resumed_run_makes_as_many_rounds():
     search = SimpleNamespace(row_rounds=0, seconds=1e-9)
     rounds = _rounds(SimpleNamespace(case=SimpleNamespace(search=search), keeper=NOTHING_KEPT), kept)
     assert [rounds.another() for _ in range(4)] == [True, True, True, False] and not rounds.cut_short
+
+
+def test_entries_are_counted_piece_by_piece(monkeypatch):
+    """Rows that are longer than a piece, and empty ones."""
+    indptr = np.array([0, 0, 7, 7, 9, 10, 25, 25])
+    marks = np.random.default_rng(2).random(25) < 0.5
+    counts = [int(marks[a:b].sum()) for a, b in zip(indptr, indptr[1:])]
+    for piece in (1, 2, 3, 10, 100):
+        monkeypatch.setattr(own, "PIECE", piece)
+        parts = list(own.pieces(indptr))
+        assert [low for low, _ in parts] == [0, *(high for _, high in parts[:-1])] and parts[-1][1] == 7
+        assert own.row_counts(indptr, marks).tolist() == counts
+    assert own.row_counts(np.zeros(1, dtype=int), marks[:0]).tolist() == []

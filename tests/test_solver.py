@@ -515,7 +515,8 @@ def test_a_search_is_not_begun_that_a_time_limit_has_no_room_for(group, seconds,
     case = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", "search.seconds": 1.0})
     answer = Pipeline(group, Log(False), case, None, None).answer(tools, "path")
     assert (answer.value, answer.bound, bool(answer.replay)) == (4 if made else 12, 4, made)
-    unlimited = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", "search.steps": 100})
+    limits = {"search.seconds": 0.0, "search.steps": 100}
+    unlimited = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", **limits})
     assert Pipeline(group, Log(False), unlimited, None, None).answer(tools, "path").value == 4
 
 

@@ -104,9 +104,7 @@ class Pipeline:
             progress.trace, [], b"",
         )  # fmt: skip
 
-    def _answer(
-        self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None, kept: float
-    ) -> Answer:
+    def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None, kept: float) -> Answer:
         """The course of `answer`. Ranks: all call."""
         name = progress.name
         search, self.replay, self.by_clock = self.case.search, [], False
@@ -264,7 +262,7 @@ class Pipeline:
         """Local searches and bounds from the best start; whether the bound was checked; its certificate."""
         count, fits = self._searches(), self._search_fits(toolbox, budget)
         if not fits:
-            self.log.info("%s: no search: to begin with it would take too much of the time limit", progress.name)
+            self.log.info("%s: no search: its beginning would take longer than the time limit", progress.name)
             self.by_clock = True
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()

@@ -109,8 +109,8 @@ class CutBounds(SlicedBounds):
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`, where it may be a factorisation or a round, or has much
-        to make ready for the time that is left.
+        """An estimate of the shortest call of `improve`, where it may be a factorisation or a round, or there
+        is much to make ready for the time that is left.
         """
         if self._triangles is not None:
             return round_seconds(self._graph.n) + self._factor_seconds

@@ -148,7 +148,7 @@ def can_factor(graph: Graph) -> bool:
 
 
 def least_factor(graph: Graph) -> int:
-    """Entries that the factor has in any order of the rows: a band is as wide as half of the entries of a row,
+    """Entries that the factor has in any order of the rows: a band is as wide as half the entries of a row,
     and holds all edges. An order takes seconds where there are millions of them.
     """
     widest = int(graph.degrees().max(initial=0)) // 2
