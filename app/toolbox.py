@@ -297,6 +297,8 @@ class Toolbox(ABC):
     reduction_steps  the work of `reduce` so far; 0 where that is all or nothing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
+    start_share      of what a time limit has left, after which `look` of a start is true
+    search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
     peels            whether there is a peeler
     unasked          why the policy is not asked about the core, for the log; "": it is
     marks            [k] int32, of a policy's first state on the core; None: a fresh state
@@ -320,6 +322,8 @@ class Toolbox(ABC):
     reduction_steps: int = 0
     hopeless_seconds: float = 0.0
     reduce_seconds: float = 0.0
+    start_share: float = 1.0
+    search_seconds: float = 0.0
     peels: bool = False
     unasked: str = ""
     marks: np.ndarray | None = None

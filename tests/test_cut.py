@@ -14,7 +14,7 @@ from app.native import cut_search
 from app.rng import SplitMix
 from app.search.cut import baselines
 from app.search.cut import search as cut
-from app.search.cut.baselines import CUT_BASELINES
+from app.search.cut.baselines import CUT_BASELINES, greedy_descent
 from app.search.cut.plain import LEVELS, LOG_BITS, logs
 from app.search.cut.pool import Pool, Recombiner
 from app.search.cut.search import CutSearch, cut_weights, perfect_sides
@@ -519,3 +519,38 @@ def test_gset(name, best):
     while not search.done and search.best < best and search.steps < 100_000_000:
         search.run(2_000_000)
     assert search.best == best == cut_value(graph, search.solution())
+
+
+# ---- time limits ------------------------------------------------------------------------------------------
+
+
+def rings_after(times):
+    """A look that is true from the call after so many on."""
+    asked = itertools.count(1)
+    return lambda: next(asked) > times
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_greedy_start_that_is_cut_short_is_a_cut(kind, monkeypatch):
+    """The same with and without kernels; what has no side yet gets the better one, in order."""
+    monkeypatch.setattr("app.search.cut.baselines.PIECE", 5)
+    for seed in range(20):
+        graph = random_graph(seed, kind, 30)
+        whole = greedy_descent(graph)
+        assert np.array_equal(whole, greedy_descent(graph, look=lambda: False))
+        for times in range(4):
+            found = [greedy_descent(graph, compiled, rings_after(times)) for compiled in (True, False)]
+            assert np.array_equal(*found)
+            assert cut_value(graph, found[0]) >= sum(weights_of(graph)) / 4
+
+
+def weights_of(graph):
+    """Those of all entries."""
+    return (np.ones(len(graph.indices)) if graph.weights is None else graph.weights).tolist()
+
+
+def test_nodes_without_a_side_follow_their_neighbours(monkeypatch):
+    """A star and a path whose end has no edge to it: the first piece places the hub alone."""
+    monkeypatch.setattr("app.search.cut.baselines.PIECE", 1)
+    graph = from_edges(7, [0, 0, 0, 4, 5], [1, 2, 3, 5, 6])
+    assert greedy_descent(graph, look=lambda: True).tolist() == [False, True, True, True, False, True, False]

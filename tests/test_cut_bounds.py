@@ -1,5 +1,6 @@
 """Bounds on the cut are above the optimum and proved by their witness; one that proves less is rejected."""
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,12 +16,13 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.cut import relaxation as triangles
 from app.bounds.cut import sdp
 from app.bounds.cut import verify as cut_verify
-from app.bounds.cut.bounds import CutBounds
+from app.bounds.cut.bounds import READY_SECONDS, CutBounds
 from app.bounds.cut.sdp import MixingMethod, colour_classes, smallest_eigenvalue
 from app.bounds.cut.triangles import CutTriangles
 from app.bounds.cut.verify import (
     KIND_SIGNS,
     CutCertificate,
+    can_factor,
     dual_value,
     factor_size,
     positive_semidefinite,
@@ -443,3 +445,30 @@ def test_weights_too_large_for_fractions_of_a_unit_are_bounded_without_triangles
     bounds = improved(graph, 20, cycles=False)
     assert bounds.upper >= optimum(graph)
     bounds.certificate().check(graph)
+
+
+def test_a_factor_that_cannot_fit_is_known_without_an_order(monkeypatch):
+    """Of a hub, and of many edges; what is said without is what the order says."""
+    star = from_edges(200, np.zeros(199, dtype=int), np.arange(1, 200))
+    path = from_edges(200, np.arange(199), np.arange(1, 200))
+    for room in (400, 1000, 40_000):
+        monkeypatch.setattr("app.bounds.cut.verify.ROOM", room)
+        for graph in (star, path, *(random_graph(seed, "plain", 12) for seed in range(20))):
+            by_order = graph.n > 0 and (factor_size(graph)[0] + 1) * graph.n <= room
+            assert can_factor(graph) == by_order
+    monkeypatch.setattr("app.bounds.cut.verify.factor_size", None)
+    monkeypatch.setattr("app.bounds.cut.verify.ROOM", 1000)
+    assert not can_factor(star)
+
+
+def test_bounds_that_take_long_to_begin_with_ask_for_the_time():
+    """Where there is enough, or no limit, nothing is said; the first call makes ready."""
+    graph = from_networkx(nx.petersen_graph())
+    bounds = CutBounds(graph)
+    before = bounds.least_seconds
+    bounds.until(time.perf_counter() + 60)
+    assert bounds.least_seconds == before and bounds.closing
+    bounds.until(time.perf_counter())
+    assert bounds.least_seconds == before + READY_SECONDS * 40
+    bounds.improve(0.0)
+    assert bounds.least_seconds == before

@@ -388,6 +388,22 @@ def test_a_second_interrupt_ends_the_job_at_once(tmp_path):
     assert (code, "interrupted again" in printed) == (1, True), printed
 
 
+@pytest.mark.parametrize("problem", ["maxcut", "clique"])
+def test_a_run_goes_on_that_was_stopped_while_rows_were_reduced(problem, tmp_path):
+    """Of a graph beyond memory.whole_graph_mb."""
+    case = (
+        ROOT / "inputs" / f"{problem}.toml", "graph.generator=er", "graph.path=[]", "graph.nodes=600",
+        "graph.p=0.004", "graph.count=1", "search.steps=2000", "search.bound_seconds=1",
+        "memory.whole_graph_mb=0.12", *SMALL,
+    )  # fmt: skip
+    alone, out = digest(case, tmp_path / "alone"), tmp_path / "out"
+    code, printed = job(case, out, ranks=2, **fault(f"signal:rank=1,step=0,code={int(signal.SIGTERM)}"))
+    assert (code, "rows reduced" in printed) == (3, False), printed
+    code, printed = job(case, out, "--resume", ranks=2)
+    assert (code, "rows reduced" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == alone
+
+
 def test_hours_end_a_run_in_time(tmp_path):
     begun = time.monotonic()
     code, printed = job(ENDLESS, tmp_path / "out", "--max-hours", 4 / 3600, ranks=2)

@@ -48,6 +48,16 @@ def test_no_heavier_clique_is_lost(weighted, entries):
         assert reduced.best <= best
 
 
+def test_nodes_go_once_however_little_time_there_is():
+    """By the clique that plain heuristics know."""
+    graph = graph_rows(nx.disjoint_union(nx.star_graph(50), nx.complete_graph(6)))
+    rounds = Rounds(lambda: True)
+    reduced = reduce_cliques(WORLD, own_rows(WORLD, graph), rounds=rounds)
+    check_cliques(WORLD, own_rows(WORLD, graph), reduced)
+    assert (rounds.made, rounds.cut_short, reduced.best) == (1, True, 6)
+    assert reduced.nodes.tolist() == [0, *range(51, 57)]
+
+
 def test_core_numbers_bound_cliques():
     """At most a little more than one above the degeneracy, which peeling finds."""
     graph = graph_rows(nx.gnp_random_graph(400, 0.2, seed=3))

@@ -1,5 +1,6 @@
 """Graphs too large for one rank: reductions on row partitions, and answers of what they leave."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from helpers import growing_graph
 from mpi4py import MPI
 
 from app import check, solve
-from app.checkpoint.checkpoints import NOTHING_KEPT
+from app.checkpoint.checkpoints import NOTHING_KEPT, Nothing
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.device import HostDevice
@@ -25,9 +26,10 @@ from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
 from app.solver.row_check import check_rows
 from app.solver.row_reductions import reduce_rows
+from app.solver.rows import own
 from app.solver.rows.own import Rounds
 from app.tasks.answer import entry_of
-from app.tasks.answer_rest import _rounds
+from app.tasks.answer_rest import _rounds, reduce_first
 
 WORLD, SELF = (Group(comm, HostDevice()) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF))
 
@@ -286,3 +288,51 @@ def test_a_resumed_run_makes_as_many_rounds():
     search = SimpleNamespace(row_rounds=0, seconds=1e-9)
     rounds = _rounds(SimpleNamespace(case=SimpleNamespace(search=search), keeper=NOTHING_KEPT), kept)
     assert [rounds.another() for _ in range(4)] == [True, True, True, False] and not rounds.cut_short
+
+
+class Remembering(Nothing):
+    """Keeps what it is given, as checkpoints do."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def recall(self, key):
+        return self.kept.get(key)
+
+    def keep(self, key, state):
+        self.kept[key] = state
+
+
+def test_what_is_left_is_the_same_after_a_stop_whatever_the_clock_says(monkeypatch):
+    """Solutions of it are kept. Only rounds that a clock has ended are told of in a replay, then too."""
+    keepers, rests = [Remembering(), Remembering()], []
+
+    def reduced(context, problem, loaded, _):
+        rests.append(reduce_first(context, problem, loaded, keepers[len(rests) // 2]))
+        return rests[-1]
+
+    monkeypatch.setattr("app.tasks.solve.reduce_first", reduced)
+    limited = LEFT | {"memory.whole_graph_mb": (whole_graph(900, SPARSE.number_of_edges()) - 1) / 1e6}
+    for hurried in (False, True, True, False):
+        with monkeypatch.context() as patch:
+            if hurried:
+                patch.setattr("app.tasks.answer_rest.SHARE", 0.0)
+                patch.setattr("app.tasks.answer_rest.LEAST_SECONDS", 0.0)
+            solve(SPARSE, "maxcut", settings=limited | {"search.seconds": 0.5, "search.steps": 0})
+    assert np.array_equal(rests[0].kind.nodes, rests[1].kind.nodes)
+    assert np.array_equal(rests[2].kind.nodes, rests[3].kind.nodes)
+    assert len(rests[0].kind.nodes) < len(rests[2].kind.nodes)
+    assert [rest.replay for rest in rests] == [[], [], ["search.row_rounds=1"], ["search.row_rounds=1"]]
+
+
+def test_entries_are_counted_piece_by_piece(monkeypatch):
+    """Rows that are longer than a piece, and empty ones."""
+    indptr = np.array([0, 0, 7, 7, 9, 10, 25, 25])
+    marks = np.random.default_rng(2).random(25) < 0.5
+    counts = [int(marks[a:b].sum()) for a, b in itertools.pairwise(indptr)]
+    for piece in (1, 2, 3, 10, 100):
+        monkeypatch.setattr(own, "PIECE", piece)
+        parts = list(own.pieces(indptr))
+        assert [low for low, _ in parts] == [0, *(high for _, high in parts[:-1])] and parts[-1][1] == 7
+        assert own.row_counts(indptr, marks).tolist() == counts
+    assert own.row_counts(np.zeros(1, dtype=int), marks[:0]).tolist() == []

@@ -46,6 +46,9 @@ class SlicedBounds(ABC):
     def expect(self, seconds: float) -> None:
         """Before the first call: the time limit of the run, in which what takes too long is not begun."""
 
+    def until(self, clock: float) -> None:
+        """After `expect`: when, by time.perf_counter(), all has to be over."""
+
     def allow(self, seconds: float) -> None:
         """Before the first call, where there is no time limit: what all calls may take, or more."""
 

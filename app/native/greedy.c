@@ -438,27 +438,45 @@ void lk_dominate_needed(const int64_t *indptr, const int32_t *indices, const int
 
 /* ---- cuts --------------------------------------------------------------------------------------------------- */
 
-/* Places nodes one by one, next the one whose better side gains most over the other, ties to the lowest number.
- * ints: [2 n], longs: [2 n] scratch; placed: [n] of zeros; sides: [n]. */
-void lk_cut_greedy(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int32_t *ints,
-                   int64_t *longs, uint8_t *placed, uint8_t *sides) {
-    Largest h = {ints, ints + n, longs, 0};
-    int64_t *pull = longs + n; /* weight towards placed nodes of side 0 less that towards side 1 */
-    for (int32_t v = 0; v < n; ++v) {
-        h.key[v] = pull[v] = 0;
+/* Puts v on its better side and tells its neighbours that have none: `pull` is the weight towards placed nodes of side 0
+ * less that towards side 1. */
+#define PLACE(v, TOLD)                                                                                        \
+    placed[v] = 1;                                                                                            \
+    sides[v] = pull[v] > 0;                                                                                   \
+    for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {                                                     \
+        const int32_t u = indices[j];                                                                         \
+        if (placed[u]) continue;                                                                              \
+        pull[u] += sides[v] ? -weights[j] : weights[j];                                                       \
+        TOLD                                                                                                  \
+    }
+
+/* Places nodes one by one, next the one whose better side gains most over the other, ties to the lowest number, until
+ * at least `most` entries have been looked at. ints: [2 n], longs: [2 n] scratch; placed: [n]; sides: [n].
+ * size   nodes that an earlier call, which left the arrays as they are, has not placed; below 0: this is the first one
+ * returns   nodes that are not placed */
+int64_t lk_cut_greedy(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int32_t *ints,
+                      int64_t *longs, uint8_t *placed, uint8_t *sides, int64_t size, int64_t most) {
+    Largest h = {ints, ints + n, longs, size < 0 ? 0 : size};
+    int64_t *pull = longs + n;
+    for (int32_t v = 0; size < 0 && v < n; ++v) {
+        h.key[v] = pull[v] = placed[v] = 0;
         Largest_add(&h, v);
     }
-    while (h.size) {
+    for (int64_t seen = 0; h.size && seen < most;) {
         const int32_t v = Largest_pop(&h);
-        placed[v] = 1;
-        sides[v] = pull[v] > 0;
-        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {
-            const int32_t u = indices[j];
-            if (placed[u]) continue;
-            pull[u] += sides[v] ? -weights[j] : weights[j];
-            h.key[u] = pull[u] < 0 ? -pull[u] : pull[u];
-            Largest_move(&h, u);
-        }
+        seen += indptr[v + 1] - indptr[v];
+        PLACE(v, h.key[u] = pull[u] < 0 ? -pull[u] : pull[u]; Largest_move(&h, u);)
+    }
+    return h.size;
+}
+
+/* Places the nodes that lk_cut_greedy has left, in the order of their numbers. */
+void lk_cut_greedy_rest(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int64_t *longs,
+                        uint8_t *placed, uint8_t *sides) {
+    int64_t *pull = longs + n;
+    for (int32_t v = 0; v < n; ++v) {
+        if (placed[v]) continue;
+        PLACE(v, )
     }
 }
 

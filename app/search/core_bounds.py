@@ -25,6 +25,10 @@ class InnerBounds(Bounds):
         """The time limit of the run."""
         self.inner.expect(seconds)
 
+    def until(self, clock: float) -> None:
+        """When all has to be over."""
+        self.inner.until(clock)
+
     @property
     def value(self) -> int:
         """The best bound so far."""

@@ -13,6 +13,7 @@ class Budget:
 
     bound_seconds   where only steps count: what bounds may take beyond the time of the search
     reserved        seconds that checking the bound will take, as far as is known
+    kept            seconds for what comes after the answer
     """
 
     steps: int
@@ -20,6 +21,7 @@ class Budget:
     bound_seconds: float
     begun: float = field(default_factory=lambda: time.perf_counter())
     reserved: float = 0.0
+    kept: float = 0.0
 
     @classmethod
     def of_case(cls, steps: int, seconds: float, bound_seconds: float, usual: int) -> "Budget":
@@ -40,10 +42,10 @@ class Budget:
     @property
     def end(self) -> float:
         """When work has to be over, by the clock that `begun` is told by."""
-        return self.begun + self.seconds * (1 - RESERVED)
+        return self.begun + self.seconds * (1 - RESERVED) - self.kept
 
     def left(self) -> float:
         """Seconds left for work; infinite where only steps count."""
         if not self.seconds:
             return float("inf")
-        return self.seconds * (1 - RESERVED) - self.reserved - self.elapsed()
+        return self.seconds * (1 - RESERVED) - self.reserved - self.kept - self.elapsed()

@@ -76,18 +76,20 @@ class Pipeline:
         self.known: np.ndarray | None = None  # the best core solution before the search
 
     def answer(
-        self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, spent: float = 0.0
-    ) -> Answer:
+        self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, spent: float = 0.0,
+        kept: float = 0.0,
+    ) -> Answer:  # fmt: skip
         """The best solution the budget allows, and a bound.
 
         given   a user's solution of the instance to start from, or None
         spent   seconds that were worked on the instance before
+        kept    seconds of a time limit for what comes after
         Ranks   all call; Stopped has the Answer so far, where there is one
         """
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit, spent)
         self.known = None
         try:
-            return self._answer(toolbox, progress, given)
+            return self._answer(toolbox, progress, given, kept)
         except Stopped as stopped:
             core = self.known if stopped.so_far is None else stopped.so_far
             stopped.so_far = None if core is None else self._so_far(toolbox, progress, core)
@@ -102,12 +104,12 @@ class Pipeline:
             progress.trace, [], b"",
         )  # fmt: skip
 
-    def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None) -> Answer:
+    def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None, kept: float) -> Answer:
         """The course of `answer`. Ranks: all call."""
         name = progress.name
         search, self.replay, self.by_clock = self.case.search, [], False
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
-        budget.begun -= progress.elapsed()
+        budget.begun, budget.kept = budget.begun - progress.elapsed(), kept
         earlier = self.keeper.recall("search")
         if earlier is not None:
             given = earlier.arrays["solution"]
@@ -119,7 +121,8 @@ class Pipeline:
             self.replay.append("search.reductions=false")
         self.keeper.at(0)
         self._check_replicas(f"{name}: after reductions", toolbox.core)
-        clock = StartClock(self.group, StartLimits(0.0, 0, budget.left(), self.keeper), budget.left())
+        limits = StartLimits(0.0, 0, budget.left(), self.keeper)
+        clock = StartClock(self.group, limits, toolbox.start_share * budget.left())
         with self.log.phase("start"), toolbox.watched(clock.rings):
             best, values = self._starts(toolbox, progress, budget, given)
         self.by_clock = clock.rang
@@ -248,11 +251,19 @@ class Pipeline:
         self.replay.append(f"search.starts={count}")
         return count
 
+    def _search_fits(self, toolbox: Toolbox, budget: Budget) -> bool:
+        """Whether a time limit has room for what a search begins with, by rank 0's clock. Ranks: all call."""
+        late = toolbox.search_seconds > max(budget.left(), 0.0)
+        return not self.group.broadcast(np.array([late], dtype=np.int64))[0]
+
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
     ) -> tuple[Any, bool, bytes]:
         """Local searches and bounds from the best start; whether the bound was checked; its certificate."""
-        count = self._searches()
+        count, fits = self._searches(), self._search_fits(toolbox, budget)
+        if not fits:
+            self.log.info("%s: no search: its beginning would take longer than the time limit", progress.name)
+            self.by_clock = True
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
@@ -266,6 +277,7 @@ class Pipeline:
                 self.case.search.bounds,
                 self.keeper,
                 self.case.search.sweeps,
+                fits,
             )
             outcome = rounds.run()
         if outcome.planned:

@@ -56,16 +56,19 @@ class Rounds:
     def __init__(
         self, group: Group, toolbox: Toolbox, starts: list[np.ndarray], seeds: list[int], budget: Budget,
         progress: Progress, with_bounds: bool, keeper: Keeper = NOTHING_KEPT, planned: Sequence[int] = (),
+        with_searches: bool = True,
     ) -> None:  # fmt: skip
         """keeper   where the search may be stopped; under a time limit its best solution is kept
 
         planned  see Search; empty: searches plan by the clock
+        with_searches   False: bounds and the exact search alone
         """
         self.keeper, self.start = keeper, starts[0]
         self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
         self.count, self.bound_rank = len(seeds), len(seeds) % group.size
         with raise_together(group, "starting the search"):
-            mine, tree = self._searches(seeds, starts), self._tree() if with_bounds else None
+            mine = self._searches(seeds, starts) if with_searches else {}
+            tree = self._tree() if with_bounds else None
         self.plans = bool(group.max_integer(int(any(each.plans for each in mine.values()))))
         for each in mine.values() if self.plans else ():
             each.plan(planned)

@@ -41,12 +41,14 @@ class Rest:
 
     unit    of its weights     begun   when the solve did, by time.perf_counter
     replay  keys that lead to the same rest
+    seconds that the reductions took, about what their check will take, too
     """
 
     kind: RowKind
     unit: float
     begun: float
     replay: list[str]
+    seconds: float = 0.0
 
     @property
     def nbytes(self) -> int:
@@ -69,7 +71,7 @@ class _Whole(NamedTuple):
 def reduce_first(context: Context, problem: Problem, loaded: Loaded, keeper: Keeper) -> Rest | None:
     """What reductions leave of a graph too large for one rank; None: none are for it. Ranks: all call.
 
-    keeper   remembers after how many rounds a time limit ended them
+    keeper   remembers how many rounds there were: solutions of what they left go on from there
     """
     graph, log, begun, case = loaded.graph, context.log, time.perf_counter(), context.case
     if problem.name not in ROW_KINDS or not case.search.reductions:
@@ -85,17 +87,20 @@ def reduce_first(context: Context, problem: Problem, loaded: Loaded, keeper: Kee
     kind = ROW_KINDS[problem.name](problem.sense, weights, fits, most_bytes, compiled)
     rounds, replay = _rounds(context, keeper), []
     with log.phase("reduce"):
+        first = time.perf_counter()
         kind.reduce(context.group, graph, rounds)
-    if rounds.cut_short:
-        keeper.keep("rows", State({"rounds": rounds.made}, {}))
-    if rounds.cut_short or case.search.row_rounds:
+        seconds = time.perf_counter() - first
+    known = keeper.recall("rows")
+    limited = rounds.cut_short or (known is not None and known.values.get("cut_short", True))
+    keeper.keep("rows", State({"rounds": rounds.made, "cut_short": limited}, {}))
+    if limited or case.search.row_rounds:
         replay = [f"search.row_rounds={rounds.made}"]
     log.info(
         "%s: rows reduced to %d of %d nodes, %d of %d edges (%s), %d rounds%s",
         graph.name, len(kind.nodes), graph.n, kind.edges, graph.edges, kind.words, rounds.made,
         ": the time was up" if rounds.cut_short else "",
     )  # fmt: skip
-    return Rest(kind, unit if kind.unit is None else kind.unit, begun, replay)
+    return Rest(kind, unit if kind.unit is None else kind.unit, begun, replay, seconds)
 
 
 def _rounds(context: Context, keeper: Keeper) -> Rounds:
@@ -128,7 +133,8 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
         return _solved(context, problem, loaded, rest, found)
 
     try:
-        answer = pipeline.answer(toolbox, name, spent=time.perf_counter() - rest.begun)
+        spent = time.perf_counter() - rest.begun
+        answer = pipeline.answer(toolbox, name, spent=spent, kept=rest.seconds)
     except Ended as ended:
         if ended.so_far is not None:
             ended.so_far = solved(ended.so_far)

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +18,10 @@ from app.bounds.cut.verify import (
     TriangleCertificate,
     can_factor,
     dual_value,
+    least_factor,
     positive_semidefinite,
 )
+from app.bounds.factor import ROOM
 from app.bounds.sliced import SlicedBounds
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
@@ -33,6 +36,8 @@ LONG = 5.0  # s: a factorisation takes more
 LONGEST_SHARE = 0.15  # of a time limit: the relaxation is left to odd cycles where one step takes more
 ROUNDS, ROUNDS_SHARE = 6, 0.25  # of triangles, which are left out where so many take more of a time limit,
 MOST_DENSE = 3_000  # nodes; or where there are more
+LARGE = 1 << 20  # entries: from here on to find an order of the rows for a factor waits for the first call
+READY_SECONDS, READY_SHARE = 4e-7, 0.15  # for each node and entry, before work on a bound; of the time left
 END = object()
 Witness = CutCertificate | CycleCertificate | TriangleCertificate
 
@@ -48,27 +53,44 @@ class CutBounds(SlicedBounds):
 
     def __init__(self, graph: Graph, compiled: bool = True, cycles: bool = True) -> None:
         """cycles   False: the relaxation alone."""
-        self._graph = graph
+        self._graph, self._compiled = graph, compiled
         self._weights, _ = integer_weights(graph)
         positive = int(self._weights[self._weights > 0].sum()) // 2
         self._best: Witness = CutCertificate(positive, "sum of the positive weights")
-        self._possible = len(graph.indices) > 0 and can_factor(graph)
-        self._matrix = sp.csr_array(
-            (self._weights.astype(np.float64), graph.indices, graph.indptr), shape=(graph.n, graph.n)
-        )
+        worth = graph.edges <= MOST_PER_NODE * graph.n or self._factor_seconds > LONG
+        self._with_cycles = cycles and worth and 0 < graph.edges <= MOST_EDGES
+        self._possible = len(graph.indices) > 0 and least_factor(graph) <= ROOM
+        if len(graph.indices) < LARGE:
+            self._possible = self._possible and can_factor(graph)
+        self._with_triangles = graph.n <= MOST_DENSE
+        self._made_ready = self._too_late = False
         self._mixing: MixingMethod | None = None
         self._value, self._swept = 0.0, 0
-        self._places = _places(self._matrix)
         self._cycles: CutPacking | None = None
         self._slices: Iterator[None] | None = None
-        worth = graph.edges <= MOST_PER_NODE * graph.n or self._factor_seconds > LONG
-        if cycles and worth and 0 < graph.edges <= MOST_EDGES:
-            self._cycles = CutPacking(graph, self._weights, compiled)
-            self._slices = self._cycles.slices()
-        self._with_triangles = self._possible and graph.n <= MOST_DENSE and self._places >= 0
         self._triangles: CutTriangles | None = None
-        self._compiled = compiled
         self._spent = {"relaxation": 0.0, "cycles": 0.0, "triangles": 0.0}
+
+    @cached_property
+    def _matrix(self) -> sp.csr_array:
+        """The weights."""
+        graph = self._graph
+        entries = self._weights.astype(np.float64), graph.indices, graph.indptr
+        return sp.csr_array(entries, shape=(graph.n, graph.n))
+
+    @cached_property
+    def _places(self) -> int:
+        """Binary places of a certificate's entries."""
+        return _places(self._matrix)
+
+    def _make_ready(self) -> None:
+        """What the first call of `improve` begins with: seconds for a graph of millions of edges."""
+        self._made_ready = True
+        self._possible = self._possible and can_factor(self._graph)
+        self._with_triangles = self._with_triangles and self._possible and self._places >= 0
+        if self._with_cycles:
+            self._cycles = CutPacking(self._graph, self._weights, self._compiled)
+            self._slices = self._cycles.slices()
 
     @property
     def upper(self) -> int:
@@ -87,15 +109,23 @@ class CutBounds(SlicedBounds):
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`, where it may be a factorisation or a round."""
+        """An estimate of the shortest call of `improve`, where it may be a factorisation or a round, or there
+        is much to make ready for the time that is left.
+        """
         if self._triangles is not None:
             return round_seconds(self._graph.n) + self._factor_seconds
-        return self._factor_seconds if self._possible else 0.0
+        before = self._ready_seconds if self._too_late and not self._made_ready else 0.0
+        return before + (self._factor_seconds if self._possible else 0.0)
 
     @property
     def closing(self) -> bool:
         """Whether odd cycles are at work, which often meet the best cut of a sparse graph."""
-        return self._slices is not None
+        return self._slices is not None or (self._with_cycles and not self._made_ready)
+
+    @property
+    def _ready_seconds(self) -> float:
+        """An estimate of what `_make_ready` takes."""
+        return READY_SECONDS * (self._graph.n + len(self._graph.indices))
 
     @property
     def check_seconds(self) -> float:
@@ -105,10 +135,16 @@ class CutBounds(SlicedBounds):
 
     def expect(self, seconds: float) -> None:
         """The time limit of the run: no factorisation that takes much of it is waited for."""
-        if self._slices is not None and self._factor_seconds > LONGEST_SHARE * seconds:
+        if self._with_cycles and self._factor_seconds > LONGEST_SHARE * seconds:
             self._possible = self._with_triangles = False
         if ROUNDS * round_seconds(self._graph.n) > ROUNDS_SHARE * seconds:
             self._with_triangles = False
+
+    def until(self, clock: float) -> None:
+        """When, by time.perf_counter(), all has to be over: work that takes much to make ready is not begun
+        where little time is left.
+        """
+        self._too_late = self._ready_seconds > READY_SHARE * (clock - time.perf_counter())
 
     @property
     def sides(self) -> np.ndarray | None:
@@ -126,6 +162,8 @@ class CutBounds(SlicedBounds):
         lower   a cut that is known: a bound that meets it ends the work
         """
         stop, swept = time.perf_counter() + seconds, False
+        if self._goes_on(lower) and not self._made_ready:
+            self._make_ready()
         while self._goes_on(lower):
             begun = time.perf_counter()
             turn = self._turn()
@@ -153,7 +191,7 @@ class CutBounds(SlicedBounds):
         parts = {
             "relaxation": self._possible,
             "triangles": self._triangles is not None,
-            "cycles": self._slices is not None,
+            "cycles": self.closing,
         }
         return [name for name, more in parts.items() if more]
 

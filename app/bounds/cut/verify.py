@@ -144,7 +144,15 @@ def factor_size(graph: Graph) -> tuple[int, np.ndarray]:
 
 def can_factor(graph: Graph) -> bool:
     """True where the factor that a proof needs fits in 512 MB."""
-    return graph.n > 0 and (factor_size(graph)[0] + 1) * graph.n <= ROOM
+    return 0 < least_factor(graph) <= ROOM and (factor_size(graph)[0] + 1) * graph.n <= ROOM
+
+
+def least_factor(graph: Graph) -> int:
+    """Entries that the factor has in any order of the rows: a band is as wide as half the entries of a row,
+    and holds all edges. An order takes seconds where there are millions of them.
+    """
+    widest = int(graph.degrees().max(initial=0)) // 2
+    return max(graph.n * (widest + 1), graph.n + graph.edges)
 
 
 def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, places: int) -> bool:

@@ -31,6 +31,10 @@ NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds ho
 LARGEST_DENSE = 3000  # nodes of a sparse kernel whose complement is made
 STEP = 1024  # words of bit sets that a step of the search of a sparse kernel goes through
 COLOUR_SECONDS = 2e-7  # of a colouring, for each node and entry
+LARGE, ROOTS_SECONDS = (
+    1 << 20,
+    2.5e-7,
+)  # entries; for each and each node, of what a search by roots begins with
 
 
 class CliqueTools(NodeTools):
@@ -94,6 +98,11 @@ class CliqueTools(NodeTools):
     def reduction_steps(self) -> int:
         """Of the complement's reductions so far."""
         return self.body.reduction_steps
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what the search of a large sparse kernel begins with."""
+        return self.body.search_seconds
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Take off what no heavier clique can hold, and of a complement what its reductions settle."""
@@ -232,7 +241,7 @@ def _complement_tools(
 class _Complement:
     """A kernel by way of its complement: core solutions are covers of what reductions leave of that."""
 
-    core_minimises, unasked = True, ""
+    core_minimises, unasked, search_seconds = True, "", 0.0
 
     def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
         self.kernel = kernel
@@ -338,6 +347,12 @@ class _Sparse:
         return f"the complement of {self.core.n} nodes has {entries:.2g} entries"
 
     reduction_steps = 0
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what RootsSearch begins with, where it is long."""
+        entries = len(self.core.indices)
+        return ROOTS_SECONDS * (self.core.n + entries) if entries >= LARGE else 0.0
 
     def reduce(self, look: Callable[[], Any], most: int) -> str:
         return ""

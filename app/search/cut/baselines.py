@@ -19,14 +19,17 @@ from app.graphs.graph import Graph
 from app.native.library import address, function
 from app.rng import SplitMix, stream
 from app.search.cover.start import rows_of_kernels
+from app.toolbox import Look, never
 
 RESTARTS = 100
 WORK = 4_000_000  # edges read by all restarts together: fewer restarts on larger graphs
+PIECE = 1 << 20  # entries that a greedy construction looks at between two looks at the time
 TABU_FLIPS, TABU_WORK = 20_000, 10**9  # at most, and 20 for every node; nodes that all flips together look at
 
 CutBaseline = Callable[..., tuple[np.ndarray, str]]
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-GREEDY = function("lk_cut_greedy", Long, *(Pointer,) * 7)
+GREEDY = function("lk_cut_greedy", Long, *(Pointer,) * 7, Long, Long, returns=Long)
+GREEDY_REST = function("lk_cut_greedy_rest", Long, *(Pointer,) * 6)
 DESCEND = function("lk_cut_descend", Long, *(Pointer,) * 6)
 TABU = function("lk_cut_tabu", Long, *(Pointer,) * 8, Long, Long)
 
@@ -38,7 +41,7 @@ class _Rows:
         if not graph.whole:
             raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held of {graph.n}, needs all")
         self.graph, self.weights = graph, integer_weights(graph)[0]
-        self.compiled = compiled and None not in (GREEDY, DESCEND, TABU)
+        self.compiled = compiled and None not in (GREEDY, GREEDY_REST, DESCEND, TABU)
 
     @cached_property
     def lists(self) -> list[list[tuple[int, int]]]:
@@ -93,37 +96,57 @@ def greedy(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
              Kahruman, Kolotoglu, Butenko and Hicks 2007
     returns  sides [n] bool, label; with positive weights at least half of the total weight is cut
     """
-    return _construct(_Rows(graph, compiled)), "greedy construction"
+    return _construct(_Rows(graph, compiled))[0], "greedy construction"
 
 
-def greedy_descent(graph: Graph, compiled: bool = True) -> np.ndarray:
-    """[n] bool, the greedy construction, then steepest descent: about a second for millions of edges."""
+def greedy_descent(graph: Graph, compiled: bool = True, look: Look = never) -> np.ndarray:
+    """[n] bool, the greedy construction, then steepest descent: some seconds for ten million edges.
+
+    look   asked every PIECE entries: where it is true the nodes that have no side yet get one in the order of
+           their numbers, and nothing descends
+    """
     rows = _Rows(graph, compiled)
-    return _descend(rows, _construct(rows))
+    sides, whole = _construct(rows, look)
+    return _descend(rows, sides) if whole and not look() else sides
 
 
-def _construct(rows: _Rows) -> np.ndarray:
-    """[n] bool, see greedy."""
-    graph = rows.graph
-    if rows.compiled:
-        ints, longs = np.empty(2 * graph.n, dtype=np.int32), np.empty(2 * graph.n, dtype=np.int64)
-        marks = np.zeros((2, graph.n), dtype=np.uint8)
-        GREEDY(graph.n, *(address(array) for array in (*rows.arrays, ints, longs, marks[0], marks[1])))
-        return marks[1].astype(bool)
-    lists = rows.lists
-    pull = [0] * graph.n  # weight towards placed nodes of side 0 less that towards side 1
-    placed, sides = [False] * graph.n, np.zeros(graph.n, dtype=bool)
-    heap = [(0, v) for v in range(graph.n)]
-    while heap:
+def _construct(rows: _Rows, look: Look = never) -> tuple[np.ndarray, bool]:
+    """[n] bool, see greedy, and whether `look` has let it go to its end."""
+    return _construct_compiled(rows, look) if rows.compiled else _construct_plainly(rows, look)
+
+
+def _construct_compiled(rows: _Rows, look: Look) -> tuple[np.ndarray, bool]:
+    n = rows.graph.n
+    ints, longs = np.empty(2 * n, dtype=np.int32), np.empty(2 * n, dtype=np.int64)
+    placed, sides = np.zeros((2, n), dtype=np.uint8)
+    state, left = [address(array) for array in (*rows.arrays, ints, longs, placed, sides)], -1
+    while left := GREEDY(n, *state, left, PIECE):
+        if look():
+            GREEDY_REST(n, *(address(array) for array in (*rows.arrays, longs, placed, sides)))
+            return sides.astype(bool), False
+    return sides.astype(bool), True
+
+
+def _construct_plainly(rows: _Rows, look: Look) -> tuple[np.ndarray, bool]:
+    n, lists = rows.graph.n, rows.lists
+    pull = [0] * n  # weight towards placed nodes of side 0 less that towards side 1
+    placed, sides = [False] * n, np.zeros(n, dtype=bool)
+    heap, left, seen, heeding = [(0, v) for v in range(n)], n, 0, True
+    while left:
         key, v = heapq.heappop(heap)
-        if placed[v] or key != -abs(pull[v]):
+        if placed[v] or (heeding and key != -abs(pull[v])):
             continue
         placed[v], sides[v] = True, pull[v] > 0
+        left, seen = left - 1, seen + len(lists[v])
         for u, weight in lists[v]:
             if not placed[u]:
                 pull[u] += -weight if sides[v] else weight
-                heapq.heappush(heap, (-abs(pull[u]), u))
-    return sides
+                if heeding:
+                    heapq.heappush(heap, (-abs(pull[u]), u))
+        if heeding and left and seen >= PIECE:
+            seen, heeding = 0, not look()
+            heap = heap if heeding else [(0, v) for v in range(n)]
+    return sides, heeding
 
 
 def tabu(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -134,7 +157,7 @@ def tabu(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """
     rows, n = _Rows(graph, compiled), graph.n
     flips = min(20 * n, TABU_FLIPS, TABU_WORK // max(n, 1))
-    return _tabu(rows, _construct(rows), flips), f"tabu search, {flips} flips"
+    return _tabu(rows, _construct(rows)[0], flips), f"tabu search, {flips} flips"
 
 
 def _tabu(rows: _Rows, sides: np.ndarray, flips: int) -> np.ndarray:

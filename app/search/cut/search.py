@@ -295,5 +295,9 @@ def _checked(graph: Graph, start: np.ndarray | None, fixed: np.ndarray | None) -
 
 def _mean_field(graph: Graph, weights: np.ndarray) -> float:
     """The mean over nodes of the root of the sum of squares of their weights: a gain at random sides."""
-    squares = np.bincount(graph.row_of(), weights=np.square(weights, dtype=np.float64), minlength=graph.n)
+    squares = np.square(weights, dtype=np.float64)
+    if squares.sum() < 2**52:  # exact in any order
+        squares = np.add.reduceat(np.append(squares, 0), graph.indptr[:-1]) * (graph.degrees() > 0)
+    else:
+        squares = np.bincount(graph.row_of(), weights=squares, minlength=graph.n)
     return math.fsum(np.sqrt(squares).tolist()) / graph.n if graph.n else 0.0

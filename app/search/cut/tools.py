@@ -22,6 +22,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox, Tree, rule_
 LARGE = 1 << 20  # entries
 FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
 REDUCE_SECONDS = 4e-7  # of reductions, for each node and entry
+SEARCH_SECONDS = 1.5e-7  # of what a search begins with, likewise
 POLISH_SWEEPS, POLISH_SHARE = 50, 0.25  # of a search from a cut of prices; of the time of bounds
 LEAD = 0.1  # of what is open between the best cut and the bound
 LOG_SECONDS = 5e-6  # of the plain check of reductions, for each word of their log
@@ -49,6 +50,7 @@ class CutTools(Toolbox):
 
     words, sense = "cut", "maximise"
     bounds_find = "odd cycles"
+    start_share = 0.5
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -74,6 +76,12 @@ class CutTools(Toolbox):
     def reduce_seconds(self) -> float:
         """An estimate of what `reduce` takes."""
         return REDUCE_SECONDS * (self.graph.n + len(self.graph.indices))
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what a search of a large core begins with."""
+        entries = len(self.core.indices)
+        return SEARCH_SECONDS * (self.core.n + entries) if entries >= LARGE else 0.0
 
     @property
     def reduction_steps(self) -> int:
@@ -146,7 +154,7 @@ class CutTools(Toolbox):
     def start(self) -> np.ndarray:
         """What the search itself starts from; of a large graph a greedy cut, which that is far from."""
         if len(self.core.indices) >= LARGE:
-            sides, fixed = greedy_descent(self.core, self.instance.compiled), self._core_fixed
+            sides, fixed = greedy_descent(self.core, self.instance.compiled, self.look), self._core_fixed
             return sides if fixed is None else np.where(fixed >= 0, fixed == 1, sides)
         return CutSearch(self.core, 0, None, self._core_fixed, compiled=self.instance.compiled).solution()
 

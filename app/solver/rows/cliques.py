@@ -85,13 +85,14 @@ def reduce_cliques(
     Ranks    all call; the same on any number of ranks
     """
     peeling = _Peeling(group, graph, weights, Rounds() if rounds is None else rounds, most_entries)
-    peeling.seek(lambda part, own: _quick(part, own, compiled))
+    peeling.seek(lambda part, own: _quick(part, own, compiled))  # no round: without a clique none goes off
     peeling.peel()
     for _ in range(TRIES):
         before = peeling.best
         if fits(*peeling.left.count(group)):
             break
-        peeling.seek(lambda part, own: _thorough(part, own, compiled))
+        if peeling.rounds.another():
+            peeling.seek(lambda part, own: _thorough(part, own, compiled))
         if peeling.best == before:
             break
         peeling.peel()
@@ -193,8 +194,6 @@ class _Peeling:
 
     def seek(self, search: Search) -> None:
         """Look for a heavier clique in the densest part. Ranks: all call."""
-        if not self.rounds.another():
-            return
         part = self._dense()
         if part is None:
             return

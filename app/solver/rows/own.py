@@ -1,6 +1,6 @@
 """What reductions on row partitions share: the rows of this rank that are left, and when their rounds end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,21 +66,17 @@ class OwnRows:
         stays = kept[self.indices]
         own = kept[self.nodes]
         stays &= np.repeat(own, self.degrees())
-        degrees = row_sums(self.indptr, stays)[own]
+        degrees = row_counts(self.indptr, stays)[own]
         indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
         return OwnRows(self.n, self.nodes[own], indptr, self.indices[stays])
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """[k] int64, the sums of values [n] int64 of the columns of each row, a piece of them at a time."""
         found = np.zeros(len(self.nodes), dtype=np.int64)
-        first = 0
-        while first < len(found):
-            last = int(np.searchsorted(self.indptr, self.indptr[first] + PIECE, side="right")) - 1
-            last = min(max(last, first + 1), len(found))
+        for first, last in pieces(self.indptr):
             low, high = self.indptr[[first, last]]
             ends = self.indptr[first : last + 1] - low
             found[first:last] = row_sums(ends, values[self.indices[low:high]])
-            first = last
         return found
 
     def count(self, group: Group) -> tuple[int, int]:
@@ -94,8 +90,29 @@ class OwnRows:
         return gathered(group, name, self.n, nodes, self.indptr, self.indices), nodes
 
 
+def pieces(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
+    """All rows, from one to before another, a piece of the entries at a time, at least one row."""
+    first, rows = 0, len(indptr) - 1
+    while first < rows:
+        last = int(np.searchsorted(indptr, indptr[first] + PIECE, side="right")) - 1
+        last = min(max(last, first + 1), rows)
+        yield first, last
+        first = last
+
+
+def row_counts(indptr: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """[k] int64, how many entries of each row have a mark; marks [m] bool."""
+    found = np.zeros(len(indptr) - 1, dtype=np.int64)
+    for first, last in pieces(indptr):
+        low, high = indptr[[first, last]]
+        until = np.zeros(high - low + 1, dtype=np.int64)
+        np.cumsum(marks[low:high], out=until[1:])
+        found[first:last] = np.diff(until[indptr[first : last + 1] - low])
+    return found
+
+
 def row_sums(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """[k] int64, the sums of the values [m], bool or int64, of each row."""
+    """[k] int64, the sums of the values [m] int64 of each row."""
     found, some = np.zeros(len(indptr) - 1, dtype=np.int64), np.diff(indptr) > 0
     if some.any():
         found[some] = np.add.reduceat(values, indptr[:-1][some], dtype=np.int64)
