@@ -16,7 +16,7 @@ from app.proofs.kinds import FeedbackProof
 from app.reductions.fvs.reducer import FeedbackReducer, Kernel
 from app.reductions.fvs.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
 from app.search.core_bounds import InnerBounds
-from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, core_hd, greedy_order, pruned
+from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, greedy_order, pruned
 from app.search.fvs.search import FeedbackSearch
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
@@ -117,14 +117,28 @@ class FeedbackTools(NodeTools):
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A core solution that follows a set [n] bool; nodes that cycles need join it, others leave."""
-        own = solution[self.names]
+        own = (solution & ~self.outside)[self.names]
         if self.kernel is not None:
             own = self.reducer.moved(self.kernel, own)
         left, nodes = self.inner.without(own)
         more = nodes[greedy_order(left, self.instance.compiled)]
-        given = np.flatnonzero(own)
-        given = given[np.argsort(self.inner.weights[given], kind="stable")]
-        return pruned(self.inner, np.concatenate([more, given]), self.instance.compiled)
+        return self._pruned(np.concatenate([more, self._by_weight(own)]))
+
+    def _by_weight(self, nodes: np.ndarray) -> np.ndarray:
+        """The nodes [k] bool of the core, light ones first."""
+        found = np.flatnonzero(nodes)
+        return found[np.argsort(self.inner.weights[found], kind="stable")]
+
+    def _pruned(self, order: np.ndarray) -> np.ndarray:
+        """[k] bool, a core solution named in some order without those that no cycle needs, the last first; a
+        node outside, which a greedy set may have for its many edges, gives way to others.
+        """
+        kept = self.outside[self.names if self.kernel is None else self.names[self.kernel.nodes]]
+        if kept[order].any():
+            others = ~kept
+            others[order] = False
+            order = np.concatenate([order[~kept[order]], self._by_weight(others)])
+        return pruned(self.inner, order, self.instance.compiled)
 
     def value_of_core(self, value: int) -> int:
         """The instance's value for the value (bound) of a core solution."""
@@ -142,7 +156,7 @@ class FeedbackTools(NodeTools):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return core_hd(self.inner, self.instance.compiled)[0]
+        return self._pruned(greedy_order(self.inner, self.instance.compiled))
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where no cycle is left."""
