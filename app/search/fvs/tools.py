@@ -21,7 +21,7 @@ from app.search.fvs.search import FeedbackSearch
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
 
-REDUCE_SECONDS = 2e-6  # for each node and entry, about
+REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
 HEAVIEST = 1 << 60  # of all weights together
 
