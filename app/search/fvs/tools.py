@@ -15,7 +15,7 @@ from app.graphs.multigraph import Multigraph, multigraph_of
 from app.proofs.kinds import FeedbackProof
 from app.reductions.fvs.reducer import FeedbackReducer, Kernel
 from app.reductions.fvs.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
-from app.search.core_bounds import InnerBounds
+from app.search.core_bounds import ReducedBounds
 from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, greedy_order, pruned
 from app.search.fvs.search import FeedbackSearch
 from app.search.node_tools import NodeTools
@@ -197,57 +197,16 @@ class FeedbackTools(NodeTools):
         return solution, name
 
 
-class KernelBounds(InnerBounds):
+class KernelBounds(ReducedBounds):
     """Lower bounds on the sets of what reductions leave, with the reductions that prove them of the
     graph's.
     """
 
     def __init__(self, tools: FeedbackTools) -> None:
-        super().__init__(FeedbackBounds(tools.inner))
-        self.tools = tools
-        self.decided = not tools.inner.cycles()
-        self.log = np.array([] if tools.reducer is None else tools.reducer.log, dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if self.decided:
-            return "reductions" if len(self.log) else "no cycle"
-        return (
-            f"reductions, {self.inner.method}" if self.inner.method and len(self.log) else self.inner.method
-        )
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return 0.0 if self.decided else self.inner.least_seconds
-
-    @property
-    def check_seconds(self) -> float:
-        """The reductions are replayed."""
-        asked = self.tools.asked
-        own = CHECK_SECONDS * (asked.n + len(asked.indices)) + WORD_SECONDS * len(self.log)
-        return own + (0.0 if self.decided else self.inner.check_seconds)
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long."""
-        return False if self.decided else self.inner.improve(seconds, best, solution)
-
-    def optimum(self) -> np.ndarray | None:
-        """A solution of the core that is as good as the bound."""
-        return None if self.decided else self.inner.optimum()
-
-    def pieces(self) -> np.ndarray | None:
-        """A better solution of the core than the best known."""
-        return None if self.decided else self.inner.pieces()
+        log = [] if tools.reducer is None else tools.reducer.log
+        replay = CHECK_SECONDS * (tools.asked.n + len(tools.asked.indices)) + WORD_SECONDS * len(log)
+        decided = not tools.inner.cycles()
+        super().__init__(FeedbackBounds(tools.inner), log, decided, "no cycle", replay)
 
     def proof(self) -> FeedbackProof:
         """The log of the reductions, and the witness of the core's bound."""
