@@ -126,6 +126,16 @@ def test_lightest_sets_of_small_graphs_with_fixed_nodes(seed):
 
 
 @alone
+@pytest.mark.parametrize("reductions", [True, False])
+def test_a_node_outside_stays_whatever_it_could_break_and_whatever_a_start_says(reductions):
+    wheel = nx.wheel_graph(12)
+    keys = {"search.steps": 1, "search.reductions": reductions, "search.bounds": False}
+    for start in (None, [0], [0, 3]):
+        answer = solve(wheel, "fvs", outside=[0], start=start, settings=keys)
+        assert 0 not in answer.nodes and answer.objective == 6
+
+
+@alone
 def test_settings_of_kernels_and_bounds_leave_the_same_answers():
     graph = nx.gnm_random_graph(60, 150, seed=3)
     keys = {"search.steps": 200, "search.bound_seconds": 0.1}

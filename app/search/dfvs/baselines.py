@@ -12,6 +12,7 @@ import numpy as np
 from app.graphs.digraph import Digraph
 from app.search.dfvs.search import order_without
 
+MOST_WAYS = "most ways through"
 Rule = Callable[[Digraph, np.ndarray, bool], tuple[np.ndarray, str]]
 
 
@@ -22,7 +23,7 @@ def most_ways(digraph: Digraph, price: np.ndarray, compiled: bool = True) -> tup
     Source   the greedy of Festa, Pardalos and Resende, Algorithm 815, ACM TOMS 2001
     """
     chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool))
-    return needed(digraph, price, chosen, compiled), "most ways through"
+    return needed(digraph, price, chosen, compiled), MOST_WAYS
 
 
 def least_backward(digraph: Digraph, price: np.ndarray, compiled: bool = True) -> tuple[np.ndarray, str]:

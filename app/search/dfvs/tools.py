@@ -18,7 +18,7 @@ from app.reductions.dfvs.reducer import DirectedFeedbackReducer
 from app.reductions.dfvs.verify import ARC_SECONDS, verify_log
 from app.search.core_bounds import InnerBounds
 from app.search.cover.tools import CoverTools
-from app.search.dfvs.baselines import FEEDBACK_BASELINES, greedy, needed
+from app.search.dfvs.baselines import FEEDBACK_BASELINES, MOST_WAYS, greedy, most_ways, needed
 from app.search.dfvs.search import DirectedFeedbackSearch, order_without
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
@@ -66,6 +66,7 @@ class DirectedFeedbackTools(NodeTools):
         """The core: `chosen` [n of asked] bool is in the set beside it."""
         self.inner, self.places, self.chosen = inner, places, chosen
         self.own_price = self.price[places]
+        self._begun: np.ndarray | None = None  # the greedy set of `inner`
         self.core = inner.pattern(self.graph.name)
         forced = self.forced.copy()
         forced[self.names[chosen]] = True
@@ -165,7 +166,9 @@ class DirectedFeedbackTools(NodeTools):
         """The greedy set, without the nodes that are not needed."""
         if self.cover is not None:
             return self.cover.start()
-        return self._completed(np.zeros(self.inner.n, dtype=bool))
+        if self._begun is None:
+            self._begun = most_ways(self.inner, self.own_price, self.instance.compiled)[0]
+        return self._begun.copy()
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing of orders; of vertex covers their own search; none where nothing is left."""
@@ -202,7 +205,14 @@ class DirectedFeedbackTools(NodeTools):
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
-        return {name: partial(self._plain, rule) for name, rule in FEEDBACK_BASELINES.items()}
+        rules = FEEDBACK_BASELINES | {"most_ways": self._most_ways}
+        return {name: partial(self._plain, rule) for name, rule in rules.items()}
+
+    def _most_ways(self, digraph: Digraph, price: np.ndarray, compiled: bool) -> tuple[np.ndarray, str]:
+        """That of the whole graph, where no reduction has been made the start."""
+        if self._begun is not None and self.inner is self.asked:
+            return self._begun, MOST_WAYS
+        return most_ways(digraph, price, compiled)
 
     def _plain(self, rule: Callable[..., Any]) -> tuple[np.ndarray, str]:
         found, label = rule(self.asked, self.price, self.instance.compiled)

@@ -17,7 +17,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GREEDY = function("lk_feedback_greedy", Long, *(Pointer,) * 7, returns=Long)
 NEEDED = function("lk_feedback_needed", Long, *(Pointer,) * 3, Long, *(Pointer,) * 4)
 PRICE = 1 << 30  # of the heaviest node
-LARGEST = 1 << 20  # nodes and entries up to which local ratios are followed
+LARGEST = 1 << 18  # nodes and entries up to which local ratios are followed
 
 
 def core_hd(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -84,7 +84,8 @@ class LocalRatio:
         self.fallen = 0.0
         self.order: list[int] = []
         self._heap: list[tuple[float, int]] = []
-        self._changed: set[int] = set(range(core.n))
+        self._changed = list(range(core.n))
+        self._waits = [True] * core.n  # in that list
         while self._settled():
             at, v = heapq.heappop(self._heap)
             if v in self.near and at == self._zero(v):
@@ -99,7 +100,12 @@ class LocalRatio:
         """A node's degree is about to change."""
         fall = (self.fallen - self.since[v]) * (self.degree[v] - 1)
         self.left[v], self.since[v] = max(self.left[v] - fall, 0.0), self.fallen
-        self._changed.add(v)
+        self._wait(v)
+
+    def _wait(self, v: int) -> None:
+        if not self._waits[v]:
+            self._waits[v] = True
+            self._changed.append(v)
 
     def _take(self, v: int) -> None:
         self.order.append(v)
@@ -115,6 +121,7 @@ class LocalRatio:
         """No leaves, no cycle of nodes of degree two; whether a node is left."""
         while self._changed:
             v = self._changed.pop()
+            self._waits[v] = False
             if v not in self.near:
                 continue
             if self.degree[v] < 2:
@@ -122,7 +129,7 @@ class LocalRatio:
                 continue
             if self.degree[v] == 2 and (cycle := self._cycle(v)):
                 self._lower(cycle)
-                self._changed.add(v)
+                self._wait(v)
                 continue
             heapq.heappush(self._heap, (self._zero(v), v))
         return bool(self._heap)

@@ -15,13 +15,13 @@ from app.graphs.multigraph import Multigraph, multigraph_of
 from app.proofs.kinds import FeedbackProof
 from app.reductions.fvs.reducer import FeedbackReducer, Kernel
 from app.reductions.fvs.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
-from app.search.core_bounds import InnerBounds
-from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, core_hd, greedy_order, pruned
+from app.search.core_bounds import ReducedBounds
+from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, greedy_order, pruned
 from app.search.fvs.search import FeedbackSearch
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
 
-REDUCE_SECONDS = 2e-6  # for each node and entry, about
+REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
 HEAVIEST = 1 << 60  # of all weights together
 
@@ -117,14 +117,28 @@ class FeedbackTools(NodeTools):
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A core solution that follows a set [n] bool; nodes that cycles need join it, others leave."""
-        own = solution[self.names]
+        own = (solution & ~self.outside)[self.names]
         if self.kernel is not None:
             own = self.reducer.moved(self.kernel, own)
         left, nodes = self.inner.without(own)
         more = nodes[greedy_order(left, self.instance.compiled)]
-        given = np.flatnonzero(own)
-        given = given[np.argsort(self.inner.weights[given], kind="stable")]
-        return pruned(self.inner, np.concatenate([more, given]), self.instance.compiled)
+        return self._pruned(np.concatenate([more, self._by_weight(own)]))
+
+    def _by_weight(self, nodes: np.ndarray) -> np.ndarray:
+        """The nodes [k] bool of the core, light ones first."""
+        found = np.flatnonzero(nodes)
+        return found[np.argsort(self.inner.weights[found], kind="stable")]
+
+    def _pruned(self, order: np.ndarray) -> np.ndarray:
+        """[k] bool, a core solution named in some order without those that no cycle needs, the last first; a
+        node outside, which a greedy set may have for its many edges, gives way to others.
+        """
+        kept = self.outside[self.names if self.kernel is None else self.names[self.kernel.nodes]]
+        if kept[order].any():
+            others = ~kept
+            others[order] = False
+            order = np.concatenate([order[~kept[order]], self._by_weight(others)])
+        return pruned(self.inner, order, self.instance.compiled)
 
     def value_of_core(self, value: int) -> int:
         """The instance's value for the value (bound) of a core solution."""
@@ -142,7 +156,7 @@ class FeedbackTools(NodeTools):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return core_hd(self.inner, self.instance.compiled)[0]
+        return self._pruned(greedy_order(self.inner, self.instance.compiled))
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where no cycle is left."""
@@ -183,57 +197,16 @@ class FeedbackTools(NodeTools):
         return solution, name
 
 
-class KernelBounds(InnerBounds):
+class KernelBounds(ReducedBounds):
     """Lower bounds on the sets of what reductions leave, with the reductions that prove them of the
     graph's.
     """
 
     def __init__(self, tools: FeedbackTools) -> None:
-        super().__init__(FeedbackBounds(tools.inner))
-        self.tools = tools
-        self.decided = not tools.inner.cycles()
-        self.log = np.array([] if tools.reducer is None else tools.reducer.log, dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if self.decided:
-            return "reductions" if len(self.log) else "no cycle"
-        return (
-            f"reductions, {self.inner.method}" if self.inner.method and len(self.log) else self.inner.method
-        )
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return 0.0 if self.decided else self.inner.least_seconds
-
-    @property
-    def check_seconds(self) -> float:
-        """The reductions are replayed."""
-        asked = self.tools.asked
-        own = CHECK_SECONDS * (asked.n + len(asked.indices)) + WORD_SECONDS * len(self.log)
-        return own + (0.0 if self.decided else self.inner.check_seconds)
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long."""
-        return False if self.decided else self.inner.improve(seconds, best, solution)
-
-    def optimum(self) -> np.ndarray | None:
-        """A solution of the core that is as good as the bound."""
-        return None if self.decided else self.inner.optimum()
-
-    def pieces(self) -> np.ndarray | None:
-        """A better solution of the core than the best known."""
-        return None if self.decided else self.inner.pieces()
+        log = [] if tools.reducer is None else tools.reducer.log
+        replay = CHECK_SECONDS * (tools.asked.n + len(tools.asked.indices)) + WORD_SECONDS * len(log)
+        decided = not tools.inner.cycles()
+        super().__init__(FeedbackBounds(tools.inner), log, decided, "no cycle", replay)
 
     def proof(self) -> FeedbackProof:
         """The log of the reductions, and the witness of the core's bound."""

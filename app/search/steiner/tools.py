@@ -15,7 +15,7 @@ from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
 from app.proofs.kinds import SteinerProof
 from app.reductions.steiner.reducer import Kernel, SteinerReducer
 from app.reductions.steiner.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
-from app.search.core_bounds import InnerBounds
+from app.search.core_bounds import ReducedBounds
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
 from app.search.steiner.search import SteinerSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
@@ -154,51 +154,15 @@ class SteinerTools(Toolbox):
         return {name: partial(rule, asked, compiled) for name, rule in STEINER_BASELINES.items()}
 
 
-class TreeBounds(InnerBounds):
+class TreeBounds(ReducedBounds):
     """Lower bounds of the core's trees, with the reductions that prove them of the graph's."""
 
     def __init__(self, tools: SteinerTools) -> None:
-        super().__init__(SteinerBounds(tools.inner, tools.instance.compiled))
-        self.tools = tools
-        self.decided = len(tools.inner.terminals) < 2
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if self.decided:
-            return "reductions" if self.tools.reducer.log else "one terminal"
-        reduced = self.inner.method and self.tools.reducer.log
-        return f"reductions, {self.inner.method}" if reduced else self.inner.method
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return 0.0 if self.decided else self.inner.least_seconds
-
-    @property
-    def check_seconds(self) -> float:
-        """The reductions are replayed."""
-        graph, words = self.tools.graph, len(self.tools.reducer.log)
-        own = CHECK_SECONDS * (graph.n + len(graph.indices)) + WORD_SECONDS * words
-        return own + (0.0 if self.decided else self.inner.check_seconds)
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long."""
-        return False if self.decided else self.inner.improve(seconds, best, solution)
-
-    def optimum(self) -> np.ndarray | None:
-        """A solution of the core that is as good as the bound."""
-        return None if self.decided else self.inner.optimum()
-
-    def pieces(self) -> np.ndarray | None:
-        """A better solution of the core than the best known."""
-        return None if self.decided else self.inner.pieces()
+        log, inner = tools.reducer.log, SteinerBounds(tools.inner, tools.instance.compiled)
+        replay = CHECK_SECONDS * (tools.graph.n + len(tools.graph.indices)) + WORD_SECONDS * len(log)
+        super().__init__(inner, log, len(tools.inner.terminals) < 2, "one terminal", replay)
 
     def proof(self) -> SteinerProof:
         """The log of the reductions, and the witness of the core's bound."""
         bound = SteinerBound(0, self.method, [Case([])]) if self.decided else self.inner.proof()
-        return SteinerProof(np.array(self.tools.reducer.log, dtype=np.int64), bound)
+        return SteinerProof(self.log, bound)
