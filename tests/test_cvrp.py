@@ -284,6 +284,9 @@ def test_a_cost_may_be_of_distances_that_are_not_rounded(written, cost):
 @pytest.mark.parametrize(
     ("cost", "found"),
     [
+        ("4.1e1", "found Cost 41 on line 2 of routes that are 40 long"),
+        ("-40", "found Cost -40 on line 2 of routes that are 40 long"),
+        ("40\nCost 3", "found Cost 3 on line 3 of routes that are 40 long"),
         ("41", "found Cost 41 on line 2 of routes that are 40 long; that would be right"),
         ("40.08", "found Cost 40.08 on line 2 of routes that are 40 long, or 40.07 by distances that are"),
         ("40.064", "or 40.065 by"),
@@ -293,6 +296,13 @@ def test_a_cost_may_be_of_distances_that_are_not_rounded(written, cost):
 def test_a_wrong_cost_is_refused_with_what_was_found(written, cost, found):
     tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
     assert found in tools.untrue(path, tools.read(path))
+
+
+@pytest.mark.parametrize("cost", ["1.2.3", "--", "9" * 40])
+def test_a_cost_that_is_no_number_is_refused(written, cost):
+    tools, path = of_corners(), written(f"Route #1: 1 2\nCost {cost}\n")
+    with pytest.raises(GraphError, match=r":2: found 'Cost .*'; 'Cost' and a number would be right"):
+        tools.untrue(path, tools.read(path))
 
 
 def of_corners():

@@ -10,11 +10,14 @@ import pytest
 from jobs import mpirun, run_job
 
 from app import predict_links
+from app.case.file import build
 from app.errors import GraphError
+from app.gnn.rgcn.queries import NOBODY, Query, best_of_all
 from app.graphs.triples.asked import read_asked
 from app.graphs.triples.data import NodeLabels, Triples
 from app.tasks.links import ranks_text
 from app.tasks.rgcn import _predictions_text
+from app.tasks.rgcn_inputs import read_case_triples
 
 pytestmark = pytest.mark.mpi_skip
 SMALL = ["graph.nodes=600", "rgcn.labelled=300", "rgcn.bases=6", "rgcn.epochs=4"]
@@ -270,7 +273,10 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
             ["rgcn.goal=links", "rgcn.keep=best"],
             'rgcn.keep: is read with rgcn.goal = "classes"; leave it out',
         ),
+        (["rgcn.goal=links", "rgcn.prune=false"], 'rgcn.prune: is read with rgcn.goal = "classes"'),
         (["rgcn.scorer=distmult"], 'rgcn.scorer: is read with rgcn.goal = "links"; leave it out'),
+        (["rgcn.held_out=0.2"], 'rgcn.held_out: is read with rgcn.goal = "links"; leave it out'),
+        (["rgcn.layers=1", "rgcn.dropout=0.1"], "rgcn.dropout: is read with rgcn.layers of at least 2"),
         (["rgcn.goal=links", "rgcn.dimension=5"], "an even number would be right, or rgcn.scorer"),
         (["rgcn.warmup=4"], "less than rgcn.epochs = 4 would be right, got 4"),
         (["rgcn.keep=best"], "rgcn.keep: goes by labelled validation nodes, and there are none"),
@@ -425,6 +431,37 @@ def test_what_is_wrong_with_asked_triples(tmp_path, text, said):
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["rgcn.keep=best"], "rgcn.keep: goes by labelled validation nodes"),
+        (["rgcn.goal=links", "rgcn.validation=0", "rgcn.patience=2"], "rgcn.patience: goes by validation"),
+        (["rgcn.goal=links", "rgcn.queries=ASKED"], "asked.txt:1: found node 'x'"),
+    ],
+)
+def test_dry_runs_refuse_what_the_data_rule_out(tmp_path, keys, said):
+    (tmp_path / "asked.txt").write_text("x\t0\t?\n")
+    keys = [key.replace("ASKED", str(tmp_path / "asked.txt")) for key in keys]
+    code, printed = lockstep(tmp_path / "out", *SMALL, *keys, "--dry-run")
+    assert code == 2 and said in printed, printed
+
+
+def test_no_more_ends_are_asked_than_there_are(group):
+    draws = np.random.default_rng(1)
+    E, D = draws.random((5, 4), dtype=np.float32), draws.random((2, 4), dtype=np.float32)
+    nodes, scores = best_of_all(group, E, D, "complex", np.array([[0, 1, 2]]), [Query(0, 0, 1)], 10**9)
+    assert sorted(nodes[0].tolist()) == [NOBODY, 0, 1, 3, 4] and scores.shape == (1, 5)
+
+
+def test_labels_of_validation_alone_are_read_for_weights(tmp_path):
+    (tmp_path / "t.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    (tmp_path / "val.tsv").write_text("node\tlabel\nb\tx\n")
+    settings = {"graph.path": str(tmp_path / "t.txt"), "rgcn.val_labels": str(tmp_path / "val.tsv")}
+    applied = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.epochs": 0, "rgcn.weights": __file__}
+    labels = read_case_triples(build({**settings, **applied}))[1]
+    assert labels.val_idx.tolist() == [1] and labels.class_names == ["x"]
+
+
 def test_asked_triples_may_be_numbers_and_iris(tmp_path):
     (tmp_path / "asked.txt").write_text("?\t0\t1\n1\t0\t?\n")
     unnamed = Triples("g", 2, 1, *np.zeros((3, 1), dtype=np.int32))
@@ -432,6 +469,7 @@ def test_asked_triples_may_be_numbers_and_iris(tmp_path):
     (tmp_path / "asked.txt").write_text("?\tr\tb\n<b>\tr\t?\n")
     named = Triples("g", 2, 1, *np.zeros((3, 1), dtype=np.int32), ["r"], ["a", "<b>"])
     assert read_asked(str(tmp_path / "asked.txt"), named).tolist() == [[-1, 0, 1], [1, 0, -1]]
-    (tmp_path / "asked.txt").write_text("?\t0\t2\n")
-    with pytest.raises(GraphError, match="found node '2'"):
-        read_asked(str(tmp_path / "asked.txt"), unnamed)
+    for number in ("2", "9" * 5000):
+        (tmp_path / "asked.txt").write_text(f"?\t0\t{number}\n")
+        with pytest.raises(GraphError, match=f"found node '{number[:20]}"):
+            read_asked(str(tmp_path / "asked.txt"), unnamed)

@@ -17,7 +17,7 @@ from app.case.file import build, load
 from app.errors import CaseError, NumericsError
 from app.log import Log
 from app.tasks.context import Context
-from app.tasks.studies.gnn_tune import run_tune, rungs
+from app.tasks.studies.gnn_tune import plan_of, run_tune, rungs
 from app.tasks.studies.trials import Varied, make_trials
 from app.tasks.studies.tuned import GraphTuned
 from app.text import toml_value
@@ -330,7 +330,11 @@ def test_keys_of_relational_networks_are_tried():
         "rgcn.scorer=complex rgcn.layers=1", "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=3",
         "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=5", "rgcn.scorer=distmult rgcn.layers=1",
     ]  # fmt: skip
-    trials = make_trials(build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]}))
+    layers = {**RELATIONAL, "study.vary": ["rgcn.layers 1 2"], "rgcn.dropout": 0.3}
+    assert [each.rgcn.dropout for each in make_trials(build(layers)).possible] == [0.0, 0.3]
+    odd = build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]})
+    assert plan_of(odd) == "2 trials: 2 with 1 seed, 1 with 2 seeds; 1 more not possible"
+    trials = make_trials(odd)
     assert [each.rgcn.dimension for each in trials.possible] == [4, 6]
     assert list(trials.impossible) == ["rgcn.dimension=5"]
     assert "an even number would be right" in trials.impossible["rgcn.dimension=5"]
@@ -361,8 +365,9 @@ def test_relational_networks_are_tuned_from_python(group, goal):
     rows = np.stack(
         [draws.integers(0, 30, 120), draws.integers(0, 3, 120), draws.integers(0, 30, 120)], axis=1
     )
-    settings = {"rgcn.epochs": 6, "rgcn.bases": 0, "rgcn.dimension": 4, "study.seeds": [1, 2], "seed": 1}
+    settings = {"rgcn.epochs": 6, "rgcn.bases": 0, "study.seeds": [1, 2], "seed": 1}
     if goal == "links":
+        settings["rgcn.dimension"] = 4
         call, beside = predict_links, {"val": rows[100:110], "test": rows[110:]}
         rows, vary = rows[:100], {"rgcn.scorer": ["complex", "distmult"], "rgcn.layers": [1, 2]}
     else:

@@ -4,6 +4,7 @@ import importlib.metadata
 import sys
 import warnings
 import zlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 APP = Path(__file__).parent.parent
 LEARNED = "training"  # the purpose of graphs to learn on
 KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
+OF_CLASSES = 'rgcn.goal = "classes"'
+# Keys of [rgcn] that links alone read, beside those that have messages of their own.
+OF_LINKED_TRIPLES = ("scorer", "queries", "dimension", "negatives", "held_out", "validation")
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
     ("graph", "edge_features", "leaving it out"),
@@ -195,30 +199,42 @@ def _refuse_unread_by_relations(case: Case) -> None:
     for table, key, instead in UNREAD_BY_RELATIONS:
         if getattr(getattr(case, table), key) != getattr(getattr(usual, table), key):
             raise CaseError(f'{table}.{key}: is not read by gnn.model = "rgcn"; {instead} would be right')
-    rgcn, classes = case.rgcn, 'rgcn.goal = "classes"'
-    links, generated = rgcn.goal == "links", bool(case.graph.generator)
-    for unread, key, reader in (
-        (links and rgcn.min_edges != usual.rgcn.min_edges, "rgcn.min_edges", classes),
-        (links and case.output.probabilities, "output.probabilities", classes),
-        (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", classes),
-        (links and bool(case.graph.features), "graph.features", classes),
-        (links and rgcn.keep != usual.rgcn.keep, "rgcn.keep", classes),
-        (not links and bool(rgcn.queries), "rgcn.queries", 'rgcn.goal = "links"'),
-        (
-            not rgcn.queries and rgcn.propose_each != usual.rgcn.propose_each,
-            "rgcn.propose_each",
-            "rgcn.queries",
-        ),
-        (not links and rgcn.scorer != usual.rgcn.scorer, "rgcn.scorer", 'rgcn.goal = "links"'),
-        (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
-    ):
-        if unread:
-            raise CaseError(f"{key}: is read with {reader}; leave it out")
+    for key, reader in _unread_of_rgcn(case, usual):
+        raise CaseError(f"{key}: is read with {reader}; leave it out")
+    rgcn, links, generated = case.rgcn, case.rgcn.goal == "links", bool(case.graph.generator)
     archive = bool(case.graph.path) and graph_suffix(case.graph.path[0]) == ".npz"
-    reader = classes if links else "a graph.path" if generated else "triples of a text file"
+    reader = OF_CLASSES if links else "a graph.path" if generated else "triples of a text file"
     for key in ("train_labels", "test_labels", "val_labels"):
         if getattr(rgcn, key) and (links or generated or archive):
             raise CaseError(f"rgcn.{key}: is read with {reader}; leave it out")
+
+
+def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
+    """Keys that others leave nothing to do, and by what they would be read; usual: a case of defaults."""
+    rgcn, links = case.rgcn, case.rgcn.goal == "links"
+
+    def differs(key: str) -> bool:
+        return getattr(rgcn, key) != getattr(usual.rgcn, key)
+
+    for unread, key, reader in (
+        (links and case.output.probabilities, "output.probabilities", OF_CLASSES),
+        (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", OF_CLASSES),
+        (links and bool(case.graph.features), "graph.features", OF_CLASSES),
+        *((links and differs(key), f"rgcn.{key}", OF_CLASSES) for key in ("min_edges", "prune", "keep")),
+        *((not links and differs(key), f"rgcn.{key}", 'rgcn.goal = "links"') for key in OF_LINKED_TRIPLES),
+        (not rgcn.queries and differs("propose_each"), "rgcn.propose_each", "rgcn.queries"),
+        (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
+    ):
+        if unread:
+            yield key, reader
+    layered = rgcn.layers > 1 or rgcn.weights or _varies(case, "rgcn.layers")  # weights bring their layers
+    if differs("dropout") and not layered:
+        yield "rgcn.dropout", "rgcn.layers of at least 2"
+
+
+def _varies(case: Case, key: str) -> bool:
+    """Whether a tuning tries values of a key."""
+    return any(text.split()[:1] == [key] for text in case.study.vary)
 
 
 def reading_together(comm: Any) -> AbstractContextManager[None]:

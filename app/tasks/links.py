@@ -15,15 +15,14 @@ from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.queries import NOBODY, Query, best_of_all
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.split import Split
-from app.graphs.formats.source import Limits
 from app.graphs.ids import between_names, escaped
-from app.graphs.triples.asked import read_asked
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.tasks.context import Context
 from app.tasks.relational_plan import estimate, links_plan, split_of
+from app.tasks.rgcn_inputs import read_queries
 
 Array = Any
 RELATIONS = "links/D"  # the decoder's rows, beside the network's weights
@@ -34,7 +33,7 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     """Train and rank, write the results, and return the task's part of result.json. Ranks: all call."""
     held = resident_bytes()
     with raise_together(context.group, "reading the queries"):
-        queries = _queries(context, triples)
+        queries = read_queries(context.case, triples)
     found, saved = learn_links(context, triples)
     context.say_memory(held)
     scores = [row["val_score"] for row in found.records if "val_score" in row]
@@ -152,24 +151,14 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
         folder.write_text(f"predictions/{triples.name}.txt", ranks_text(triples, found))
 
 
-def _queries(context: Context, triples: Triples) -> list[Query]:
-    """What rgcn.queries asks; [] without it. Raises GraphError."""
-    rgcn, memory = context.case.rgcn, context.case.memory
-    if not rgcn.queries:
-        return []
-    rows = read_asked(rgcn.queries, triples, Limits(int(memory.max_decompressed_gb * 1e9)))
-    return [Query(0, s, r) if o < 0 else Query(1, o, r) for s, r, o in rows.tolist()]
-
-
 def _propose(
     context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn, queries: list[Query]
 ) -> None:
     """proposed/NAME.txt: the best ends of what is asked. Ranks: all call."""
     folder, group, count = context.folder, context.group, context.case.rgcn.propose_each
-    known = np.stack([triples.subject, triples.relation, triples.object], axis=1)
     with context.log.phase("propose"):
         rows = found.embeddings, found.relations
-        best = best_of_all(group, *rows, saved.case.scorer, known, queries, count)
+        best = best_of_all(group, *rows, saved.case.scorer, triples.rows(), queries, count)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         folder.write_text(f"proposed/{triples.name}.txt", proposed_text(triples, queries, *best))
     context.log.info("%d queries answered: %s", len(queries), folder.file(f"proposed/{triples.name}.txt"))

@@ -12,10 +12,10 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.comm.guard import raise_together
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.links import links_graph, links_placement
+from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.saved import load_rgcn
 from app.gnn.rgcn.split import Split, split_triples
-from app.gnn.rgcn.training import choose_placement, widths_of
+from app.gnn.rgcn.training import choose_placement, refuse_unwatched_nodes, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.memory.room import memory_room
@@ -29,7 +29,7 @@ from app.model.plan import origin_line, rates_of
 from app.model.rates import Rates
 from app.model.rgcn_work import Links, RelationalTraining, slowest
 from app.tasks.context import Context
-from app.tasks.rgcn_inputs import open_features, read_case_triples
+from app.tasks.rgcn_inputs import open_features, read_case_triples, read_queries
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,12 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
     saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
     if labels is None or rgcn.goal == "links":
-        plan = links_plan(rgcn, ranks, triples, split_of(case, rgcn, triples))
+        split = split_of(case, rgcn, triples)
+        refuse_unwatched_triples(rgcn, split)
+        read_queries(case, triples)
+        plan = links_plan(rgcn, ranks, triples, split)
     else:
+        refuse_unwatched_nodes(rgcn, labels)
         least = rgcn.min_edges
         if saved:
             least = saved.least_edges(triples)

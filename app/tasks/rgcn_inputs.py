@@ -9,10 +9,12 @@ from app.case.file import label_tables
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.queries import Query
 from app.graphs.formats.source import Limits, Source, graph_suffix
 from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.files import read_features
+from app.graphs.triples.asked import read_asked
 from app.graphs.triples.data import (
     SET_KEYS,
     TEST,
@@ -83,7 +85,7 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     if not learns:  # only those that there are
         named = case.rgcn.train_labels, case.rgcn.test_labels
         tables = [path if name or os.path.exists(path) else "" for path, name in zip(tables, named)]
-    if not any(tables):
+    if not any((*tables, case.rgcn.val_labels)):
         return triples, asked_of(np.arange(triples.nodes))
     return triples, read_label_tables(*tables, triples, limits, learns, case.rgcn.val_labels)
 
@@ -103,6 +105,15 @@ def _files_of_sets(case: Case) -> dict[int, str]:
                 f"{key}: beside a text file; an array {SET_KEYS[number]} in the .npz would be right"
             )
     return others
+
+
+def read_queries(case: Case, triples: Triples) -> list[Query]:
+    """What rgcn.queries asks; [] without it. Raises GraphError."""
+    if not case.rgcn.queries:
+        return []
+    limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
+    rows = read_asked(case.rgcn.queries, triples, limits)
+    return [Query(0, s, r) if o < 0 else Query(1, o, r) for s, r, o in rows.tolist()]
 
 
 def open_features(case: Case, triples: Triples) -> Features | None:

@@ -90,6 +90,7 @@ def train_links(
     Raises NumericsError where the loss is no longer finite.
     """
     took = Took()
+    refuse_unwatched_triples(case, split)
     graph = links_graph(triples, split, case)
     placement = links_placement(group.size, graph, case)
     widths = widths_of(case, case.dimension)
@@ -99,8 +100,6 @@ def train_links(
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
     run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
     made = 0
-    if case.patience and not len(split.valid):
-        raise CaseError("rgcn.patience: goes by validation triples, and there are none; leave it out")
     if (earlier := keeper.recall("fit")) is not None:
         made = run.restore(earlier)
     for epoch in range(made + 1, case.epochs + 1):
@@ -119,6 +118,12 @@ def train_links(
         made = epoch
     run.best.restore(run.arrays())
     return _rank_held_out(run, triples, split, case, made)
+
+
+def refuse_unwatched_triples(case: RgcnCase, split: Split) -> None:
+    """Refuse to go by the scores of validation triples that are not there. Raises CaseError."""
+    if case.patience and not len(split.valid):
+        raise CaseError("rgcn.patience: goes by validation triples, and there are none; leave it out")
 
 
 def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase, made: int) -> LinkFit:

@@ -45,12 +45,13 @@ def best_of_all(
     group: Group, E: np.ndarray, D: np.ndarray, scorer: str, known: np.ndarray, queries: list[Query],
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """`best_ends` of queries: nodes [q, count], NOBODY where there are fewer, and scores [q, count] float32.
+    """`best_ends` of queries: nodes [q, k], NOBODY where there are fewer, and scores [q, k] float32, k =
+    min(count, n).
 
     Ranks   all call, with the same rows; queries are shared out, the result is identical on all
     """
     cuts = [len(queries) * rank // group.size for rank in range(group.size + 1)]
-    own = queries[cuts[group.rank] : cuts[group.rank + 1]]
+    own, count = queries[cuts[group.rank] : cuts[group.rank + 1]], min(count, len(E))
     nodes, scores = np.full((len(own), count), NOBODY), np.zeros((len(own), count), dtype=np.float32)
     for row, query in enumerate(own):
         best, found = best_ends(E, D, scorer, known, query, count)

@@ -214,13 +214,13 @@ def train_rgcn(
     Raises NumericsError where the loss is no longer finite.
     """
     took = Took()
+    refuse_unwatched_nodes(case, labels)
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
     widths = widths_of(case, labels.classes)
     net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
     begin(net)
     run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
-    run.refuse_unwatched()
     found = RelationalFit(case, net, placement, run.records)
     if (earlier := keeper.recall("fit")) is not None:
         found.epochs = run.restore(earlier)
@@ -243,6 +243,19 @@ def train_rgcn(
     return found
 
 
+def watches(case: RgcnCase) -> bool:
+    """Whether scores of validation nodes decide on anything."""
+    return case.keep == "best" or case.patience > 0
+
+
+def refuse_unwatched_nodes(case: RgcnCase, labels: NodeLabels) -> None:
+    """Refuse to go by the scores of validation nodes that are not there. Raises CaseError."""
+    if watches(case) and not (labels.val_label >= 0).any():
+        key = "keep" if case.keep == "best" else "patience"
+        right = "rgcn.val_labels, or a set val of the .npz, would be right, or to leave it out"
+        raise CaseError(f"rgcn.{key}: goes by labelled validation nodes, and there are none; {right}")
+
+
 @dataclass
 class _Run:
     """A training under way: network, optimisers, the best weights so far, records: what checkpoints hold."""
@@ -255,18 +268,6 @@ class _Run:
     took: Took
     best: Best = field(default_factory=Best)
     records: list[dict[str, float]] = field(default_factory=list)
-
-    @property
-    def _watches(self) -> bool:
-        """Whether validation scores decide on anything."""
-        return self.case.keep == "best" or self.case.patience > 0
-
-    def refuse_unwatched(self) -> None:
-        """Refuse to go by the scores of validation nodes that are not there. Raises CaseError."""
-        if self._watches and not self.targets.counts.get("val"):
-            key = "keep" if self.case.keep == "best" else "patience"
-            right = "rgcn.val_labels, or a set val of the .npz, would be right, or to leave it out"
-            raise CaseError(f"rgcn.{key}: goes by labelled validation nodes, and there are none; {right}")
 
     def step(self, epoch: int, due: bool, drops: Drops | None) -> dict[str, float]:
         """A step of all weights; the loss before it, and where `due` the scores. Ranks: all call."""
@@ -288,7 +289,7 @@ class _Run:
     def _evaluate(self, Z_own: Array, epoch: int) -> dict[str, float]:
         """Scores of the weights after an epoch, which are kept where they are the best. Ranks: all call."""
         scores = self.targets.accuracy(_classes(self.group, Z_own))
-        if self._watches:
+        if watches(self.case):
             self.best.observe(epoch, scores["val"], self.net.arrays() if self.case.keep == "best" else {})
         return {f"{split}_score": score for split, score in scores.items()}
 

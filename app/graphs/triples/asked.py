@@ -7,6 +7,7 @@ from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.triples.data import DEFAULT_LIMITS, Triples
 
 ASKED = "?"
+DIGITS = 10  # of the largest int32
 RIGHT = 'three columns between tabs, "?" as the subject or as the object, would be right'
 
 
@@ -46,8 +47,8 @@ class _Names:
     def number(self, name: str) -> int:
         """That of a name. Raises KeyError, with what is wrong, where there is none."""
         found = self._numbers.get(name, self._numbers.get(f"<{name}>"))
-        if not self._numbers and name.isascii() and name.isdecimal() and int(name) < self._size:
-            found = int(name)
+        if not self._numbers and name.isascii() and name.isdecimal() and len(name) <= DIGITS:
+            found = int(name) if int(name) < self._size else None
         if found is None:
             what = self._what
             raise KeyError(f"found {what} '{shown(name)}'; a {what} of the graph would be right")

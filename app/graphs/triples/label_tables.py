@@ -38,7 +38,7 @@ def read_label_tables(
     for table in tables:
         arrays.append(np.array([node for node, _ in table], dtype=np.int32))
         arrays.append(np.array([class_of[label] for _, label in table], dtype=np.int32))
-    source = Source(train_path or test_path, limits)
+    source = Source(train_path or test_path or val_path, limits)
     return check_labels(NodeLabels(len(names), *arrays[:4], names, *arrays[4:]), source, learns)
 
 

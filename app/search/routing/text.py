@@ -16,7 +16,8 @@ from app.search.solution_text import lines_of
 
 ROUTE = re.compile(r"route\s*#?\s*[0-9]*\s*:(.*)", re.IGNORECASE)
 BESIDE = re.compile(r"[a-z][a-z _]*:?\s*[-+.0-9e]*", re.IGNORECASE)  # "Cost 123", "Time 4.5", "Optimal: 1"
-COST = re.compile(r"cost\s*:?\s*([0-9]{1,18}(?:\.[0-9]{0,20})?)", re.IGNORECASE)
+COST = re.compile(r"cost\s*:?\s*([-+.0-9e]+)", re.IGNORECASE)
+NUMBER = re.compile(r"[-+]?[0-9]{1,20}(?:\.[0-9]{0,20})?(?:e[-+]?[0-9]{1,2})?", re.IGNORECASE)
 RIGHT = "'Route #1: 3 5 7', customers counted from 1 on, would be right"
 
 
@@ -53,12 +54,14 @@ def read_routes(path: str, ids: np.ndarray, depot: int = 0) -> np.ndarray:
     return after_of(routes, n, depot)
 
 
-def told_cost(path: str) -> tuple[int, Decimal] | None:
-    """The line and number of what such a file calls the cost; None: it does not. Raises GraphError."""
+def told_costs(path: str) -> Iterator[tuple[int, Decimal]]:
+    """The line and number of what such a file calls the cost. Raises GraphError for what is no number."""
     for line, text in lines_of(path):
-        if (found := COST.fullmatch(text)) is not None:
-            return line, Decimal(found[1])
-    return None
+        if (found := COST.fullmatch(text)) is None:
+            continue
+        if not NUMBER.fullmatch(found[1]):
+            raise GraphError(f"{path}:{line}: found {shown(text)!r}; 'Cost' and a number would be right")
+        yield line, Decimal(found[1])
 
 
 def _counted(row: int, depot: int) -> int:

@@ -1,6 +1,7 @@
 """The toolbox of vehicle routing: plain constructions, a search, bounds."""
 
 import math
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from app.graphs.windows import in_time, never_in_time
 from app.search.core_bounds import CoreBounds
 from app.search.routing.baselines import baselines, savings, within_limit
 from app.search.routing.search import RoutingSearch
-from app.search.routing.text import read_routes, routes_text, told_cost
+from app.search.routing.text import read_routes, routes_text, told_costs
 from app.search.tour.tools import refuse_without_distances
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
@@ -121,9 +122,11 @@ class RoutingTools(Toolbox):
         One with decimals may also be of distances that are not rounded, as published ones of CVRPLIB are for
         files whose distances TSPLIB rounds.
         """
-        if (told := told_cost(path)) is None:
-            return None
-        line, cost = told
+        told = (self._untrue_cost(solution, line, cost) for line, cost in told_costs(path))
+        return next((each for each in told if each), None)
+
+    def _untrue_cost(self, solution: np.ndarray, line: int, cost: Decimal) -> str | None:
+        """The same of one that a line of the file tells."""
         length, places = self.value(solution) * self.unit, -int(cost.as_tuple().exponent)
         lengths, more = [length], ""
         legs = self.metric.unrounded(*legs_of(self.deliveries.depot, solution))

@@ -134,7 +134,7 @@ def rungs(trials: int, seeds: int, race: float) -> Iterator[tuple[int, int]]:
 def plan_of(case: Case) -> str:
     """What a tuning will train, in words. Raises CaseError where it could not begin."""
     trials, study = make_trials(case), case.study
-    left_out = f"; {counted(len(trials.impossible), 'more')} not possible" if trials.impossible else ""
+    left_out = f"; {len(trials.impossible)} more not possible" if trials.impossible else ""
     count = len(trials.possible)
     steps = [
         f"{count} with {counted(seeds, 'seed')}"

@@ -319,9 +319,9 @@ class _Networks:
     def _relational(self, values: dict[str, Any]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
         """The same of settings of [rgcn]."""
         rgcn = _replaced(self.case.rgcn, values)
-        unread = [key for key in BETWEEN_LAYERS if rgcn.layers == 1 and key in values]
+        unread = BETWEEN_LAYERS if rgcn.layers == 1 else ()
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
-        return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread}
+        return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
 
     def refusal(self, trial: Trial) -> str:
         """Why it cannot be trained; "" where it can."""
