@@ -13,7 +13,7 @@ from app import check, solve
 from app.errors import CaseError, GraphError
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 0.3}
-PROVED = QUICK | {"output.certificates": True}
+PROVED = QUICK | {"output.certificates": True, "search.bound_seconds": 20.0}  # they end once they are proved
 alone = pytest.mark.mpi_skip
 
 
