@@ -13,10 +13,11 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.decoder import Decoder, draw_wrong
-from app.gnn.rgcn.links import train_links
+from app.gnn.rgcn.links import DECODERS, train_links
+from app.gnn.rgcn.negatives import draw_wrong
 from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
 from app.gnn.rgcn.scorers import SCORERS
+from app.gnn.rgcn.softmax import Queries
 from app.gnn.rgcn.split import Split, split_triples
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
@@ -110,37 +111,91 @@ def score(scorer, *rows):
     return (subject * relation * object_.conj()).sum(axis=-1).real
 
 
-def mean_loss(scorer, E, D, train, wrong):
-    """The mean logistic loss, in float64."""
-    ends = np.concatenate([train[:, None, ::2], wrong], axis=1)
+def sigmoid_loss(scorer, E, D, train):
+    """The mean logistic loss of the triples and of two wrong ones each, in float64."""
+    ends = np.concatenate([train[:, None, ::2], draw_wrong(1, 1, train, len(E), 2)], axis=1)
     f = score(scorer, E[ends[..., 0]], D[train[:, 1]][:, None], E[ends[..., 1]])
     sign = np.ones(f.shape)
     sign[:, 0] = -1
     return np.log1p(np.exp(sign * f)).mean()
 
 
+def softmax_loss(scorer, E, D, train):
+    """Minus the mean logarithm of how likely the right node is, at both ends of the triples, in float64."""
+    s, r, o = train.T
+    total = 0.0
+    for f, right in (
+        (score(scorer, E[s][:, None], D[r][:, None], E[None]), o),
+        (score(scorer, E[None], D[r][:, None], E[o][:, None]), s),
+    ):
+        total += (np.log(np.exp(f).sum(axis=1)) - f[np.arange(len(f)), right]).mean() / 2
+    return total
+
+
+LOSSES = {"sigmoid": sigmoid_loss, "softmax": softmax_loss}
+
+
+def norm(scorer, E, D, train):
+    """The mean over triples of the cubes of absolute values, in float64."""
+    total = 0.0
+    for rows in (E[train[:, 0]], D[train[:, 1]], E[train[:, 2]]):
+        h = rows.shape[1] // 2
+        size = np.abs(rows[:, :h] + 1j * rows[:, h:] if scorer == "complex" else rows)
+        total += (size**3).sum() / len(train)
+    return total
+
+
+@pytest.mark.parametrize("n3", [0.0, 0.3])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6)])
-def test_gradients_are_the_slopes_of_the_loss(group, scorer, d):
-    split = split_triples(make_triples(), 0.1, 1)
-    decoder = Decoder(group, split, 4, d, 1, scorer)
+def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
+    split, case = (
+        split_triples(make_triples(), 0.1, 1),
+        RgcnCase(scorer=scorer, dimension=d, negatives=2, n3=n3),
+    )
+    decoder = DECODERS[loss](group, split, 40, 4, case, 1)
     E = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32)
-    wrong = draw_wrong(1, 1, split.train, 40, 2)
     lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
-    loss, dD, dE_own = decoder.gradients(group.device.put(E), wrong, split.train, lo, hi)
+    found, dD, dE_own = decoder.gradients(group.device.put(E), 1, lo, hi)
     counts = group.gather_integers(np.array([hi - lo]))[:, 0].tolist()
     dE = group.gather_host(np.array(group.device.get(dE_own)), counts)
     D = group.device.get(decoder.D).astype(np.float64)
     dD = group.device.get(dD)
-    assert loss == pytest.approx(mean_loss(scorer, E.astype(float), D, split.train, wrong), abs=1e-6)
+
+    def wanted(E, D):
+        return LOSSES[loss](scorer, E, D, split.train) + n3 * norm(scorer, E, D, split.train)
+
+    assert found == pytest.approx(wanted(E.astype(float), D), rel=1e-6)
     for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
         for at in np.random.default_rng(3).choice(array.size, 15, replace=False):
             values = []
             for step in (1e-5, -1e-5):
                 moved = array.copy()
                 moved.reshape(-1)[at] += step
-                pair = (moved, D) if which == 0 else (E.astype(float), moved)
-                values.append(mean_loss(scorer, *pair, split.train, wrong))
-            assert gradient.reshape(-1)[at] == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-6)
+                values.append(wanted(*((moved, D) if which == 0 else (E.astype(float), moved))))
+            slope = (values[0] - values[1]) / 2e-5
+            assert gradient.reshape(-1)[at] == pytest.approx(slope, abs=1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("nodes, most", [(40, 512), (40, 16), (1 << 20, 512)])
+def test_queries_stand_for_every_triple_twice(monkeypatch, nodes, most):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", most)
+    train = split_triples(make_triples(), 0.1, 1).train
+    queries = Queries.of(train, nodes, 4)
+    cut = queries.blocks[queries.first_object_block]
+    found = [set(), set()]
+    for u, (known, relation) in enumerate(zip(queries.known.tolist(), queries.relation.tolist())):
+        answers = queries.answers[queries.starts[u] : queries.starts[u + 1]].tolist()
+        assert answers
+        for other in answers:
+            found[int(u >= cut)].add((known, relation, other) if u < cut else (other, relation, known))
+    every = {tuple(row) for row in train.tolist()}
+    assert found == [every, every] and len(queries.answers) == 2 * len(train)
+    sizes = np.diff(queries.blocks)
+    assert (
+        sizes.min() > 0 and sizes.max() <= (8 if nodes > 40 else most) and queries.blocks[-1] == len(queries)
+    )
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -226,9 +281,12 @@ def trained(group, **settings):
         {"layers": 1, "bases": 0},
         {"scorer": "distmult", "dimension": 5},
         {"dropout": 0.3, "schedule": "cosine", "warmup": 1},
+        {"loss": "softmax", "n3": 0.02},
+        {"loss": "softmax", "scorer": "distmult", "layers": 1, "bases": 0, "dimension": 5},
     ],
 )
-def test_the_same_bits_for_any_partition_and_device(group, settings):
+def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 24)
     wanted = trained(Group(MPI.COMM_SELF, HostDevice()), **settings)
     for form in ({"partition": "relations"}, {"partition": "rows"}, {"parts": 3}):
         assert trained(group, **form, **settings) == wanted

@@ -35,6 +35,7 @@ LINKS = {
     "one layer": {"layers": 1},
     "bases, nothing to choose by": {"bases": 3, "validation": 0.0},
     "by rows": {"partition": "rows", "dimension": 12},
+    "softmax": {"loss": "softmax", "n3": 0.1},
 }
 
 
@@ -73,7 +74,8 @@ def test_ranks_send_the_bytes_that_are_counted(group, name):
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_ranks_send_the_bytes_that_are_counted_of_links(group, name):
+def test_ranks_send_the_bytes_that_are_counted_of_links(group, monkeypatch, name):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 24)
     settings = {**BASE, "goal": "links", "dimension": 8, "validation": 0.2, **LINKS[name]}
     triples = make_triples(NODES, 5, 400)
     case = RgcnCase(**settings)

@@ -320,7 +320,18 @@ class RgcnCase(Table, frozen=True):
         ),
     ] = "complex"
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
-    negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
+    loss: Annotated[
+        Literal["sigmoid", "softmax"],
+        about(
+            "links: what triples are learned by; sigmoid: right ones beside drawn wrong ones; softmax: each "
+            "end among all nodes, for graphs of up to some thousands: work grows with triples x nodes"
+        ),
+    ] = "sigmoid"
+    negatives: Annotated[Positive, about("links: wrong triples for each right one, with loss = sigmoid")] = 4
+    n3: Annotated[
+        Amount,
+        about("links: times the mean over triples of the cubes of their rows' numbers is added to the loss"),
+    ] = 0.0
     held_out: Annotated[
         float,
         Meta(gt=0.0, lt=1.0),

@@ -23,6 +23,9 @@ in training
     rows of nodes    links: 4 n d of all nodes, with ComplEx the most of 16 n d for the operands that scores
                      read and what ranking takes: 4 n d once more, and 8 n for each of the triples that are
                      ranked at a time
+    queries          by softmax, in place of wrong triples: 40 for each query and 24 m of their answers; 12 d
+                     for each, of gradients; 16 for each score of a block; 4 n d for each level of the tree of
+                     blocks and three more
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 
@@ -37,8 +40,10 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import RgcnCase
+from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.scorers import SCORERS
+from app.gnn.rgcn.softmax import Queries, queries_at_once
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.keys import sorted_set
@@ -129,20 +134,38 @@ def by_rank(
 
 
 def of_links(
-    terms: dict[str, Counts], nodes: int, learned: int, triples: int, case: RgcnCase
+    terms: dict[str, Counts], nodes: int, learned: int, triples: int, case: RgcnCase, queries: Queries | None
 ) -> dict[str, Counts]:
-    """The terms of `by_rank` with those of learning links: `learned` of so many triples."""
+    """The terms of `by_rank` with those of learning links: `learned` of so many triples.
+
+    queries   that softmax asks; None: triples are learned beside wrong ones
+    """
     ranks, d = len(terms["triples"]), case.dimension
-    wrong, wide = learned * case.negatives, SCORERS[case.scorer].wide
-    every = learned + wrong
-    drawing, scoring = 32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks
     all_of = np.ones(ranks, dtype=np.int64)
+    if queries is None:
+        wide, beside = SCORERS[case.scorer].wide, ("wrong triples", _of_wrong(learned, case.negatives, ranks))
+    else:
+        wide, beside = 1, ("queries", _of_queries(queries, learned, nodes, d))
     return terms | {
-        "wrong triples": max(drawing, scoring) * all_of,
+        beside[0]: beside[1] * all_of,
         "rows of nodes": 4 * nodes * (d + max(d + 2 * RANKED_AT_ONCE, wide**2 * d * (wide > 1))) * all_of,
         "known triples": (24 + KNOWN) * triples * all_of,
         "best": terms["weights"],
     }
+
+
+def _of_wrong(learned: int, negatives: int, ranks: int) -> int:
+    """Bytes of drawing wrong triples for so many right ones, or of scoring both."""
+    wrong = learned * negatives
+    every = learned + wrong
+    return max(32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks)
+
+
+def _of_queries(queries: Queries, learned: int, nodes: int, d: int) -> int:
+    """Bytes of the queries that softmax asks, of a block of scores and of gradients."""
+    levels = top_level(len(queries.blocks) - 1)
+    scores = 16 * queries_at_once(nodes) * nodes
+    return 40 * len(queries) + 24 * learned + 12 * d * len(queries) + scores + 4 * nodes * d * (levels + 3)
 
 
 def heaviest(terms: dict[str, Counts], setting_up: int = 0, base: int = 0) -> dict[str, int]:

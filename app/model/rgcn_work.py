@@ -16,15 +16,20 @@ columns out and f in (the terms are those of app/model/terms.py):
                      2 d with ComplEx, which makes operands of them) for its score, for the gradients by its
                      relation and by both of its nodes; at an evaluation all layers once more, and
                      [2 v / P, d] times [d, n] for v triples to choose by
+    by softmax       in place of triples, for q queries on a rank: [q, d] times [d, n], [q, n] times [n, d]
+                     and [q, n]^T [q, d]; n d + 1 numbers added up over all ranks' blocks, and q d gathered
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from app.case.gnn import RgcnCase
-from app.gnn.rgcn.decoder import deal_relations
+from app.comm.tree import owned_roots
+from app.gnn.rgcn.negatives import deal_relations
 from app.gnn.rgcn.scorers import SCORERS
+from app.gnn.rgcn.softmax import Queries, deal_blocks
 from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
@@ -90,6 +95,7 @@ class Links:
 
     counts   [relations] triples to learn from     chosen, held_out   triples to choose the epoch by, to rank
     rows     [ranks] nodes that each rank owns     d        numbers of a row
+    queries  that softmax asks; None: triples are learned beside wrong ones
     """
 
     counts: np.ndarray
@@ -97,15 +103,41 @@ class Links:
     held_out: int
     rows: Counts
     d: int
+    queries: Queries | None = None
 
     def learn(self, share: Share, case: RgcnCase) -> None:
-        """Scores of right and wrong triples, and their gradients."""
+        """Scores of triples and their gradients, and the step of the relations' rows."""
+        share.part = "links"
+        share.to_all("rows of nodes", self.rows, self.d)
+        if self.queries is None:
+            self._beside_wrong(share, case)
+        else:
+            self._among_all(share, self.queries)
+        if case.n3:
+            share.passes("norms", 8 * int(self.rows.sum()) * self.d)
+        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
+
+    def _among_all(self, share: Share, queries: Queries) -> None:
+        """FullSoftmax (gnn/rgcn/softmax.py)."""
+        blocks, P, n, d = len(queries.blocks) - 1, share.P, int(self.rows.sum()), self.d
+        cuts = deal_blocks(blocks, P)
+        asked = np.diff(queries.blocks[cuts])
+        own, roots = int(asked[share.rank]), [len(owned_roots(blocks, a, b)) for a, b in pairwise(cuts)]
+        share.dense("scores", own, d, n)
+        share.add("loss", "loss", own * n, 4 * own * n)
+        share.dense("gradients of queries", own, n, d)
+        share.dense("gradients of nodes", own, n, d, "wide gram")
+        share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * n * d)
+        share.sum_addends("gradients of nodes", n * d + 1, roots[share.rank], sum(roots))
+        share.to_all("gradients of queries", asked, d)
+        share.passes("gradients led back", 12 * len(queries) * d)
+
+    def _beside_wrong(self, share: Share, case: RgcnCase) -> None:
+        """NegativeSampling (gnn/rgcn/negatives.py)."""
         owner, P = deal_relations(self.counts, share.P), share.P
         learned = np.bincount(owner, weights=self.counts, minlength=P).astype(np.int64)
         triples, relations = learned * (1 + case.negatives), np.bincount(owner, minlength=P)
         own, every, n = int(triples[share.rank]), int(triples.sum()), int(self.rows.sum())
-        share.part = "links"
-        share.to_all("rows of nodes", self.rows, self.d)
         share.passes("wrong triples", 12 * every)
         wide = SCORERS[case.scorer].wide
         width, stored = wide * self.d, wide * n
@@ -117,7 +149,6 @@ class Links:
         share.to_all("gradients of relations", relations, self.d + 1)
         share.to_all("gradients of scores", triples, 1)
         share.passes("places of nodes", 4 * every)
-        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
 
     def evaluate(self, share: Share) -> None:
         """Ranks of the triples to choose by, among all nodes."""

@@ -61,7 +61,9 @@ LEARNED = "training"  # the purpose of graphs to learn on
 KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
 OF_CLASSES = 'rgcn.goal = "classes"'
 # Keys of [rgcn] that links alone read, beside those that have messages of their own.
-OF_LINKED_TRIPLES = ("scorer", "queries", "dimension", "negatives", "held_out", "validation")
+OF_LINKED_TRIPLES = (
+    "scorer", "queries", "dimension", "loss", "negatives", "n3", "held_out", "validation",
+)  # fmt: skip
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
     ("graph", "edge_features", "leaving it out"),
@@ -212,6 +214,7 @@ def _refuse_unread_by_relations(case: Case) -> None:
 def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
     """Keys that others leave nothing to do, and by what they would be read; usual: a case of defaults."""
     rgcn, links = case.rgcn, case.rgcn.goal == "links"
+    sampled = rgcn.loss == "sigmoid" or _varies(case, "rgcn.loss")
 
     def differs(key: str) -> bool:
         return getattr(rgcn, key) != getattr(usual.rgcn, key)
@@ -223,6 +226,7 @@ def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
         *((links and differs(key), f"rgcn.{key}", OF_CLASSES) for key in ("min_edges", "prune", "keep")),
         *((not links and differs(key), f"rgcn.{key}", 'rgcn.goal = "links"') for key in OF_LINKED_TRIPLES),
         (not rgcn.queries and differs("propose_each"), "rgcn.propose_each", "rgcn.queries"),
+        (not sampled and differs("negatives"), "rgcn.negatives", 'rgcn.loss = "sigmoid"'),
         (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
     ):
         if unread:

@@ -14,6 +14,7 @@ from app.comm.guard import raise_together
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.saved import load_rgcn
+from app.gnn.rgcn.softmax import Queries
 from app.gnn.rgcn.split import Split, split_triples
 from app.gnn.rgcn.training import choose_placement, refuse_unwatched_nodes, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
@@ -148,11 +149,12 @@ def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> Re
     widths, learned = widths_of(case, case.dimension), len(split.train)
     terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
     weights = terms["weights"] // 4
-    terms = rgcn_memory.of_links(terms, triples.nodes, learned, len(triples), case)
+    queries = Queries.of(split.train, triples.nodes, triples.relations) if case.loss == "softmax" else None
+    terms = rgcn_memory.of_links(terms, triples.nodes, learned, len(triples), case, queries)
     held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
     counts = np.bincount(split.train[:, 1], minlength=triples.relations)
     rows = np.array(placement.rows.row_counts())
-    links = Links(counts, len(split.valid), len(split.test), rows, case.dimension)
+    links = Links(counts, len(split.valid), len(split.test), rows, case.dimension, queries)
     return RelationalPlan(
         RelationalTraining(graph, nodes, widths, case, placement, 0, weights, links=links), held
     )

@@ -1,9 +1,15 @@
-"""The decoder of link prediction: scores of triples, and the wrong triples that it learns to tell apart."""
+"""What decoders of link prediction have in common: rows of relations, and a norm that keeps rows short.
 
+Two losses learn from the scores of triples: negatives.py compares right triples with drawn wrong ones,
+softmax.py with all nodes in the place of an end.
+"""
+
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
+from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.rgcn.shards import glorot_limit
@@ -13,95 +19,57 @@ from app.rng import stream
 Array = Any
 
 
-class Decoder:
-    """Scores of triples from rows of nodes, and their gradients.
+class Decoder(ABC):
+    """Scores of triples from rows of nodes and relations, a loss of them, and its gradients.
 
-    Forward   f(s, r, o) = sum_k S_sk D_rk O_ok, of operands that a scorer makes of E and D (scorers.py)
-    Loss      mean over right and wrong triples of log(1 + exp(-+f))     (Schlichtkrull et al. 2018, eq. 7)
-    Shapes    E [n, d]   D [R, d]   g = dloss / df [triples]
-    Backward  dD_r = sum_t g_t S_s O_o         over the triples of r in their order
-              dS_i = sum_t g_t D_r O_o, dO_i = sum_t g_t D_r S_s     over the triples that i is in, by (i,
-              place: first as subject); the scorer leads them to E
-    Ranks     E and D are whole on every rank; a rank scores the triples of its relations, and makes the rows
-              of dD of these and of dE of the nodes that it owns; g is gathered, 4 bytes for each triple.
+    Loss      that of the triples + n3 / m sum_t |e_s|^3 + |w_r|^3 + |e_o|^3     over the m learned triples
+              t, |x|^3 the sum of the cubes of its numbers' absolute values (ComplEx: of its complex numbers)
+    Source    of the norm Lacroix, Usunier and Obozinski 2018, eq. 8 (N3, weighted by use)
+    Shapes    E [n, d]   D [R, d]
+    Ranks     E and D are whole on every rank; a rank makes the rows of dE of the nodes that it owns
+
+    D         the rows of the relations, learned
     """
 
     def __init__(
-        self, group: Group, split: Split, relations: int, dimension: int, seed: int, scorer: str
+        self, group: Group, split: Split, nodes: int, relations: int, case: RgcnCase, seed: int
     ) -> None:
-        """scorer   one of SCORERS"""
-        self.group, self.device, self.R = group, group.device, relations
-        self.scorer = SCORERS[scorer]
-        limit = glorot_limit(relations, dimension)
-        drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, dimension))
+        """case   rgcn.scorer, dimension and n3 are read"""
+        self.group, self.device, self.n, self.R = group, group.device, nodes, relations
+        self.train, self.scorer = split.train, SCORERS[case.scorer]
+        limit = glorot_limit(relations, case.dimension)
+        drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, case.dimension))
         self.D = group.device.put(drawn.astype(np.float32))
-        counts = np.bincount(split.train[:, 1], minlength=relations)
-        owner = deal_relations(counts, group.size)
-        self._relations = np.bincount(owner, minlength=group.size)
-        first, last = np.searchsorted(owner, [group.rank, group.rank + 1])
-        self._own, self._starts = slice(first, last), np.concatenate([[0], np.cumsum(counts)])
+        self._norms = self._shares(case.n3) if case.n3 else None
 
-    def gradients(
-        self, E: Array, wrong: np.ndarray, train: np.ndarray, lo: int, hi: int
-    ) -> tuple[float, Array, Array]:
+    def gradients(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
         """The loss, dD [R, d], and dE of the nodes lo..hi-1.
 
         E       [n, d] rows of all nodes
-        wrong   [m, w, 2] subjects and objects of w wrong triples for each of the m right ones
-        train   [m, 3] the right ones, by relation
+        epoch   from 1
         Ranks   all call
         """
-        m, w = wrong.shape[:2]
-        group, device, R, scorer, xp = self.group, self.device, self.R, self.scorer, self.device.xp
-        starts = self._starts * (w + 1)
-        first, last = int(starts[self._own.start]), int(starts[self._own.stop])
-        triples = scorer.triples(_columns_of(train, wrong), len(E))
-        own, nodes, relations = triples[:, first:last], scorer.nodes(xp, E), scorer.relations(xp, self.D)
-        Z = device.triple_scores(own, nodes, relations)[:, None]
-        right = device.put((np.arange(first, last) % (w + 1) == 0).astype(np.float32)[:, None])
-        weight = device.put(np.full(last - first, 1 / (m * (w + 1)), dtype=np.float32))
-        losses = device.sigmoid_loss(Z, right, weight)
-        own_starts = starts[self._own.start : self._own.stop + 1] - first
-        dD = scorer.relations_back(xp, device.triple_relation_sums(own_starts, own, Z[:, 0], nodes))
-        both = xp.concatenate([dD, device.fold(own_starts, losses[:, None])], axis=1)
-        sums = group.gather_rows(both, self._relations.tolist())
-        loss = device.fold(np.array([0, R]), xp.ascontiguousarray(sums[:, -1:]))
-        counts = [int(starts[k] - starts[j]) for j, k in _spans(self._relations)]
-        g = group.gather_rows(Z, counts)[:, 0]
+        loss, dD, dE = self.of_triples(E, epoch, lo, hi)
+        if self._norms is not None:
+            of_nodes, of_relations = self._norms
+            loss += self._shorten(E, of_nodes, dE, lo) + self._shorten(self.D, of_relations, dD, 0)
+        return loss, dD, dE
 
-        def node_sums(lo: int, hi: int) -> Array:
-            return device.triple_node_sums(triples, g, nodes, relations, lo, hi)
+    @abstractmethod
+    def of_triples(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
+        """The same without the norms. Ranks: all call."""
 
-        dE = scorer.nodes_back(xp, node_sums, lo, hi, len(E))
-        return float(device.get(loss)[0, 0]), xp.ascontiguousarray(sums[:, :-1]), dE
+    def _shares(self, n3: float) -> tuple[Array, Array]:
+        """[n] and [R] float32: n3 / m times the places of each node, and of each relation, in triples."""
+        ends, factor = np.concatenate([self.train[:, 0], self.train[:, 2]]), n3 / len(self.train)
+        both = (np.bincount(ends, minlength=self.n), np.bincount(self.train[:, 1], minlength=self.R))
+        return tuple(self.device.put((factor * each).astype(np.float32)) for each in both)
 
-
-def deal_relations(counts: np.ndarray, ranks: int) -> np.ndarray:
-    """[R] the rank that scores the triples of each relation, ascending; counts [R]: of its triples."""
-    before = np.cumsum(counts) - counts
-    return np.minimum(before * ranks // max(int(counts.sum()), 1), ranks - 1)
-
-
-def _columns_of(train: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """[3, t] int32: each right triple and then its wrong ones."""
-    m, w = wrong.shape[:2]
-    columns = np.empty((3, m, w + 1), dtype=np.int32)
-    columns[1] = train[:, 1:2]
-    for row, end in ((0, 0), (2, 1)):
-        columns[row, :, 0], columns[row, :, 1:] = train[:, row], wrong[:, :, end]
-    return columns.reshape(3, -1)
-
-
-def draw_wrong(seed: int, epoch: int, train: np.ndarray, nodes: int, count: int) -> np.ndarray:
-    """[m, count, 2]: subjects and objects of right triples, one of them replaced by a random node."""
-    draws = stream(seed, "links/wrong", epoch)
-    ends = np.repeat(train[:, None, ::2], count, axis=1)
-    side = draws.integers(0, 2, ends.shape[:2])
-    np.put_along_axis(ends, side[:, :, None], draws.integers(0, nodes, (*side.shape, 1)), axis=2)
-    return ends
-
-
-def _spans(sizes: np.ndarray) -> list[tuple[int, int]]:
-    """First and last + 1 of consecutive pieces."""
-    ends = np.cumsum(sizes)
-    return list(zip((ends - sizes).tolist(), ends.tolist()))
+    def _shorten(self, X: Array, shares: Array, dX: Array, lo: int) -> float:
+        """sum_i shares_i |x_i|^3 over all rows; its gradient is added to dX, that of the rows from lo on."""
+        device = self.device
+        cubes, slopes = self.scorer.cubes(device.xp, X)
+        hi = lo + len(dX)
+        dX += slopes[lo:hi] * shares[lo:hi, None]
+        total = device.fold(np.array([0, len(X)]), (cubes * shares)[:, None])
+        return float(device.get(total)[0, 0])

@@ -1,6 +1,6 @@
 """Training of link prediction (Schlichtkrull et al. 2018, section 4): an R-GCN encoder, a decoder of triples.
 
-What scores are: decoder.py. How held-out triples rank by them: ranks.py.
+What scores and losses are: decoder.py. How held-out triples rank by them: ranks.py.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,12 @@ from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
-from app.gnn.rgcn.decoder import Decoder, draw_wrong
+from app.gnn.rgcn.decoder import Decoder
 from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops
+from app.gnn.rgcn.negatives import NegativeSampling
 from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summary
+from app.gnn.rgcn.softmax import FullSoftmax
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.training import Steps, grid_groups, widths_of
 from app.gnn.stopwatch import Took
@@ -33,6 +35,7 @@ from app.partition.rows import RowPartition
 from app.watchdog import beat
 
 Array = Any
+DECODERS: dict[str, type[Decoder]] = {"sigmoid": NegativeSampling, "softmax": FullSoftmax}
 
 
 @dataclass
@@ -95,7 +98,7 @@ def train_links(
     placement = links_placement(group.size, graph, case)
     widths = widths_of(case, case.dimension)
     net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
-    decoder = Decoder(group, split, triples.relations, case.dimension, seed, case.scorer)
+    decoder = DECODERS[case.loss](group, split, triples.nodes, triples.relations, case, seed)
     begin(net, decoder.D, graph)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
     run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
@@ -108,8 +111,7 @@ def train_links(
         if case.patience and run.best.waited >= case.patience:
             break
         run.set_rate(rate_of(case, epoch))
-        wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
-        loss = run.step(split.train, wrong, Drops.of(case, seed, epoch))
+        loss = run.step(epoch, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(group, run.replicated(), f"the weights after epoch {epoch}")
@@ -175,11 +177,11 @@ class _Run:
         lo, hi = self.rows.range_of(self.group.rank)
         return self.group.gather_rows(E_own[: hi - lo], self.rows.row_counts())
 
-    def step(self, train: np.ndarray, wrong: np.ndarray, drops: Drops | None) -> float:
-        """The loss on right triples and wrong ones, and a step of all weights. Ranks: all call."""
+    def step(self, epoch: int, drops: Drops | None) -> float:
+        """The loss of the learned triples, and a step of all weights. Ranks: all call."""
         lo, hi = self.rows.range_of(self.group.rank)
         E_own = self.net.forward(drops)
-        loss, dD, dE = self.decoder.gradients(self._everywhere(E_own), wrong, train, lo, hi)
+        loss, dD, dE = self.decoder.gradients(self._everywhere(E_own), epoch, lo, hi)
         dE_own = self.group.device.zeros(E_own.shape)
         dE_own[: hi - lo] = dE
         for gradient in self.net.gradients(dE_own):

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from app.numerics.elementwise import row_sums
+
 Array = Any
 NodeSums = Callable[[int, int], Array]  # (lo, hi) -> sums over the triples of the operand's rows lo .. hi-1
 
@@ -44,6 +46,12 @@ class Scorer(Protocol):
         side   0: the subjects are known, near [k, d]; 1: the objects     relation   [k, d]
         """
 
+    def query_back(self, xp: Any, side: int, near: Array, relation: Array, dQ: Array) -> tuple[Array, Array]:
+        """[k, d] each, the gradients by near and by relation, from that by `query` of them."""
+
+    def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
+        """[rows] of X [rows, d] the sums of cubes of absolute values; and [rows, d] their gradients."""
+
 
 class DistMult:
     """f(s, r, o) = sum_k E_sk D_rk E_ok: the same in both directions.
@@ -77,6 +85,15 @@ class DistMult:
         """The same from both sides."""
         return near * relation
 
+    def query_back(self, xp: Any, side: int, near: Array, relation: Array, dQ: Array) -> tuple[Array, Array]:
+        """The same from both sides."""
+        return dQ * relation, dQ * near
+
+    def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
+        """Of real numbers: d |x|^3 / dx = 3 |x| x."""
+        size = xp.abs(X)
+        return row_sums(xp, size * X * X), 3 * size * X
+
 
 class ComplEx:
     """f(s, r, o) = Re sum_k e_sk w_rk conj(e_ok) of complex numbers: relations may have a direction.
@@ -90,6 +107,8 @@ class ComplEx:
               dc = o1 + o4   de = o2 + o3      of that of objects
               dp = r1 + r2   dq = r3 - r4      of that of relations
     Query     known subject: [pa - qb, pb + qa]      known object: [pc + qe, pe - qc]
+              gradients g, h of its halves, known subject: da = pg + qh   db = ph - qg   dp = ag + bh
+              dq = ah - bg;     known object c, e in the place of a, b, with -q for q and -dq for dq
     Source    Trouillon et al. 2016, eqs. 9 and 10
     """
 
@@ -127,6 +146,21 @@ class ComplEx:
         (a, b), (p, q) = _halves(near), _halves(relation)
         q = -q if side else q
         return xp.concatenate([p * a - q * b, p * b + q * a], axis=1)
+
+    def query_back(self, xp: Any, side: int, near: Array, relation: Array, dQ: Array) -> tuple[Array, Array]:
+        """By the halves of near, and of relation."""
+        (a, b), (p, q), (g, h) = _halves(near), _halves(relation), _halves(dQ)
+        q = -q if side else q
+        dq = a * h - b * g
+        of_near = xp.concatenate([p * g + q * h, p * h - q * g], axis=1)
+        return of_near, xp.concatenate([a * g + b * h, -dq if side else dq], axis=1)
+
+    def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
+        """Of complex numbers z = a + ib: d |z|^3 / da = 3 |z| a."""
+        a, b = _halves(X)
+        square = a * a + b * b
+        size = xp.sqrt(square)
+        return row_sums(xp, square * size), 3 * xp.concatenate([size, size], axis=1) * X
 
 
 SCORERS: dict[str, Scorer] = {"distmult": DistMult(), "complex": ComplEx()}
