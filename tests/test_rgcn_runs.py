@@ -275,6 +275,12 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
         ),
         (["rgcn.goal=links", "rgcn.prune=false"], 'rgcn.prune: is read with rgcn.goal = "classes"'),
         (["rgcn.scorer=distmult"], 'rgcn.scorer: is read with rgcn.goal = "links"; leave it out'),
+        (["rgcn.n3=0.1"], 'rgcn.n3: is read with rgcn.goal = "links"; leave it out'),
+        (
+            ["rgcn.goal=links", "rgcn.loss=softmax", "rgcn.negatives=9"],
+            'rgcn.negatives: is read with rgcn.loss = "sigmoid"; leave it out',
+        ),
+        (["rgcn.layers=1", "rgcn.hidden=5"], "rgcn.hidden: is read with rgcn.layers of at least 2"),
         (["rgcn.held_out=0.2"], 'rgcn.held_out: is read with rgcn.goal = "links"; leave it out'),
         (["rgcn.layers=1", "rgcn.dropout=0.1"], "rgcn.dropout: is read with rgcn.layers of at least 2"),
         (["rgcn.goal=links", "rgcn.dimension=5"], "an even number would be right, or rgcn.scorer"),

@@ -330,6 +330,10 @@ def test_keys_of_relational_networks_are_tried():
         "rgcn.scorer=complex rgcn.layers=1", "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=3",
         "rgcn.scorer=complex rgcn.layers=2 rgcn.hidden=5", "rgcn.scorer=distmult rgcn.layers=1",
     ]  # fmt: skip
+    losses = {**RELATIONAL, "study.vary": ["rgcn.loss sigmoid softmax", "rgcn.negatives 2 3"]}
+    assert [each.name for each in make_trials(build(losses)).possible] == [
+        "rgcn.loss=sigmoid rgcn.negatives=2", "rgcn.loss=sigmoid rgcn.negatives=3", "rgcn.loss=softmax",
+    ]  # fmt: skip
     layers = {**RELATIONAL, "study.vary": ["rgcn.layers 1 2"], "rgcn.dropout": 0.3}
     assert [each.rgcn.dropout for each in make_trials(build(layers)).possible] == [0.0, 0.3]
     odd = build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]})

@@ -232,8 +232,9 @@ def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
         if unread:
             yield key, reader
     layered = rgcn.layers > 1 or rgcn.weights or _varies(case, "rgcn.layers")  # weights bring their layers
-    if differs("dropout") and not layered:
-        yield "rgcn.dropout", "rgcn.layers of at least 2"
+    for key in ("hidden", "dropout"):
+        if differs(key) and not layered:
+            yield f"rgcn.{key}", "rgcn.layers of at least 2"
 
 
 def _varies(case: Case, key: str) -> bool:
