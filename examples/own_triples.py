@@ -36,9 +36,8 @@ def main() -> None:
     triples, kinds = small_world(seed=1)
     settings = {"rgcn.epochs": 30, "rgcn.bases": 10, "seed": 1}
     found = classify_relational(triples, labels=kinds, train=list(kinds)[::3], settings=settings)
-    links = predict_links(
-        triples, settings={"rgcn.layers": 1, "rgcn.dimension": 32, "rgcn.epochs": 40, "seed": 1}
-    )
+    settings = {"rgcn.layers": 1, "rgcn.dimension": 32, "rgcn.epochs": 40, "rgcn.loss": "softmax", "seed": 1}
+    links = predict_links(triples, settings=settings)
     if MPI.COMM_WORLD.rank == 0:
         print(found)
         print(found.nodes[1], "is a", found.predicted[1])

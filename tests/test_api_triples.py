@@ -19,6 +19,10 @@ from app.errors import CaseError, GraphError
 NODES, RELATIONS = 50, 4
 FEW = {"rgcn.epochs": 4, "rgcn.bases": 5, "seed": 3, "run.device": "cpu"}
 LINKS = {"rgcn.epochs": 3, "rgcn.dimension": 6, "rgcn.layers": 1, "seed": 3, "run.device": "cpu"}
+AS_THE_CASE = {  # inputs/rgcn_links.toml
+    "rgcn.bases": 0, "rgcn.loss": "softmax", "rgcn.n3": 0.01, "rgcn.learning_rate": 0.02,
+    "rgcn.schedule": "cosine",
+}  # fmt: skip
 TRAIN, VAL, TEST = range(0, 40, 2), range(1, 40, 4), range(3, 40, 4)
 
 
@@ -128,7 +132,7 @@ def test_links_of_given_sets(tmp_path):
     ]
     keys += [f"rgcn.{part}_triples={tmp_path / part}.txt" for part in ("val", "test")]
     result = ran(tmp_path / "run", "inputs/rgcn_links.toml", *keys)
-    settings = {**LINKS, "rgcn.bases": 0, "rgcn.negatives": 8, "rgcn.learning_rate": 0.02}
+    settings = {**LINKS, **AS_THE_CASE}
     found = predict_links(names["train"], val=names["val"], test=names["test"], settings=settings)
     assert found.digest == result["digest"] and found.scores == result["links"]
     files = {part: str(tmp_path / f"{part}.txt") for part in sets}
@@ -185,8 +189,8 @@ def test_links_give_the_bits_of_their_file(tmp_path):
     keys = [f"graph.path={path}", "rgcn.epochs=4", "rgcn.dimension=6", "rgcn.evaluate_every=2"]
     result = ran(tmp_path / "run", "inputs/rgcn_links.toml", *keys)
     settings = {
-        **LINKS, "rgcn.epochs": 4, "rgcn.bases": 0, "rgcn.negatives": 8, "rgcn.learning_rate": 0.02,
-        "rgcn.held_out": 0.1, "rgcn.validation": 0.05, "rgcn.evaluate_every": 2,
+        **LINKS, **AS_THE_CASE, "rgcn.epochs": 4, "rgcn.held_out": 0.1, "rgcn.validation": 0.05,
+        "rgcn.evaluate_every": 2,
     }  # fmt: skip
     found = predict_links(rows_of(), nodes=NODES, settings=settings)
     assert found.digest == result["digest"] and found.scores == result["links"]

@@ -24,7 +24,7 @@ in training
                      read and what ranking takes: 4 n d once more, and 8 n for each of the triples that are
                      ranked at a time
     queries          by softmax, in place of wrong triples: 40 for each query and 24 m of their answers; 12 d
-                     for each, of gradients; 16 for each score of a block; 4 n d for each level of the tree of
+                     for each, of gradients; 8 for each score of a block; 4 n d for each level of the tree of
                      blocks and three more
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
@@ -164,7 +164,7 @@ def _of_wrong(learned: int, negatives: int, ranks: int) -> int:
 def _of_queries(queries: Queries, learned: int, nodes: int, d: int) -> int:
     """Bytes of the queries that softmax asks, of a block of scores and of gradients."""
     levels = top_level(len(queries.blocks) - 1)
-    scores = 16 * queries_at_once(nodes) * nodes
+    scores = 8 * queries_at_once(nodes) * nodes
     return 40 * len(queries) + 24 * learned + 12 * d * len(queries) + scores + 4 * nodes * d * (levels + 3)
 
 
