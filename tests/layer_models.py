@@ -296,10 +296,22 @@ def _gat(A, H, w, case, spec):
     return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
 
 
+def _gatv2(A, H, w, case, spec):
+    S, T, near = H @ w["W_source"], H @ w["W_target"], A + np.eye(len(A)) > 0
+    out = []
+    for own in np.split(np.arange(S.shape[1]), spec.heads):
+        s = T[:, None, own] + S[None, :, own]
+        e = np.where(near, np.where(s > 0, s, 0.2 * s) @ w["a"][own, 0], -np.inf)
+        alpha = np.exp(e - e.max(1, keepdims=True))
+        out.append(alpha / alpha.sum(1, keepdims=True) @ S[:, own])
+    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
+
+
 CONVOLUTIONS = {
     "appnp": _hops(10, _appnp_shares),
     "dense": _dense,
     "gat": _gat,
+    "gatv2": _gatv2,
     "gcn": _gcn,
     "gcn2": _gcn2,
     "gin": _gin,

@@ -10,6 +10,7 @@ import standin
 from app.device import HostDevice
 from app.numerics.attention import Attention
 from app.numerics.distmult import DistMultProducts
+from app.numerics.dynamic import DynamicAttention
 from app.numerics.edges import EdgeSums
 from app.numerics.elementwise import Elementwise
 from app.numerics.heads import HeadProducts
@@ -18,7 +19,8 @@ from app.numerics.products import Products
 
 
 class StandInDevice(
-    Products, Elementwise, Attention, DistMultProducts, EdgeSums, HeadProducts, PairProducts
+    Products, Elementwise, Attention, DynamicAttention, DistMultProducts, EdgeSums, HeadProducts,
+    PairProducts,
 ):  # fmt: skip
     """A device whose arrays are standin.Array.
 

@@ -532,6 +532,33 @@ def test_attention(pair, h, k):
     pair.same(ahead, L, normal(6, n, width) / 20, *E)
 
 
+@pytest.mark.parametrize(("h", "k"), [(1, 8), (4, 3)])
+def test_dynamic_attention(pair, h, k):
+    """The whole pass over two tiles, as a layer makes it, and back."""
+    n, width = 37, h * k
+    tiles = [rows_of(1, n, 20), rows_of(2, n, 31)]
+
+    def ahead(device, T, D, a, *S):
+        patterns = [device.attention_pattern(device.csr(*t[:2], None, t[2])) for t in tiles]
+        own = device.attention_pattern(device.csr(np.arange(n + 1), np.arange(n), None, (n, n)))
+        both = list(zip([own, *patterns], [T, *S]))
+        M, V = device.empty((n, 2 * h)), device.empty((n, width))
+        device.dynamic_begin(M, V)
+        for pattern, rows in both:
+            device.dynamic_add(pattern, rows, T, a, M, V)
+        device.dynamic_finish(M, V)
+        F = device.empty((n, 2 * width + 3 * h))
+        device.dynamic_pack(D, T, M, V, F)
+        dT, G, dS = (device.zeros((n, width)) for _ in range(3))
+        for pattern, rows in both:
+            device.dynamic_back_rows(pattern, rows, F, a, dT, G)
+        device.dynamic_back_columns(own, F, T, a, dS)
+        return M, V, F, dT, G, dS
+
+    S = [normal(i, t[2][1], width) / 20 for i, t in enumerate(tiles)]
+    pair.same(ahead, normal(5, n, width) / 20, normal(6, n, width) / 20, normal(7, width, 1), *S)
+
+
 @pytest.mark.parametrize("d", [1, 16, 37])
 def test_pairs(pair, d):
     """Losses and gradients of joined pairs over two tiles, then of pairs that are not; scores of pairs."""

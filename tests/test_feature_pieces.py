@@ -37,6 +37,7 @@ MODELS = {
     "sgc, kept power": {"model": "sgc", "hops": 3},
     "appnp": {"model": "appnp", "depth": 1, "hops": 2, "input_dropout": 0.5},
     "gat": {"model": "gat", "heads": 2, "input_dropout": 0.5},
+    "gatv2": {"model": "gatv2", "heads": 2, "input_dropout": 0.5},
     "residual": {"layers": ("gcn 8 residual", "gcn 8 residual", "gcn"), "feature_rows": "as_given"},
 }
 

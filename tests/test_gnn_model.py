@@ -43,6 +43,7 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.hidden": 6},
     "commnet": {"gnn.model": "commnet", "gnn.hidden": 6},
     "gat": {"gnn.model": "gat", "gnn.hidden": 8, "gnn.heads": 2},
+    "gatv2": {"gnn.model": "gatv2", "gnn.hidden": 8, "gnn.heads": 2},
     "gcn2": {"gnn.model": "gcn2", "gnn.hidden": 8, "gnn.batch_norm": True},
     "appnp": {"gnn.model": "appnp", "gnn.hidden": 8, "gnn.hops": 4},
     "lightgcn": {"gnn.model": "lightgcn", "gnn.depth": 1},

@@ -20,7 +20,7 @@ from app.gnn.buffers import Lifetime, plan_buffers
 from app.gnn.model import Model
 from app.gnn.parameters import Parameters
 
-KINDS = [*sorted(CONVOLUTIONS), "gat heads=2"]
+KINDS = [*sorted(CONVOLUTIONS), "gat heads=2", "gatv2 heads=2"]
 TOLERANCE = 5e-6  # of float32 gradients, relative to the largest
 NORMED_TOLERANCE = 4e-5  # where rows of 3 or 4 columns are divided by their deviation in every layer
 OPTIONS = ["", "residual", "layer_norm", "batch_norm", "residual batch_norm", "residual layer_norm"]

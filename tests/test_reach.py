@@ -37,6 +37,7 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.depth": 3},
     "commnet": {"gnn.model": "commnet"},
     "gat": {"gnn.layers": ["gcn 8", "gat 8 heads=2", "gcn"]},
+    "gatv2": {"gnn.layers": ["gcn 8", "gatv2 8 heads=2", "gcn"]},
     "gcn2": {"gnn.layers": ["dense 8", "gcn2 8", "gcn2 8", "gcn"]},
     "appnp": {"gnn.layers": ["gcn 8", "appnp 8", "gcn"], "gnn.hops": 3},
     "sgc": {"gnn.layers": ["sgc 8", "gcn 8", "gcn"], "gnn.input_dropout": 0.0},

@@ -35,8 +35,8 @@ class GnnCase(Table, frozen=True):
     model: Annotated[
         str,
         about(
-            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, appnp, sgc, "
-            "lightgcn, dense"
+            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, appnp, "
+            "sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
@@ -66,7 +66,7 @@ class GnnCase(Table, frozen=True):
             "graphs); weights are applied by the means and variances of the graph trained on"
         ),
     ] = False
-    heads: Annotated[Positive, about("gat: attention heads")] = 1
+    heads: Annotated[Positive, about("gat, gatv2: attention heads")] = 1
     alpha: Annotated[
         BelowOne,
         about(

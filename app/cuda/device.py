@@ -12,6 +12,7 @@ import numpy as np
 
 from app.cuda.changes import CudaChanges
 from app.cuda.compiler import OPTIONS
+from app.cuda.dynamic import CudaDynamicAttention
 from app.cuda.edges import CudaEdgeSums
 from app.cuda.graph import Captured, NotCapturable, call_plainly
 from app.cuda.kernels import Kernels
@@ -54,8 +55,8 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 
 class CudaDevice(
-    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaPairs, DistMultProducts, CudaEdgeSums,
-    HeadProducts,
+    CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaDynamicAttention, CudaPairs,
+    DistMultProducts, CudaEdgeSums, HeadProducts,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

@@ -41,6 +41,10 @@ KERNELS = {
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
+    "dynamic": (
+        "dynamic_begin", "dynamic_scores", "dynamic_weights", "dynamic_add", "dynamic_finish", "dynamic_pack",
+        "dynamic_slopes", "dynamic_back_rows", "dynamic_back_columns",
+    ),
     "edges": ("edge_add", "edge_add_4", "edge_back", "edge_back_4", "edge_ones"),
     "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots", "rank_terms", "rank_sums"),
     "choose": ("best_rows", "next_key"),

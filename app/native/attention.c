@@ -2,18 +2,7 @@
  *
  * Entries are taken in groups: first the numbers of each head, of which the exponentials fill whole registers, then
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
-#include "elementary.h"
-#include "pattern.h"
-
-/* Numbers at a time, entries times heads; chains that run beside each other; numbers that fill registers. */
-enum { GROUP = 256, TOGETHER = 4, FULL = 16 };
-
-static const float SLOPE = 0.2f; /* of leaky relu below 0 */
-
-INLINE float leaky(float s) {
-    const float below = s * SLOPE;
-    return s > 0.0f ? s : below;
-}
+#include "attention.h"
 
 /* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
 void lk_attention_top(const Pattern *a, int64_t h, const float *R, float *T) {
@@ -143,25 +132,6 @@ void lk_attention_pack(int64_t n, int64_t h, int64_t k, const float *D, const fl
             dL[row * h + i] = second - first * t[2 * h + i];
         }
     }
-}
-
-/* out[q * h + i] = row q of D times S by heads, each a chain from 0; rows[q] are `count` <= TOGETHER rows of D. */
-INLINE void dots(int64_t count, int64_t h, int64_t k, const float *const *rows, const float *S, float *out) {
-    if (count == TOGETHER) {
-        for (int64_t i = 0; i < h; ++i) {
-            float sum[TOGETHER] = {0};
-            for (int64_t c = i * k; c < (i + 1) * k; ++c)
-                for (int64_t q = 0; q < TOGETHER; ++q) sum[q] += rows[q][c] * S[c];
-            for (int64_t q = 0; q < TOGETHER; ++q) out[q * h + i] = sum[q];
-        }
-        return;
-    }
-    for (int64_t q = 0; q < count; ++q)
-        for (int64_t i = 0; i < h; ++i) {
-            float sum = 0.0f;
-            for (int64_t c = i * k; c < (i + 1) * k; ++c) sum += rows[q][c] * S[c];
-            out[q * h + i] = sum;
-        }
 }
 
 /* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */

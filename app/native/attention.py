@@ -50,13 +50,13 @@ class HostAttention(Attention):
         """T[:, :h] = the largest r_j of the row's entries and of itself."""
         if not self.native:
             return super().attention_top(pattern, R_ext, T)
-        TOP(pattern, R_ext.shape[1], *_rows(R_ext, T))
+        TOP(pattern, R_ext.shape[1], *rows_of(R_ext, T))
 
     def attention_begin(self, L: np.ndarray, T: np.ndarray, V: np.ndarray) -> None:
         """T = [m | 0 | 0], V = 0."""
         if not self.native:
             return super().attention_begin(L, T, V)
-        BEGIN(*_heads(L, V.shape[1] // 2), *_rows(L, T, V))
+        BEGIN(*heads_of(L, V.shape[1] // 2), *rows_of(L, T, V))
 
     def attention_add(
         self, pattern: Any, E_ext: np.ndarray, L: np.ndarray, T: np.ndarray, V: np.ndarray
@@ -64,14 +64,14 @@ class HostAttention(Attention):
         """Add every entry's w and w S_j, and both times the slope of e there."""
         if not self.native:
             return super().attention_add(pattern, E_ext, L, T, V)
-        ADD(pattern, *_heads(L, V.shape[1] // 2)[1:], *_rows(E_ext, L, T, V))
+        ADD(pattern, *heads_of(L, V.shape[1] // 2)[1:], *rows_of(E_ext, L, T, V))
 
     def attention_finish(self, T: np.ndarray, V: np.ndarray) -> None:
         """Divide by the sum of w."""
         if not self.native:
             return super().attention_finish(T, V)
         n, h = T.shape[0], T.shape[1] // 3
-        FINISH(n, h, V.shape[1] // (2 * h), *_rows(T, V))
+        FINISH(n, h, V.shape[1] // (2 * h), *rows_of(T, V))
 
     def attention_pack(
         self, D: np.ndarray, L: np.ndarray, T: np.ndarray, V: np.ndarray, F: np.ndarray, dL: np.ndarray
@@ -79,7 +79,7 @@ class HostAttention(Attention):
         """What other rows need of a row for their gradient, and its own dl."""
         if not self.native:
             return super().attention_pack(D, L, T, V, F, dL)
-        PACK(*_heads(L, D.shape[1]), *_rows(D, L, T, V, F, dL))
+        PACK(*heads_of(L, D.shape[1]), *rows_of(D, L, T, V, F, dL))
 
     def attention_back(
         self, pattern: Any, F_ext: np.ndarray, S: np.ndarray, R: np.ndarray, dS: np.ndarray, dR: np.ndarray
@@ -87,18 +87,18 @@ class HostAttention(Attention):
         """Add every entry's part of the gradients by S_j and r_j."""
         if not self.native:
             return super().attention_back(pattern, F_ext, S, R, dS, dR)
-        BACK(pattern, *_heads(R, S.shape[1])[1:], *_rows(F_ext, S, R, dS, dR))
+        BACK(pattern, *heads_of(R, S.shape[1])[1:], *rows_of(F_ext, S, R, dS, dR))
 
     def row_dots(self, X: np.ndarray, D: np.ndarray) -> np.ndarray:
         """[rows], each the chain from 0 over the columns of X * D."""
         if not self.native:
             return super().row_dots(X, D)
         out = np.empty(len(X), dtype=np.float32)
-        ROW_DOTS(*X.shape, *_rows(X, D, out))
+        ROW_DOTS(*X.shape, *rows_of(X, D, out))
         return out
 
 
-def _heads(L: np.ndarray, width: int) -> tuple[int, int, int]:
+def heads_of(L: np.ndarray, width: int) -> tuple[int, int, int]:
     """Rows, heads, columns of a head."""
     n, h = L.shape
     if h > GROUP:
@@ -106,7 +106,7 @@ def _heads(L: np.ndarray, width: int) -> tuple[int, int, int]:
     return n, h, width // h
 
 
-def _rows(*operands: np.ndarray) -> list[int]:
+def rows_of(*operands: np.ndarray) -> list[int]:
     """The addresses of row-major float32 arrays."""
     for X in operands:
         if X.dtype != np.float32 or not X.flags.c_contiguous:

@@ -117,8 +117,8 @@ class Attention:
         (n, h), width = L.shape, D.shape[1]
         shape = n, h, width // h
         heads = D.reshape(shape)
-        c = _dots(self.xp, heads, V[:, :width].reshape(shape))
-        dL[...] = _dots(self.xp, heads, V[:, width:].reshape(shape)) - c * T[:, 2 * h :]
+        c = head_dots(self.xp, heads, V[:, :width].reshape(shape))
+        dL[...] = head_dots(self.xp, heads, V[:, width:].reshape(shape)) - c * T[:, 2 * h :]
         F[:, :width], F[:, width : width + h] = D, L
         F[:, width + h : width + 3 * h], F[:, width + 3 * h :] = T[:, : 2 * h], c
 
@@ -140,7 +140,7 @@ class Attention:
             l_i, m, u, c = (rows[:, width + a * h : width + (a + 1) * h] for a in range(4))
             s = l_i + r_j[:size]
             w = exp(xp, _leaky(xp, s) - m) * u
-            g = w * (_dots(xp, D, S_j[:size]) - c)
+            g = w * (head_dots(xp, D, S_j[:size]) - c)
             dr[:size] += xp.where(s > 0, g, g * np.float32(SLOPE))
             ds[:size] += w[:, :, None] * D
         dS[order] = ds.reshape(n, width)
@@ -148,16 +148,17 @@ class Attention:
 
     def row_dots(self, X: Array, D: Array) -> Array:
         """[rows], each the chain from 0 over the columns of X * D, both [rows, m]."""
-        return _dots(self.xp, X[:, None], D[:, None])[:, 0]
+        return head_dots(self.xp, X[:, None], D[:, None])[:, 0]
 
 
 def _leaky(xp: Any, s: Array) -> Array:
     return xp.where(s > 0, s, s * np.float32(SLOPE))
 
 
-def _dots(xp: Any, X: Array, Y: Array) -> Array:
-    """[n, h], the products of rows of [n, h, k] arrays, each a chain from 0 over its columns."""
-    total = xp.zeros(X.shape[:2], dtype=X.dtype)
-    for j in range(X.shape[2]):
-        total += X[:, :, j] * Y[:, :, j]
+def head_dots(xp: Any, X: Array, Y: Array) -> Array:
+    """[n, h], the products of rows of [n, h, k] arrays, or of [h, k] with such, each a chain from 0 over its
+    columns."""
+    total = xp.zeros(Y.shape[:2], dtype=Y.dtype)
+    for j in range(Y.shape[2]):
+        total += X[..., j] * Y[:, :, j]
     return total

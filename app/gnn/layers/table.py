@@ -4,6 +4,7 @@ from app.errors import CaseError
 from app.gnn.layers.commnet import CommNet
 from app.gnn.layers.dense import Dense
 from app.gnn.layers.gat import GAT
+from app.gnn.layers.gatv2 import GATv2
 from app.gnn.layers.gcn import GCN
 from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
@@ -20,6 +21,7 @@ LAYERS: dict[str, type] = {
     "commnet": CommNet,
     "dense": Dense,
     "gat": GAT,
+    "gatv2": GATv2,
     "gcn": GCN,
     "gcn2": GCN2,
     "gin": GIN,
