@@ -82,9 +82,9 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    found = _train(context, classifier, balanced)
+    found = _train(context, examples, classifier, balanced)
     with log.phase("evaluate"):
-        scores = classifier.evaluate_ranking()
+        scores = examples.scores(context, classifier)
         plain = examples.plain(classifier) if gnn.baselines else {}
     said.say_training(context, classifier, found)
     examples.say_scores(context, classifier, scores)
@@ -126,11 +126,13 @@ def _set_up(
         return classifier, Balanced(classifier, cost) if follows(case) else None
 
 
-def _train(context: Context, classifier: Classifier, balanced: Balanced | None) -> Fit:
+def _train(
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None
+) -> Fit:
     """Ranks: all call."""
     hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
     with context.log.phase("train"):
-        record = said.recorder(context)
+        record = examples.recorder(context)
         return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
 
 

@@ -34,6 +34,8 @@ PLAIN = {
     "majority": "majority",
     "mean": "mean",
     "ends": "edges at both ends",
+    "features": "linear on the features",
+    "propagated": "linear on the features of two hops",
 }  # by the names of plain rules (app/gnn/plain.py), words for them
 
 
