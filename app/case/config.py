@@ -38,7 +38,7 @@ class Case(Table, frozen=True):
     gnn: GnnCase = field(default_factory=GnnCase)
     smooth: SmoothCase = SmoothCase()
     links: LinksCase = LinksCase()
-    embed: EmbedCase = EmbedCase()
+    embed: EmbedCase = field(default_factory=EmbedCase)
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+from msgspec import Meta, field
+
 from app.case.table import Amount, BelowOne, Count, Positive, Table, about
 
 
@@ -41,7 +43,14 @@ class EmbedCase(Table, frozen=True):
             "vectors tell of them; 0: none"
         ),
     ] = 300
-    probe_decay: Annotated[Amount, about("its weight decay")] = 1e-4
+    probe_decays: Annotated[
+        list[Amount],
+        Meta(min_length=1, max_length=16),
+        about(
+            "its weight decays, for columns of variance 1, one after the other: that of the best validation "
+            "score counts, without validation nodes the first"
+        ),
+    ] = field(default_factory=lambda: [0.03, 0.001, 1.0])
 
 
 def reads_clusters(case: EmbedCase, classes: int) -> int:

@@ -124,7 +124,7 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
         classifier.scores_own()  # leaves the statistics of columns of these weights
     result.weights = params.host()
     if run.best > -math.inf:
-        result.best = abs(run.best) if worth(result.watched, 1.0) < 0 else run.best
+        result.best = 0.0 - run.best if worth(result.watched, 1.0) < 0 else run.best
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, result.epochs, "the largest weight")
 

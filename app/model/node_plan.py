@@ -79,6 +79,9 @@ def training_of(
             inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes),
             ranked=_ranked(case, nodes, entries),
         )  # fmt: skip
+    if gnn.level == "embed":  # all nodes are in the loss
+        inputs = replace(inputs, classes=case.embed.dimension, train=1.0, several=False)
+        gnn = live_case(gnn, case.embed)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)

@@ -46,6 +46,13 @@ def cluster(engine: Engine, X: Array, real: np.ndarray, k: int, seed: int, start
     return min(found, key=lambda each: each.spread)
 
 
+def to_length_one(device: Any, X_own: np.ndarray) -> Array:
+    """Rows [n_own, d] on the device, each divided by its length; rows of zeros stay."""
+    X = device.put(X_own)
+    lengths = np.sqrt(np.array(device.get(device.row_dots(X, X))))
+    return device.put((X_own / np.where(lengths > 0, lengths, np.float32(1))[:, None]).astype(np.float32))
+
+
 def _lloyd(engine: Engine, X: Array, real: np.ndarray, centres: np.ndarray) -> Clusters:
     """Nodes to the nearest centre, centres to the mean of their nodes, until no node moves. A cluster
     without nodes keeps its centre."""

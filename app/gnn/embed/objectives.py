@@ -41,12 +41,13 @@ class Compared:
     """An objective at some correlations.
 
     loss, agreement   what is told
-    terms   for each view, (k, M): the gradient by its N is the sum of N_k M, M [d, d] float32 host
+    terms   of each view (k, M, factor): the gradient by its N is N_k M + factor N', M [d, d] float32 on the
+            host, N' the other view's
     """
 
     loss: float
     agreement: Agreement
-    terms: tuple[list[tuple[int, np.ndarray]], list[tuple[int, np.ndarray]]]
+    terms: tuple[tuple[int, np.ndarray, float], tuple[int, np.ndarray, float]]
 
 
 def compare_cca(Cs: list[np.ndarray], weight: float, n: float) -> Compared:
@@ -64,9 +65,8 @@ def compare_cca(Cs: list[np.ndarray], weight: float, n: float) -> Compared:
     eye = np.eye(len(ab))
     away = aa - eye, bb - eye
     loss = -_total(ab * eye) + weight * sum(_total(each * each) for each in away)
-    half = (-eye / n).astype(np.float32)
     own = [(4 * weight / n * each).astype(np.float32) for each in away]
-    return Compared(loss, _agreement(Cs), ([(0, own[0]), (1, half)], [(1, own[1]), (0, half)]))
+    return Compared(loss, _agreement(Cs), ((0, own[0], -1 / n), (1, own[1], -1 / n)))
 
 
 def compare_barlow(Cs: list[np.ndarray], weight: float, n: float) -> Compared:
@@ -81,7 +81,7 @@ def compare_barlow(Cs: list[np.ndarray], weight: float, n: float) -> Compared:
     loss = _total(missing * missing) + weight * _total(off * off)
     G = (2 * weight * off - 2 * missing) / n
     back = np.ascontiguousarray(G.T)
-    terms = [(1, back.astype(np.float32))], [(0, G.astype(np.float32))]
+    terms = (1, back.astype(np.float32), 0.0), (0, G.astype(np.float32), 0.0)
     return Compared(loss, _agreement(Cs), terms)
 
 
@@ -108,7 +108,7 @@ class Objective:
 
     Forward   N = (Z - mean) inverse, inverse = 1 / sqrt(variance + epsilon), of each column over all nodes
               C_ab, C_aa, C_bb = N^T N / n, and L as OBJECTIVES have it
-    Backward  D = dL/dN = sum of N_k M, see there
+    Backward  D = dL/dN = N_k M + factor N', see there
               dL/dZ = inverse (D - mean of D - N mean of (D * N)), means over the nodes of each column: with
               mean and inverse it is the backward pass of batch normalisation (gnn/norms.py)
     Shapes    Z, N, D [n_own, d]     C, M [d, d]     mean, inverse [d]
@@ -149,9 +149,10 @@ class Objective:
         Cs = engine.mean_grams([(N[0], N[1]), (N[0], N[0]), (N[1], N[1])])
         host = [np.array(device.get(C)).astype(np.float64) for C in Cs]
         found = self.compare(host, self.weight, engine.counted_rows)
-        for terms, out in zip(found.terms, D):
-            W = np.ascontiguousarray(np.concatenate([M for _, M in terms]))
-            device.dense([Operand(N[k]) for k, _ in terms], device.put(W), PLAIN, out)
+        for view, ((k, M, factor), out) in enumerate(zip(found.terms, D)):
+            device.dense([Operand(N[k])], device.put(M), PLAIN, out)
+            if factor:
+                device.add_into(out, N[1 - view], factor)
         return found
 
     def _back(self, engine: Engine, N: Rows, D: Rows, inverse: Array) -> None:

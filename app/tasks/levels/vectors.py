@@ -14,7 +14,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
-from app.gnn.embed.clusters import cluster
+from app.gnn.embed.clusters import cluster, to_length_one
 from app.gnn.embed.embedder import Embedder, without_labels
 from app.gnn.embed.objectives import Agreement
 from app.gnn.embed.probe import Probing
@@ -172,13 +172,17 @@ class VectorExamples(Examples):
     def _clustered(
         self, classifier: Embedder, X: np.ndarray, real: np.ndarray, data: NodeData
     ) -> tuple[np.ndarray | None, dict[str, float]]:
-        """[n_own] clusters of standardised vectors, and what is told of them. Ranks: all call."""
+        """[n_own] clusters of standardised vectors by their directions, and what is told of them.
+
+        Ranks   all call
+        """
         one_class = bool(data.classes) and not data.multilabel
         k = min(reads_clusters(self.embed, data.classes if one_class else 0), self.loaded.graph.n)
         if not k:
             return None, {}
         engine, group = classifier.engine, classifier.group
-        of_own = cluster(engine, classifier.device.put(X), real, k, classifier.seed, self.embed.starts).of_own
+        directions = to_length_one(classifier.device, X)
+        of_own = cluster(engine, directions, real, k, classifier.seed, self.embed.starts).of_own
         measures = {"modularity": modularity(group, classifier.block, of_own, k)}
         if one_class:
             labels = np.where(data.labelled, data.labels, -1)
@@ -239,11 +243,13 @@ class VectorExamples(Examples):
         """See Examples; those of a probe, or of all there is to tell."""
         if not isinstance(scores, VectorScores):
             return named_scores(scores)
+        columns = {"dimension": scores.vectors.shape[1]}
+        return named_scores(scores.probed) | columns | self.measures_of(scores)
+
+    def measures_of(self, scores: VectorScores) -> dict[str, float | None]:
+        """How the views agree, and how good clusters are, by name; None where nothing tells it."""
         told = {"alignment": scores.agreement.alignment, "redundancy": scores.agreement.redundancy}
-        told |= {"dimension": scores.vectors.shape[1], **scores.measures}
-        return named_scores(scores.probed) | {
-            name: None if isinstance(x, float) and math.isnan(x) else x for name, x in told.items()
-        }
+        return {name: None if math.isnan(x) else x for name, x in (told | scores.measures).items()}
 
     def recorder(self, context: Context) -> Any:
         """See Examples: how the views agree."""
