@@ -143,7 +143,7 @@ def epoch_of_views(
                 model.backward(engine, D)
             engine.reduce_gradients()
             add = partial(_add_view, engine, model, view, held)
-            engine.apply("reduce", "views", [], [], add)
+            engine.apply("reduce", "both views", [], [], add)
     return found
 
 
