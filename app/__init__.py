@@ -1,7 +1,8 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed`, and
-of knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
+From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed`,
+and of knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked
+for.
 """
 
 from typing import Any

@@ -50,9 +50,9 @@ def embed(
 
     graph      as for `classify`; graph.neighbours of the settings says whether directions count
     features   of the nodes, as for `classify`; None: their degrees
-    labels     of the nodes, as for `classify`, one class each or several: nothing is learned of them but, with
-               train (val, test), a linear classifier of the vectors, which tells how good these are and what
-               the other nodes may be; clusters are held against them
+    labels     of the nodes, as for `classify`, one class each or several: nothing is learned of them but,
+               with train (val, test), a linear classifier of the vectors, which tells how good these are and
+               what the other nodes may be; clusters are held against them
     dimension  columns of the vectors; None: 64, or those of the weights
     clusters   how many clusters the vectors are put in; None: as many as there are classes, without labels
                none

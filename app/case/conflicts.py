@@ -49,7 +49,8 @@ def conflicts(
 def network_conflicts(case: Case, places: Places | None = None) -> Iterator[str]:
     """Those of networks alone."""
     of_networks = (
-        _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _embeds, _edges, _smooth,
+        _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _embeds, _edges,
+        _smooth,
     )  # fmt: skip
     for rules in of_networks:
         yield from _located(rules(case), places or {})

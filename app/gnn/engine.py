@@ -432,9 +432,7 @@ class Engine(ByPieces):
 
     def _norm_roots(self, D: Array, Z: Array, mean: Array, inverse: Array) -> Array:
         """[own roots, 2 width] the addends of sums of d and of d x (Elementwise.norm_sums)."""
-        return self.device.merge_roots(
-            self.device.norm_sums(D, Z, mean, inverse, self.starts[0]), self.spans
-        )
+        return self.device.merge_roots(self.device.norm_sums(D, Z, mean, inverse, self.starts[0]), self.spans)
 
     def mean_grams(self, pairs: list[tuple[Array, Array]]) -> list[Array]:
         """[k, m] X^T Y of pairs of rows X [n_own, k], Y [n_own, m], over the number of rows that are counted,

@@ -345,7 +345,12 @@ class Share(Terms):
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
-            by_name = {"pairs": self._pairs, "edges": self._edges, "edge scores": self._edges, "views": self._views}
+            by_name = {
+                "pairs": self._pairs,
+                "edges": self._edges,
+                "edge scores": self._edges,
+                "views": self._views,
+            }
             work = by_name.get(each.name, kinds.get(each.kind, self._elementwise))
             work(each)
 

@@ -82,9 +82,7 @@ def training_of(
         )  # fmt: skip
     if gnn.level == "embed":  # all nodes are in the loss
         dropped = case.embed.edge_drop if gnn.epochs else 0.0
-        inputs = replace(
-            inputs, classes=case.embed.dimension, train=1.0, several=False, dropped=dropped
-        )
+        inputs = replace(inputs, classes=case.embed.dimension, train=1.0, several=False, dropped=dropped)
         gnn = live_case(gnn, case.embed)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
@@ -202,7 +200,9 @@ def vectors_words(case: Case) -> str:
     if embed.probe_epochs and labelled:
         tried = len(embed.probe_decays)
         rules = ", of the features and of propagated ones" * case.gnn.baselines
-        parts.append(f"linear classifiers of the vectors{rules}, up to {tried} x {embed.probe_epochs} epochs each")
+        parts.append(
+            f"linear classifiers of the vectors{rules}, up to {tried} x {embed.probe_epochs} epochs each"
+        )
     if embed.clusters or labelled:
         parts.append(f"{embed.starts} starts of k-means")
     text = "; ".join(parts)

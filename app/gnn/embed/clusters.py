@@ -94,9 +94,7 @@ def _means(engine: Engine, X: Array, of_own: np.ndarray, centres: np.ndarray) ->
     return np.where(counts[:, None] > 0, found, centres)
 
 
-def _first_centres(
-    engine: Engine, X: Array, real: np.ndarray, k: int, seed: int, start: int
-) -> np.ndarray:
+def _first_centres(engine: Engine, X: Array, real: np.ndarray, k: int, seed: int, start: int) -> np.ndarray:
     """[k, d] vectors of nodes, each drawn with a probability as its squared distance from those before.
 
     Ranks   all call (for each centre a maximum, a gather of numbers and one of a row)
@@ -118,8 +116,8 @@ def _square(vector: np.ndarray) -> float:
 
 
 def _drawn(engine: Engine, X: Array, away: np.ndarray, draws: np.random.Generator) -> np.ndarray:
-    """[d] the row of a node that is drawn with a probability as `away` [n_own] >= 0, in whole steps; where all
-    are zero, the first one. Ranks: all call."""
+    """[d] the row of a node that is drawn with a probability as `away` [n_own] >= 0, in whole steps; where
+    all are zero, the first one. Ranks: all call."""
     group, device = engine.group, engine.device
     top = group.max_integer(int(away.max(initial=0).view(np.int64)))  # of positive numbers the order of bits
     largest = float(np.int64(top).view(np.float64))

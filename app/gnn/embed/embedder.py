@@ -40,8 +40,8 @@ class Embedder(Classifier):
     Source    CCA-SSG (Zhang et al. 2021), Graph Barlow Twins (Bielak et al. 2022): objectives.py; views.py
     Forward   Z_a = layers(X_a, A_a), Z_b = layers(X_b, A_b) with the same weights; L of both
     Backward  dL/dZ_a and dL/dZ_b through the layers, the gradients of weights added up
-    Vectors   layers(X, A) of the whole graph, nothing left out: a function of features and neighbours, so that
-              weights apply to other graphs
+    Vectors   layers(X, A) of the whole graph, nothing left out: a function of features and neighbours, so
+              that weights apply to other graphs
     Ranks     rows partitioned; the exchanges of two passes, two sums of gradients, and those of the objective
     Memory    what both passes keep for their backward passes, and a matrix of each view's entries
     """
@@ -112,8 +112,9 @@ class Embedder(Classifier):
 
 
 def live_case(case: GnnCase, embed: EmbedCase) -> GnnCase:
-    """The layers of a case as views need them: where these have other edges, no product A X is kept."""
-    return structs.replace(case, first_product="live") if embed.edge_drop and case.epochs else case
+    """The layers of a case as views need them: where these have other edges, no product A X is kept, nor
+    where weights are applied, so that vectors are those of the training to the last bit."""
+    return structs.replace(case, first_product="live") if embed.edge_drop else case
 
 
 def without_labels(data: NodeData, block: RowBlock, nodes: int) -> NodeData:

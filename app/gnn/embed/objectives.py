@@ -1,7 +1,7 @@
 """What two views of a graph are to agree in: the correlations of their columns, by matrices [d, d] alone.
 
 A sum over nodes is one over row blocks, so that the bits do not depend on the number of ranks; what is made
-of a matrix [d, d] is made by all ranks alike, on the host in float64. No pairs of nodes are drawn or compared.
+of a matrix [d, d] is made by all ranks alike, on the host in float64. No pairs of nodes are drawn.
 """
 
 import math
@@ -73,7 +73,8 @@ def compare_barlow(Cs: list[np.ndarray], weight: float, n: float) -> Compared:
     """Graph Barlow Twins (Bielak et al. 2022, eq. 4), the correlations between views alone.
 
     Loss      L = sum_i (1 - C_ii)^2 + weight sum_{i != j} C_ij^2, C = C_ab
-    Gradient  G = dL/dC: G_ii = -2 (1 - C_ii), G_ij = 2 weight C_ij; dL/dN_a = N_b G^T / n, dL/dN_b = N_a G / n
+    Gradient  G = dL/dC: G_ii = -2 (1 - C_ii), G_ij = 2 weight C_ij
+              dL/dN_a = N_b G^T / n     dL/dN_b = N_a G / n
     """
     ab, eye = Cs[0], np.eye(len(Cs[0]))
     off = ab * (1 - eye)

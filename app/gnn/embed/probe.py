@@ -1,9 +1,9 @@
 """Linear classifiers on vectors that stay as they are: how much these tell of the classes of nodes.
 
 A probe is a network of one layer without neighbours, trained full batch as all networks are: multinomial
-logistic regression (of several labels a node, a logistic one for each). Few labels need a strong decay of its
-weights, many a weak one, so that several are tried, and the weights of the best validation score are kept. The
-same bits on any number of ranks.
+logistic regression (of several labels a node, a logistic one for each). Few labels need a strong decay of
+its weights, many a weak one, so that several are tried, and the weights of the best validation score are
+kept. The same bits on any number of ranks.
 """
 
 import math
@@ -95,7 +95,7 @@ class Probing:
         return found
 
     def _unit(self, probe: Classifier) -> float:
-        """A power of two near the mean square of a feature, by which a decay has the same effect in any scale.
+        """A power of two near the mean square of a feature: by it a decay has the same effect in any scale.
 
         Ranks   all call
         """
@@ -104,5 +104,3 @@ class Probing:
         rows = np.asarray(squares, dtype=np.float64).reshape(-1, 1)
         mean = sum_exactly(self.group, lambda: [rows], 1)[0] / (self.block.n * X.shape[1])
         return 2.0 ** round(math.log2(mean)) if 0 < mean < math.inf else 1.0
-
-

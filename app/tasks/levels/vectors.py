@@ -146,7 +146,7 @@ class VectorExamples(Examples):
     # ---- how good they are ------------------------------------------------------------------------------
 
     def scores(self, context: Context, classifier: Embedder) -> VectorScores:
-        """See Examples: vectors, their clusters, and a probe. Raises NumericsError where they are not finite."""
+        """See Examples: vectors, clusters, and a probe. Raises NumericsError where vectors are not finite."""
         group, block, data = classifier.group, classifier.block, self.held(classifier)
         Z = classifier.scores_own()
         refuse_infinite_rows(group, Z[: block.n_real])
@@ -269,10 +269,12 @@ class VectorExamples(Examples):
     def say_model(self, context: Context, classifier: Embedder) -> None:
         """See Examples."""
         graph, embed = self.loaded.graph, self.embed
-        context.log.info("%s: %d nodes, %d edges, %d features", graph.name, graph.n, graph.edges, self.data.width)
+        context.log.info(
+            "%s: %d nodes, %d edges, %d features", graph.name, graph.n, graph.edges, self.data.width
+        )
         if classifier.case.epochs:
             context.log.info(
-                "vectors of %d columns; views without %g %% of the columns of features and %g %% of the edges (%s)",
+                "vectors of %d columns; views without %g %% of columns of features and %g %% of edges (%s)",
                 embed.dimension, 100 * embed.feature_drop, 100 * embed.edge_drop, embed.objective,
             )  # fmt: skip
         said.say_layers(context, classifier)
