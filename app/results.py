@@ -437,8 +437,9 @@ class Embedding:
         X = self.vectors.astype(np.float64) - self.vectors.mean(axis=0, dtype=np.float64)
         _, axes = np.linalg.eigh(X.T @ X)
         flat = X @ axes[:, : -min(3, X.shape[1] + 1) : -1]
-        colours = "C0" if self.clusters is None else self.clusters
-        right.scatter(flat[:, 0], flat[:, -1], c=colours, s=4, cmap="tab10")
+        kinds = np.zeros(len(flat), dtype=np.int32) if self.clusters is None else self.clusters
+        for kind in np.unique(kinds).tolist():
+            right.plot(flat[kinds == kind, 0], flat[kinds == kind, -1], ".", ms=3, color=f"C{kind % 10}")
         right.set_xlabel("first direction")
         right.set_ylabel("second direction")
         return figure

@@ -8,7 +8,7 @@ from app.case.table import Amount, BelowOne, Count, Positive, Table, about
 
 
 class EmbedCase(Table, frozen=True):
-    """Vectors of nodes, learned without labels (gnn.level = "embed"): views, objective, what is told."""
+    """Vectors of nodes, learned without labels (gnn.level = "embed")."""
 
     dimension: Annotated[Positive, about("columns of the vectors, which the last layer gives")] = 64
     objective: Annotated[
