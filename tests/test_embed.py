@@ -17,7 +17,7 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
-from app.gnn.embed.clusters import cluster
+from app.gnn.embed.clusters import cluster, to_length_one
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information
 from app.gnn.embed.views import VIEWS, draw_view
 from app.gnn.rehearsal import rehearse
@@ -115,6 +115,23 @@ def test_every_device_makes_the_same_bits(way):
         assert loss == found[0][0]
         assert all(np.array_equal(gradient[name], found[0][1][name]) for name in gradient)
         assert np.array_equal(rows, found[0][2])
+
+
+@alone
+@pytest.mark.parametrize("way", ["plain", "gat"])
+def test_kernels_of_gpus_make_the_same_bits(emulated, way):
+    """Training, vectors and clusters, by the CUDA kernels compiled for the host."""
+    settings, found = WAYS[way][0] | {"gnn.epochs": 3}, []
+    for device in (HostDevice(), emulated):
+        embedder = embedder_on(Group(MPI.COMM_SELF, device), settings)
+        records = fit(embedder).records
+        rows = embedder.scores_own()
+        real = np.arange(len(rows)) < embedder.block.n_real
+        rows[~real] = 0
+        done = cluster(embedder.engine, to_length_one(device, rows), real, 4, 1, 2)
+        found.append((rows, done.of_own, done.centres, repr(records), done.spread))
+    for one, other in zip(*found):
+        assert np.array_equal(one, other)
 
 
 def test_rows_may_move_between_epochs(group, solo):
