@@ -382,7 +382,7 @@ class Embedding:
     nodes       as in Classification
     scores      of that classifier, by split     plain   of the same on "features", and on "propagated" ones,
                 after two products with the normalised adjacency matrix
-    measures    alignment: mean correlation of a column in both views of the last epoch; redundancy: root mean
+    measures    alignment: mean correlation of a column in two more views of the graph; redundancy: root mean
                 square of those of different columns; of clusters modularity, and beside one class a node nmi
                 and ari (mutual information, Rand index); None where nothing tells it
     digest      that of result.json: of vectors, clusters, predictions and weights

@@ -106,9 +106,12 @@ class Embedder(Classifier):
             self.scores_own()  # leaves the statistics of columns of these weights
         return {"train": self.agreement}
 
-    def evaluate_ranking(self) -> dict[str, Agreement]:
-        """See `evaluate`."""
-        return self.evaluate()
+    def judge(self) -> Agreement:
+        """How two views agree that training has not seen, by the weights that it leaves; nan where weights
+        are applied. Ranks: all call."""
+        if self.case.epochs:
+            self.epoch(self.case.epochs + 1)
+        return self.agreement
 
 
 def live_case(case: GnnCase, embed: EmbedCase) -> GnnCase:

@@ -86,7 +86,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     examples.say_model(context, classifier)
     found = _train(context, examples, classifier, balanced)
     with log.phase("evaluate"):
-        scores = examples.scores(context, classifier)
+        scores = examples.scores(classifier)
         plain = examples.plain(classifier) if gnn.baselines else {}
     said.say_training(context, classifier, found)
     examples.say_scores(context, classifier, scores)

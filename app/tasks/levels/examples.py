@@ -181,7 +181,7 @@ class Examples(ABC):
     def named(self, scores: Any) -> dict[str, float | None]:
         """Scores by split and name, None where nothing tells them."""
 
-    def scores(self, context: Context, classifier: Classifier) -> Any:
+    def scores(self, classifier: Classifier) -> Any:
         """How good the weights are that training leaves, or that are applied. Ranks: all call."""
         return classifier.evaluate_ranking()
 

@@ -48,7 +48,7 @@ MEASURES = {
 class VectorScores:
     """What there is to tell of a network's vectors.
 
-    agreement   of the views of the last epoch
+    agreement   of two more views; nan where weights are applied
     vectors     [n_own, d] float32 of own nodes, padding rows left out
     clusters    [n_own] int32 of own nodes; None: nobody asked
     measures    of the clusters, by the names of MEASURES; nmi and ari where there are classes
@@ -123,10 +123,6 @@ class VectorExamples(Examples):
         parts = super().brought(case, gnn), replaced("embed", case.embed, self.embed)
         return ", ".join(part for part in parts if part)
 
-    def all_tested(self, group: Any) -> Self:
-        """See Examples; nothing is tested by weights that are applied but what labels and sets say."""
-        return self
-
     def rows(self, context: Context, gnn: GnnCase) -> RowBlock:
         """See Examples."""
         width = max(gnn.hidden, self.embed.dimension) if self.data.edges is None else 0
@@ -145,10 +141,10 @@ class VectorExamples(Examples):
 
     # ---- how good they are ------------------------------------------------------------------------------
 
-    def scores(self, context: Context, classifier: Embedder) -> VectorScores:
+    def scores(self, classifier: Embedder) -> VectorScores:
         """See Examples: vectors, clusters, and a probe. Raises NumericsError where vectors are not finite."""
         group, block, data = classifier.group, classifier.block, self.held(classifier)
-        Z = classifier.scores_own()
+        agreement, Z = classifier.judge(), classifier.scores_own()
         refuse_infinite_rows(group, Z[: block.n_real])
         real = np.arange(block.n_own) < block.n_real
         X = Scale.of(group, Z, real).small(Z)
@@ -158,9 +154,8 @@ class VectorExamples(Examples):
         probe = probing.of_vectors(X) if probing.possible else None
         probed = probe.evaluate_ranking() if probe else {}
         kept = None if of_own is None else of_own[: block.n_real]
-        return VectorScores(
-            classifier.agreement, np.ascontiguousarray(Z[: block.n_real]), kept, measures, probe, probed
-        )
+        vectors = np.ascontiguousarray(Z[: block.n_real])
+        return VectorScores(agreement, vectors, kept, measures, probe, probed)
 
     def held(self, classifier: Classifier) -> NodeData:
         """The data with labels, by the rows of a classifier, which may have moved. Ranks: all call."""
