@@ -19,6 +19,7 @@ from app.gnn.embed.embedder import Embedder, without_labels
 from app.gnn.embed.objectives import Agreement
 from app.gnn.embed.probe import Probing
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information, table_of
+from app.gnn.inputs import input_rows
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel
@@ -151,7 +152,7 @@ class VectorExamples(Examples):
         X[~real] = 0
         of_own, measures = self._clustered(classifier, X, real, data)
         probing = self._probing(classifier)
-        probe = probing.of_vectors(X) if probing.possible else None
+        probe = probing.of_rows(X) if probing.possible else None
         probed = probe.evaluate_ranking() if probe else {}
         kept = None if of_own is None else of_own[: block.n_real]
         vectors = np.ascontiguousarray(Z[: block.n_real])
@@ -196,9 +197,11 @@ class VectorExamples(Examples):
         probing = self._probing(classifier)
         if not probing.possible:
             return {}
-        rows = classifier.case.feature_rows
-        found = {"propagated": probing.of_features(rows, True)}
-        return found if self.data.features is None else {"features": probing.of_features(rows, False)} | found
+        own = classifier.data, classifier.block, classifier.case.feature_rows, classifier.inputs
+        X, rules = input_rows(*own), {"features": False, "propagated": True}
+        if self.data.features is None:  # of a column for each node nothing follows for others
+            del rules["features"]
+        return {rule: probing.of_rows(X, hops).evaluate_ranking() for rule, hops in rules.items()}
 
     def rules(self, classifier: Classifier) -> dict[str, str]:
         """See Examples; no study asks."""
