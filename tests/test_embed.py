@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -21,7 +22,7 @@ from app.gnn.embed.clusters import cluster, to_length_one
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information
 from app.gnn.embed.views import VIEWS, draw_view
 from app.gnn.rehearsal import rehearse
-from app.gnn.training import fit
+from app.gnn.training import ended_early, fit
 from app.memory.tiers import TierBudget
 
 alone = pytest.mark.mpi_skip
@@ -170,6 +171,25 @@ def test_estimates_are_of_what_runs(edge_drop):
     ]
     assert told[0] == told[1]
     assert engine.plan.columns == embedder.engine.plan.columns
+
+
+@alone
+def test_losses_below_zero_end_and_keep_a_training_as_others_do():
+    host = Group(MPI.COMM_SELF, HostDevice())
+    asked = {"gnn.epochs": 60, "gnn.keep": "best", "gnn.patience": 3, "gnn.learning_rate": 0.01}
+    embedder = embedder_on(host, asked)
+    found = fit(embedder)
+    losses = [row["loss"] for row in found.records]
+    assert found.epochs < 60
+    last = embedder_on(host, asked)
+    last.params.set(found.weights)
+    assert found.best == min(*losses, last.epoch(found.best_epoch + 1)) < 0
+    assert last.epoch(found.best_epoch + 1) == found.best  # a loss is that before the step of its epoch
+    falls = replace(found, best_epoch=1, records=[{"epoch": 1, "loss": -1.0, "train_score": 0.1}])
+    for last, told in ((-1.2, True), (-1.01, False), (-0.9, False)):
+        row = {"epoch": 9, "loss": last, "train_score": 0.2}
+        said = ended_early(replace(falls, records=[*falls.records, row]), embedder.case)
+        assert bool(said) == told
 
 
 # ---- views ------------------------------------------------------------------------------------------------

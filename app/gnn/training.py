@@ -158,7 +158,7 @@ def ended_early(fit: Fit, case: GnnCase) -> str:
     if not (case.patience and rows and fit.epochs < case.epochs):
         return ""
     best, last = rows[0]["loss"], rows[-1]["loss"]
-    if last > (1 - FALLS) * best or rows[-1]["train_score"] > LEARNED:
+    if last > best - FALLS * abs(best) or rows[-1]["train_score"] > LEARNED:
         return ""
     falls = f"the training loss still fell ({best:.4g} at the best epoch, {last:.4g} at the end)"
     return f"gnn.patience ended the training after epoch {fit.epochs} while {falls}; more may be better"
