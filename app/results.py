@@ -380,8 +380,9 @@ class Embedding:
     predicted   [n] classes, or [n, labels] uint8 where a node may have several: what a linear classifier of
                 the vectors, trained on the training nodes, says of each node; None without any
     nodes       as in Classification
-    scores      of that classifier, by split     plain   of the same on "features", and on "propagated" ones,
-                after two products with the normalised adjacency matrix
+    scores      of that classifier, by split     plain   of the same on "features", on "propagated" ones,
+                after two products with the normalised adjacency matrix, and of small graphs on "spectral"
+                rows, of leading eigenvectors
     measures    alignment: mean correlation of a column in two more views of the graph; redundancy: root mean
                 square of those of different columns; of clusters modularity, and beside one class a node nmi
                 and ari (mutual information, Rand index); None where nothing tells it

@@ -19,6 +19,7 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.embed.clusters import cluster, to_length_one
+from app.gnn.embed.spectral import spectral_rows
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information
 from app.gnn.embed.views import VIEWS, draw_view
 from app.gnn.rehearsal import rehearse
@@ -278,6 +279,22 @@ def test_measures_of_clusters_are_their_definitions():
     assert adjusted_rand(np.array([[5]])) == mutual_information(np.array([[5]])) == 1.0
 
 
+def test_eigenvectors_are_those_of_the_whole_matrix(group, solo):
+    found = []
+    for each in (solo, group):
+        block = embedder_on(each).block
+        own = np.ascontiguousarray(spectral_rows(each, block, 5)[: block.n_real])
+        found.append(each.gather_host(own, block.rows.row_counts()))
+    assert np.array_equal(*found)
+    A = nx.to_numpy_array(drawn()[0])
+    factor = 1 / np.sqrt(A.sum(axis=1) + A.sum(axis=1).mean())
+    values, vectors = np.linalg.eigh(factor[:, None] * A * factor)
+    for j, vector in enumerate(found[0].T):
+        assert abs(vector @ vectors[:, -1 - j]) == pytest.approx(1, abs=1e-4)
+        assert vector[np.abs(vector).argmax()] > 0
+    assert values[-1] - values[-6] > 0.01  # none of them are any others
+
+
 # ---- from Python ------------------------------------------------------------------------------------------
 
 FEW = {"gnn.epochs": 3, "gnn.hidden": 8, "embed.probe_epochs": 10, "embed.starts": 2}
@@ -312,7 +329,7 @@ def test_vectors_tell_groups_that_nobody_named():
     assert told.measures["ari"] > 0.9
     assert told.scores["test"].accuracy > told.plain["features"]["test"].accuracy + 0.1
     assert (told.predicted == kinds[nodes]).mean() > 0.9
-    assert set(told.plain) == {"features", "propagated"}
+    assert set(told.plain) == {"features", "propagated", "spectral"}
     assert repr(told).startswith("Embedding(90 nodes, 8 columns, 40 epochs; alignment 0.")
     assert "linear on the vectors, test" in told._repr_html_()
     again = embed(graph, X[nodes], weights=told)
@@ -428,7 +445,7 @@ def test_runs_have_one_digest_on_any_ranks_and_after_a_stop(tmp_path):
     keys = [*SMALL, "output.probabilities=true"]
     found = [run(tmp_path / str(ranks), *keys, ranks=ranks) for ranks in (1, 2, 3)]
     assert len({each["digest"] for each in found}) == 1
-    assert set(found[0]["plain"]) == {"features", "propagated"}
+    assert set(found[0]["plain"]) == {"features", "propagated", "spectral"}
     assert {"alignment", "redundancy", "modularity", "nmi", "ari", "test_accuracy"} <= set(found[0])
     assert found[0]["best_watched"] <= found[0]["train_loss"]  # of losses below zero, too
     for name in ("clusters", "predictions"):

@@ -199,7 +199,7 @@ def vectors_words(case: Case) -> str:
     parts = []
     if embed.probe_epochs and labelled:
         tried = len(embed.probe_decays)
-        rules = ", of the features and of propagated ones" * case.gnn.baselines
+        rules = ", of the features, of propagated ones and of eigenvectors" * case.gnn.baselines
         parts.append(
             f"linear classifiers of the vectors{rules}, up to {tried} x {embed.probe_epochs} epochs each"
         )

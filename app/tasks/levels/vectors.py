@@ -18,6 +18,7 @@ from app.gnn.embed.clusters import cluster, to_length_one
 from app.gnn.embed.embedder import Embedder, without_labels
 from app.gnn.embed.objectives import Agreement
 from app.gnn.embed.probe import Probing
+from app.gnn.embed.spectral import spectral_rows
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information, table_of
 from app.gnn.inputs import input_rows
 from app.gnn.loss import refuse_infinite_rows
@@ -192,8 +193,8 @@ class VectorExamples(Examples):
         return Probing(classifier.group, classifier.block, held, seed, classifier.budget, self.embed)
 
     def plain(self, classifier: Embedder) -> dict[str, SplitScores]:
-        """See Examples: the same linear classifier on the features themselves, and on these after two
-        products with the normalised adjacency matrix; none without labels, or without features."""
+        """See Examples: the same linear classifier on the features themselves, on these after two products
+        with the normalised adjacency matrix, and, of small graphs, on eigenvectors; none without labels."""
         probing = self._probing(classifier)
         if not probing.possible:
             return {}
@@ -201,7 +202,9 @@ class VectorExamples(Examples):
         X, rules = input_rows(*own), {"features": False, "propagated": True}
         if self.data.features is None:  # of a column for each node nothing follows for others
             del rules["features"]
-        return {rule: probing.of_rows(X, hops).evaluate_ranking() for rule, hops in rules.items()}
+        found = {rule: probing.of_rows(X, hops).evaluate_ranking() for rule, hops in rules.items()}
+        rows = spectral_rows(classifier.group, classifier.block, self.embed.dimension)
+        return found if rows is None else found | {"spectral": probing.of_rows(rows).evaluate_ranking()}
 
     def rules(self, classifier: Classifier) -> dict[str, str]:
         """See Examples; no study asks."""
