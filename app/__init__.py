@@ -1,14 +1,15 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links`, and of
-knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
+From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed`,
+and of knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked
+for.
 """
 
 from typing import Any
 
 __all__ = [
-    "TrainingRun", "check", "classify", "classify_edges", "classify_relational", "find_links",
-    "gym_environment", "predict_links", "solve", "train",
+    "TrainingRun", "check", "classify", "classify_edges", "classify_relational", "embed",
+    "find_links", "gym_environment", "predict_links", "solve", "train",
 ]  # fmt: skip
 
 
@@ -17,6 +18,10 @@ def __getattr__(name: str) -> Any:
         from app import api_triples
 
         return getattr(api_triples, name)
+    if name == "embed":
+        from app import api_embed
+
+        return api_embed.embed
     if name == "find_links":
         from app import api_links
 

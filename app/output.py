@@ -47,6 +47,7 @@ OWN_FOLDERS = (
     ("solution", ".txt"),
     ("certificates", ".npz"),
     ("predictions", ".txt"),
+    ("clusters", ".txt"),
     ("proposed", ".txt"),
     ("proposed_each", ".txt"),
     ("embeddings", ".npz"),

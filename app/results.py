@@ -372,6 +372,81 @@ class FoundLinks:
 
 
 @dataclass(frozen=True, repr=False)
+class Embedding:
+    """Vectors of a graph's nodes, learned without labels, and what there is to tell of them.
+
+    vectors     [n, d] float32, in the order of `nodes`
+    clusters    [n] int32, from 0; None where none were asked for
+    predicted   [n] classes, or [n, labels] uint8 where a node may have several: what a linear classifier of
+                the vectors, trained on the training nodes, says of each node; None without any
+    nodes       as in Classification
+    scores      of that classifier, by split     plain   of the same on "features", on "propagated" ones,
+                after two products with the normalised adjacency matrix, and of small graphs on "spectral"
+                rows, of leading eigenvectors
+    measures    alignment: mean correlation of a column in two more views of the graph; redundancy: root mean
+                square of those of different columns; of clusters modularity, and beside one class a node nmi
+                and ari (mutual information, Rand index); None where nothing tells it
+    digest      that of result.json: of vectors, clusters, predictions and weights
+    """
+
+    vectors: np.ndarray
+    clusters: np.ndarray | None
+    predicted: np.ndarray | None
+    nodes: list[Any]
+    scores: SplitScores
+    measures: dict[str, float | None]
+    plain: dict[str, SplitScores]
+    epochs: int
+    train_loss: float | None
+    seconds: float
+    digest: str
+    records: list[dict[str, float]]
+    model: SavedModel
+    importance: Importance | None = None
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
+        save_model(path, self.model, "trained from Python")
+
+    def __repr__(self) -> str:
+        n, d = self.vectors.shape
+        told = [f"{name} {x:.4f}" for name, x in self.measures.items() if x is not None]
+        told += [f"{name} {_headline(each)}" for name, each in self.scores.items() if each.nodes]
+        return f"Embedding({n} nodes, {d} columns, {self.epochs} epochs; {', '.join(told) or 'no clusters'})"
+
+    def _repr_html_(self) -> str:
+        words = {"linear on the vectors": self.scores, **self.plain}
+        rows = [
+            [f"{rule}, {split}", percent(each.accuracy), percent(each.macro_f1)]
+            for rule, scores in words.items()
+            for split, each in scores.items()
+            if each.nodes
+        ]
+        measures = [[name, f"{x:.4f}"] for name, x in self.measures.items() if x is not None]
+        return _framed(
+            table(["nodes", "accuracy %", "macro F1 %"], rows) if rows else "",
+            table(["measure", "value"], measures) if measures else "",
+            line_chart("Loss", _line(self.records, "epoch", "loss", "training loss", 0), "epoch", "loss"),
+        )
+
+    def plot(self) -> Any:
+        """Loss over epochs, and the vectors along the two directions in which they differ most, coloured by
+        clusters; a matplotlib figure."""
+        figure, (left, right) = _figure(2)
+        _draw(left, _line(self.records, "epoch", "loss", "training loss", 0))
+        _finish(figure, left, "epoch", "loss")
+        X = self.vectors.astype(np.float64) - self.vectors.mean(axis=0, dtype=np.float64)
+        _, axes = np.linalg.eigh(X.T @ X)
+        flat = X @ axes[:, : -min(3, X.shape[1] + 1) : -1]
+        kinds = np.zeros(len(flat), dtype=np.int32) if self.clusters is None else self.clusters
+        for kind in np.unique(kinds).tolist():
+            right.plot(flat[kinds == kind, 0], flat[kinds == kind, -1], ".", ms=3, color=f"C{kind % 10}")
+        right.set_xlabel("first direction")
+        right.set_ylabel("second direction")
+        return figure
+
+
+@dataclass(frozen=True, repr=False)
 class LinkPrediction:
     """A network that scores triples of a knowledge graph, and how it ranked those that were held out.
 

@@ -104,7 +104,19 @@ def links(keys: dict[str, Any], scale: int) -> str:
     return api_triples.predict_links(triples, settings={**keys, **more}).digest
 
 
-TASKS = {"train": train, "solve": solve, "classify": classify, "arcs": arcs, "links": links}
+def vectors(keys: dict[str, Any], scale: int) -> str:
+    """Vectors of nodes without labels, and their clusters."""
+    from app import api_embed
+
+    n = 200 * scale
+    X = np.sin(np.arange(n * 12).reshape(n, 12))
+    more = {"gnn.epochs": 4 * scale, "gnn.hidden": 24, "gnn.feature_rows": "as_given", "embed.starts": 2}
+    return api_embed.embed(ring_graph(n), X, dimension=8, clusters=4, settings={**keys, **more}).digest
+
+
+TASKS = {
+    "train": train, "solve": solve, "classify": classify, "arcs": arcs, "links": links, "vectors": vectors,
+}  # fmt: skip
 
 
 def ring_graph(n: int) -> sp.csr_array:

@@ -752,7 +752,7 @@ def cases(draw):
         data["gnn"]["feature_rows"] = "as_given"
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
-    data["links"] = {}
+    data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     if data["run"]["task"] != "classify":
         data["output"] |= {"embeddings": False, "probabilities": False}
@@ -775,6 +775,15 @@ def cases(draw):
         data["gnn"]["watch"] = draw(st.sampled_from([*usual, *rankings]))
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
+    if data["gnn"]["level"] == "embed" and data["run"]["task"] == "study":
+        data["gnn"]["level"] = "node"
+    if data["gnn"]["level"] == "embed" and learns and data["gnn"]["model"] != "rgcn":
+        data["embed"] = vectors
+        data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto"}
+        data["output"] |= {"embeddings": False, "probabilities": False, "importance": 0}
+        if data["gnn"]["first_product"] in ("cached", "mg_gcn"):
+            vectors["edge_drop"] = 0.0
+        data["gnn"]["layers"] = []
     if data["run"]["task"] == "study":
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
         if data["study"]["kind"] != "tune":

@@ -41,7 +41,7 @@ LAYERS = (
     ("api_routes",),
     ("api_graph", "api_graphs"),
     ("commands", "main", "api", "api_classify", "api_triples"),
-    ("api_edges", "api_links"),
+    ("api_edges", "api_embed", "api_links"),
     ("__main__",),
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
@@ -108,6 +108,7 @@ OWNERS = {
         "api.py",
         "api_classify.py",
         "api_edges.py",
+        "api_embed.py",
         "api_learning.py",
         "api_links.py",
         "api_triples.py",

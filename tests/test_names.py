@@ -44,7 +44,7 @@ from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs, with_shared_blocks
 from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
-from app.tasks.levels.nodes import _predictions_text
+from app.tasks.levels.nodes import predictions_text
 
 ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
 FILES = {
@@ -771,7 +771,7 @@ def test_predictions_are_labels_by_id(tmp_path, nodes, classes):
     data = NodeData(
         None, None, *[np.zeros(0, bool)] * 4, 2, False, np.arange(2), 0, False, {}, class_names=tuple(classes)
     )  # fmt: skip
-    (tmp_path / "p.txt").write_text(_predictions_text(ids, np.array([0, 1, 1]), data))
+    (tmp_path / "p.txt").write_text(predictions_text(ids, np.array([0, 1, 1]), data))
     found = keyed(text_labels, is_label, Source(str(tmp_path / "p.txt")), Nodes(ids))
     order = np.argsort(np.array(classes))
     numbers = np.empty(3, dtype=int)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import field, structs
 from msgspec import inspect as kinds
 
+from app.case.embed import EmbedCase
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
@@ -37,6 +38,7 @@ class Case(Table, frozen=True):
     gnn: GnnCase = field(default_factory=GnnCase)
     smooth: SmoothCase = SmoothCase()
     links: LinksCase = LinksCase()
+    embed: EmbedCase = field(default_factory=EmbedCase)
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()

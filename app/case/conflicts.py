@@ -6,6 +6,7 @@ from msgspec import structs
 
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relational
+from app.case.embed import EmbedCase
 from app.case.gnn import GnnCase, LinksCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.places import Places
@@ -48,7 +49,8 @@ def conflicts(
 def network_conflicts(case: Case, places: Places | None = None) -> Iterator[str]:
     """Those of networks alone."""
     of_networks = (
-        _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _edges, _smooth,
+        _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _embeds, _edges,
+        _smooth,
     )  # fmt: skip
     for rules in of_networks:
         yield from _located(rules(case), places or {})
@@ -438,6 +440,43 @@ def _links(case: Case) -> Iterator[Mistake]:
         yield ("output", "probabilities"), "is of classes; predictions of links tell how likely each is"
     if case.links.held_out + case.links.validation >= 1:
         yield ("links", "held_out"), "leaves no edge to learn from beside links.validation"
+
+
+def _embeds(case: Case) -> Iterator[Mistake]:
+    """What networks that learn vectors without labels leave of other tables, and [embed] where there are
+    none."""
+    gnn, embed, asked, task = case.gnn, case.embed, case.output, case.run.task
+    if gnn.level != "embed" or task not in ("classify", "study") or gnn.model == "rgcn":
+        keys = EmbedCase.__struct_fields__
+        wrong = next((key for key in keys if getattr(embed, key) != getattr(EmbedCase(), key)), "")
+        if wrong and task in ("classify", "study"):
+            yield ("embed", wrong), 'is read by gnn.level = "embed" alone; leave it out'
+        return
+    if task == "study":
+        yield ("gnn", "level"), 'no study is of vectors; run.task = "classify" would be right for "embed"'
+        return
+    for key in ("goal", "class_weights"):
+        if getattr(gnn, key) != getattr(GnnCase(), key):
+            yield ("gnn", key), 'is of labels, which gnn.level = "embed" does not learn; leave it out'
+    if gnn.watch != "auto":
+        right = "auto would be right for vectors, which go by the training loss"
+        yield ("gnn", "watch"), f"{right}, got {gnn.watch}"
+    if gnn.first_product in ("cached", "mg_gcn") and embed.edge_drop:
+        found = f"{gnn.first_product} keeps a product that embed.edge_drop changes in every epoch"
+        yield ("gnn", "first_product"), f"{found}; embed.edge_drop = 0 or first_product = auto would be right"
+    if embed.edge_drop and gnn.epochs and "gine" in _kinds_of_layers(gnn):
+        yield ("embed", "edge_drop"), "gine reads the features of all edges; 0 would be right"
+    if asked.embeddings:
+        yield ("output", "embeddings"), 'gnn.level = "embed" writes the vectors in any case; leave it out'
+    if asked.importance:
+        yield ("output", "importance"), "is of scores, and vectors are none; leave it out"
+    if asked.probabilities and not embed.probe_epochs:
+        yield ("output", "probabilities"), "is of the probe: embed.probe_epochs of at least 1 would be right"
+
+
+def _kinds_of_layers(gnn: GnnCase) -> list[str]:
+    """The kinds that gnn.layers, or gnn.model, names."""
+    return [text.split()[0] for text in gnn.layers if text.split()] or [gnn.model]
 
 
 def _no_study_of(what: str, kind: str) -> Mistake:

@@ -18,11 +18,11 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "classes"
     level: Annotated[
-        Literal["node", "edge", "graph", "link"],
+        Literal["node", "edge", "graph", "link", "embed"],
         about(
             "what is predicted; node: of each node of a graph; edge: of each edge, after a head that reads "
             "the rows of both ends; graph: of each graph of a set, after a readout; link: "
-            "which pairs of nodes are joined, by [links]"
+            "which pairs of nodes are joined, by [links]; embed: vectors of nodes, without labels, by [embed]"
         ),
     ] = "node"
     readout: Annotated[

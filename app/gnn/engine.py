@@ -421,11 +421,30 @@ class Engine(ByPieces):
     ) -> Array:
         """[2 width] the gradients by beta and gamma, whose names are given, of columns normalised by mean and
         inverse, within an operation; each over the rows that are counted. Ranks: all call."""
-        sums = self.device.norm_sums(D, Z, mean, inverse, self.starts[0])
-        roots, width = self.device.merge_roots(sums, self.spans), D.shape[1]
+        roots, width = self._norm_roots(D, Z, mean, inverse), D.shape[1]
         for name, columns in zip(names, (slice(width), slice(width, None))):
             self._part(name)[...] = roots[:, columns]
         return self._sum_of(roots) / np.float32(self.counted_rows)
+
+    def norm_means(self, D: Array, Z: Array, mean: Array, inverse: Array) -> Array:
+        """[2 width] what `norm_gradients` returns, of columns without beta and gamma. Ranks: all call."""
+        return self._sum_of(self._norm_roots(D, Z, mean, inverse)) / np.float32(self.counted_rows)
+
+    def _norm_roots(self, D: Array, Z: Array, mean: Array, inverse: Array) -> Array:
+        """[own roots, 2 width] the addends of sums of d and of d x (Elementwise.norm_sums)."""
+        return self.device.merge_roots(self.device.norm_sums(D, Z, mean, inverse, self.starts[0]), self.spans)
+
+    def mean_grams(self, pairs: list[tuple[Array, Array]]) -> list[Array]:
+        """[k, m] X^T Y of pairs of rows X [n_own, k], Y [n_own, m], over the number of rows that are counted,
+        within an operation; other rows are zero in X or Y. Ranks: all call (one sum)."""
+        parts = [self.device.gram_roots([Operand(X)], Y, self.starts, self.spans) for X, Y in pairs]
+        sums = self._sum_of(self.device.xp.concatenate(parts, axis=1)) / np.float32(self.counted_rows)
+        found, at = [], 0
+        for X, Y in pairs:
+            shape = X.shape[1], Y.shape[1]
+            found.append(sums[at : at + shape[0] * shape[1]].reshape(shape))
+            at += shape[0] * shape[1]
+        return found
 
     def _sum_of(self, roots: Array) -> Array:
         """[width] the sum of all ranks' roots. Ranks: all call."""

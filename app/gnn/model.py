@@ -331,6 +331,7 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
     if last.width not in (0, classes):
         found = {
             "link": f"links.dimension is {classes}",
+            "embed": f"embed.dimension is {classes}",
             "edge": f"of edges it gives {classes} columns, 3 times gnn.hidden",
         }.get(case.level, f"the data have {classes} classes")  # fmt: skip
         raise CaseError(f"gnn.layers: {case.layers[-1]!r}: {found}; leave the width out")

@@ -59,7 +59,7 @@ class Neighbours:
         Ranks   all call (one exchange)
         """
         if self._patterns is None:
-            A, make = self.block.A, self.device.attention_pattern
+            A, make = self._pattern, self.device.attention_pattern
             n = self.block.n_own
             ramp = np.arange(n + 1, dtype=np.int32)
             self._patterns = [make(tile) for tile in A] if isinstance(A, list) else make(A)
@@ -67,6 +67,11 @@ class Neighbours:
         if own:
             work(self._own, X_own)
         self.exchange.visit(X_own, self._patterns, work)
+
+    @property
+    def _pattern(self) -> Any:
+        """A matrix, or tiles, with the entries that are gone through."""
+        return self.block.A
 
     def columns(self, X_own: Array, widths: tuple[int, ...], work: Callable[[Array, int], None]) -> None:
         """Call `work` with the rows of X that the columns of A number, some columns of X after the others,

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from app.case.embed import EmbedCase
 from app.case.gnn import GnnCase
+from app.gnn.embed.objectives import Objective
+from app.gnn.embed.views import View, epoch_of_views
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model
@@ -62,7 +65,12 @@ def rehearse(
     if cut is not None and dense:
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
-        _record_epoch(engine, model, X, ranks)
+        if case.level == "embed":
+            models = [model, Model(case, features, classes, edge_width)]
+            views = [View(Draws(case, 0, 0))] * len(models)
+            epoch_of_views(engine, models, X, views, Objective(EmbedCase()))
+        else:
+            _record_epoch(engine, model, X, ranks)
         _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None), case)
         _record_reading(engine, "embedding", "embedding", lambda: model.embed(engine, X))
     return engine

@@ -124,7 +124,7 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
         classifier.scores_own()  # leaves the statistics of columns of these weights
     result.weights = params.host()
     if run.best > -math.inf:
-        result.best = abs(run.best) if worth(result.watched, 1.0) < 0 else run.best
+        result.best = 0.0 - run.best if worth(result.watched, 1.0) < 0 else run.best
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, result.epochs, "the largest weight")
 
@@ -158,7 +158,7 @@ def ended_early(fit: Fit, case: GnnCase) -> str:
     if not (case.patience and rows and fit.epochs < case.epochs):
         return ""
     best, last = rows[0]["loss"], rows[-1]["loss"]
-    if last > (1 - FALLS) * best or rows[-1]["train_score"] > LEARNED:
+    if last > best - FALLS * abs(best) or rows[-1]["train_score"] > LEARNED:
         return ""
     falls = f"the training loss still fell ({best:.4g} at the best epoch, {last:.4g} at the end)"
     return f"gnn.patience ended the training after epoch {fit.epochs} while {falls}; more may be better"

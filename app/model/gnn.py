@@ -36,6 +36,7 @@ from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.edge_level.entries import most_entries
 from app.gnn.edge_level.head import ROWS as HEAD_ROWS
+from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS, Engine, power_of
 from app.gnn.model import layer_specs, rows_apart
 from app.gnn.pieces import cut_rows
@@ -55,6 +56,8 @@ SCORE_CALLS = 12  # operations that counting hits takes
 HEAD_AHEAD, HEAD_BACK, PIECE_AHEAD, PIECE_BACK = 8, 25, 4, 12
 # Numbers passed over for each pair that is drawn and looked for among the neighbours; calls of all.
 DRAWN, DRAW_CALLS = 280, 25
+# Numbers passed over for each stored entry that a view is drawn from (measured: 0.1 us an entry).
+VIEW_ENTRY = 250
 # Numbers that a ranking passes over: for each pair of a node and a candidate, for each node, for each of its
 # K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
 PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
@@ -93,6 +96,7 @@ class Inputs:
     ranks      of links.loss = "bpr": such pairs of a node, whose scores travel beside rows; else 0
     learned    where edges have the labels, the share of them that is learned from; else 0
     ranked     of links: rankings that are asked for
+    dropped    of vectors: the share of the edges that a view leaves out
     """
 
     features: int
@@ -108,6 +112,7 @@ class Inputs:
     ranks: int = 0
     learned: float = 0.0
     ranked: Ranked | None = None
+    dropped: float = 0.0
 
     @property
     def dense(self) -> bool:
@@ -190,9 +195,13 @@ class Training:
         """One training epoch: forward, loss, backward, sums, the optimiser; no evaluation."""
         work = Share(self, rank, "epoch")
         work.dropped_features()
+        if self.inputs.dropped:
+            work.part = "views"
+            work.passes("drawn", len(VIEWS) * VIEW_ENTRY * int(self.layout.stored[rank]))
         work.operations(self.engine.recorded["epoch"])
         work.part = "reduce"
-        work.sum_tree("loss", 1)
+        if self.case.level != "embed":  # which has it of the correlations
+            work.sum_tree("loss", 1)
         work.part = "optimiser"
         work.passes("update", OPTIMISER[self.case.optimiser] * self.parameters)
         return work.terms
@@ -200,6 +209,8 @@ class Training:
     def evaluation(self, rank: int) -> list[Term]:
         """A forward pass and the scores of all splits."""
         work = Share(self, rank, "evaluation")
+        if self.case.level == "embed":  # the views of the epoch have told it
+            return work.terms
         work.operations(self.engine.recorded["evaluation"])
         work.part = "scores"
         work.add("operation", "call", SCORE_CALLS)
@@ -334,7 +345,12 @@ class Share(Terms):
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
-            by_name = {"pairs": self._pairs, "edges": self._edges, "edge scores": self._edges}
+            by_name = {
+                "pairs": self._pairs,
+                "edges": self._edges,
+                "edge scores": self._edges,
+                "views": self._views,
+            }
             work = by_name.get(each.name, kinds.get(each.kind, self._elementwise))
             work(each)
 
@@ -369,6 +385,19 @@ class Share(Terms):
         ends = 2 * ranks * joined
         self.passes(each.name, ends if ranks else entries, "loss")
 
+    def _views(self, each: Operation) -> None:
+        """What two views have in common (gnn/embed/objectives.py): three matrices of columns with columns,
+        and a product with such a matrix for each view; mean, variance and gradients of columns."""
+        d, inner = self.training.inputs.classes, self.own
+        for _ in range(3):
+            self.add(f"{each.name}: correlations", "wide gram", inner, d, d, 4 * d * d)
+        for _ in VIEWS:
+            self.add(f"{each.name}: gradient", "wide dense", inner, d, d, 4 * d * d)
+            self.sum_tree("columns", d)
+            self.sum_tree("columns", d)
+            self.sum_tree("columns", 2 * d)
+        self.sum_tree("correlations", 3 * d * d)
+
     def _edges(self, each: Operation) -> None:
         """What a head makes of the rows of both ends (gnn/edge_level/head.py): of the edges that are learned,
         from either end, forward and backward, and the gradients of its weights; or scores of all edges."""
@@ -400,6 +429,8 @@ class Share(Terms):
         training, share = self.training, 1.0
         if each.name.startswith("messages"):
             share = training.shares[each.layer] if each.way and each.layer in training.fewer_edges else 1.0
+        elif each.way and training.inputs.dropped:
+            share = 1 - training.inputs.dropped
         elif each.way:
             back = each.way == BACKWARD
             share = (training.copies[each.layer] or 1.0) if back else training.shares[each.layer]

@@ -47,6 +47,7 @@ after training
 import numpy as np
 
 from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
+from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
 from app.gnn.propagation import ARRAYS, COLUMNS
@@ -59,6 +60,7 @@ HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
 RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
+VIEW_MATRICES = 12  # of columns with columns, in float64 on the host
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
 
@@ -127,6 +129,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
+        "views": views(training, rank),
         "pairs": pairs_apart(training, rank) if training.case.level == "link" else 0,
         "edge sums": edge_sums(training, rank),
         "scores of edges": edge_scores(training, rank),
@@ -168,7 +171,7 @@ def fewer_edges(training: Training, rank: int) -> int:
 
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
-    if not training.case.epochs or training.budget.limit:
+    if not training.case.epochs or training.budget.limit or training.inputs.dropped:
         return 0
     layout, copies = training.layout, training.copies
     staged = layout.mode == "staged"
@@ -210,6 +213,20 @@ def exchange(training: Training, rank: int) -> int:
 def _in_turns(each: Operation) -> bool:
     """Whether the columns of its rows travel some after the others, the next ones under way meanwhile."""
     return each.name.startswith("messages") and len(each.exchanges) > 1
+
+
+def views(training: Training, rank: int) -> int:
+    """Bytes of the matrices of views, and of matrices of columns with columns."""
+    if training.case.level != "embed":
+        return 0
+    layout, inputs = training.layout, training.inputs
+    stored, d = int(layout.stored[rank]), inputs.classes
+    index = 4 if max(stored, layout.extended(rank)) < 1 << 31 else 8
+    values = 4 if inputs.weighted and training.case.edge_weights else 0
+    entries = len(VIEWS) * (index + values) * (1 - inputs.dropped) + 1  # and which are kept
+    matrices = len(VIEWS) * index * (int(layout.rows[rank]) + 1) + round(entries * stored)
+    columns = 4 * 3 * d * d * (training.roots[rank] + 1) + VIEW_MATRICES * 8 * d * d
+    return matrices * bool(inputs.dropped) + columns
 
 
 def pairs_apart(training: Training, rank: int) -> int:

@@ -12,6 +12,7 @@ from app.case.graph import PLANTED, WORDS
 from app.errors import CaseError
 from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
+from app.gnn.embed.embedder import live_case
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.model import case_reads_edges
 from app.gnn.plain import STEPS
@@ -79,6 +80,10 @@ def training_of(
             inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes),
             ranked=_ranked(case, nodes, entries),
         )  # fmt: skip
+    if gnn.level == "embed":  # all nodes are in the loss
+        dropped = case.embed.edge_drop if gnn.epochs else 0.0
+        inputs = replace(inputs, classes=case.embed.dimension, train=1.0, several=False, dropped=dropped)
+        gnn = live_case(gnn, case.embed)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
@@ -176,6 +181,8 @@ def ranking_lines(training: Training, rates: Rates) -> Iterator[str]:
 def products_words(case: Case, columns: int) -> str:
     """How many products with the graph plain rules, and Correct and Smooth, make once training has ended."""
     gnn, smooth = case.gnn, case.smooth
+    if gnn.level == "embed":
+        return vectors_words(case)
     if gnn.level != "node":
         return ""
     steps = {"none": 0, "both": 2, "auto": TRIED + 2}.get(smooth.method, 1) * smooth.steps
@@ -183,6 +190,23 @@ def products_words(case: Case, columns: int) -> str:
     parts += [f"{'up to ' if smooth.method == 'auto' else ''}{steps} of smoothing"] * bool(steps)
     text = " and ".join(parts)
     return text and f"once training has ended: {text}, products with the graph of {columns} columns"
+
+
+def vectors_words(case: Case) -> str:
+    """What is made of vectors once training has ended."""
+    embed, table = case.embed, case.graph
+    labelled = bool(table.labels or table.generator or table.path)
+    parts = []
+    if embed.probe_epochs and labelled:
+        tried = len(embed.probe_decays)
+        rules = ", of the features, of propagated ones and of eigenvectors" * case.gnn.baselines
+        parts.append(
+            f"linear classifiers of the vectors{rules}, up to {tried} x {embed.probe_epochs} epochs each"
+        )
+    if embed.clusters or labelled:
+        parts.append(f"{embed.starts} starts of k-means")
+    text = "; ".join(parts)
+    return text and f"once training has ended, where there are labels: {text}"
 
 
 def parts_words(rates: Rates, terms: list[Term]) -> str:

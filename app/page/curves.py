@@ -12,6 +12,7 @@ from app.page.values import mapping, number
 MOST_GRAPHS = 12  # whose course is drawn
 FAR = 4.0  # times the last distance to the bound: first values beyond are not drawn
 LONG = 0.5  # s: a shorter search that found next to nothing new is not drawn
+MEASURED = {"link": "pairs of nodes", "embed": "views of the graph"}  # by gnn.level, what scores are of
 SCORES = {"train_score": "training", "val_score": "validation", "test_score": "test"}
 
 
@@ -115,8 +116,8 @@ def _measure(run: Run) -> str:
     gnn, rgcn = mapping(run.case.get("gnn")), mapping(run.case.get("rgcn"))
     if gnn.get("model") == "rgcn":
         return "links" if rgcn.get("goal") == "links" else "classes"
-    if gnn.get("level") == "link":
-        return "pairs of nodes"
+    if gnn.get("level") in MEASURED:
+        return MEASURED[gnn["level"]]
     return "values" if gnn.get("goal") == "values" else "classes"
 
 
@@ -136,7 +137,8 @@ def _accuracy_of(chosen: Sequence[Run], of: str) -> Iterator[Markup]:
 
 def _what(chosen: Sequence[Run]) -> str:
     """What the networks of these runs say something of."""
-    levels = {str(mapping(run.case.get("gnn")).get("level", "node")) for run in chosen}
+    found = {str(mapping(run.case.get("gnn")).get("level", "node")) for run in chosen}
+    levels = {"node" if level == "embed" else level for level in found}
     return " and ".join(f"{level}s" for level in sorted(levels, reverse=True))
 
 

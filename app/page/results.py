@@ -16,7 +16,7 @@ SPLITS = ("train", "val", "test")
 
 def show_results(runs: Sequence[Run]) -> Markup:
     """All results, each kind under its own head."""
-    parts = [*_answers(runs), *_policies(runs), *_scores(runs), *_plain(runs), *_links(runs)]
+    parts = [*_answers(runs), *_policies(runs), *_scores(runs), *_plain(runs), *_vectors(runs), *_links(runs)]
     parts += [part for run in runs for part in _study(run)]
     return join([tag("h2", "Results"), *parts]) if parts else Markup("")
 
@@ -194,6 +194,29 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
             "seconds",
         ]
         yield table(head, rows)
+
+
+VECTORS = {
+    "dimension": "columns",
+    "alignment": "correlation of the views",
+    "redundancy": "of different columns",
+    "modularity": "modularity of clusters",
+    "nmi": "mutual information with classes",
+    "ari": "adjusted Rand index",
+}  # of vectors that are learned without labels, by keys of result.json
+
+
+def _vectors(runs: Sequence[Run]) -> Iterator[Markup]:
+    """How good vectors without labels, and their clusters, are."""
+    chosen = [run for run in runs if mapping(run.case.get("gnn")).get("level") == "embed"]
+    rows = [
+        [run.label, str(entry.get("name")), *(shown(entry.get(key), 4) for key in VECTORS)]
+        for run in chosen
+        for entry in run.instances
+    ]
+    if rows:
+        yield tag("h3", "Vectors")
+        yield table(["run", "graph", *VECTORS.values()], rows)
 
 
 SCORES = {

@@ -5,6 +5,7 @@ multiple of 8), ghosts of higher ranks. A row of a product is therefore summed i
 number of ranks.
 """
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
 from app.sparse.host_rows import PIECE, HostRows, ranges, slices
 
+Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]  # which pairs of rows and columns count
 HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved
 GATHERED_BYTES = 8 << 20  # of a gathered array: what a rank's cache about holds
 STAGE_BYTES = 256 << 10  # of a stage: below it a broadcast costs its latency
@@ -334,6 +336,36 @@ class RowBlock(HostRows):
             pointers.append(before[starts])
             indices.append(columns[kept])
         return self._matrix(device, [None] * len(indices), pointers, indices)
+
+    def of_pairs(self, device: Any, chosen: Chosen, weighted: bool) -> tuple[Any, np.ndarray]:
+        """A matrix like A of the entries whose pairs of nodes are chosen, and [n_own] how many each row has.
+
+        chosen     of global numbers of rows [k] and of columns [k] says [k] bool, which
+        weighted   with the positive weights instead of ones
+        """
+        kept = [self._chosen(tile, chosen) for tile in range(len(self._indices))]
+        pointers, indices, counts = [], [], np.zeros(self.n_own, dtype=np.int64)
+        for starts, columns, mine in zip(self._pointers, self._indices, kept):
+            before = np.zeros(len(mine) + 1, dtype=starts.dtype)
+            np.cumsum(mine, out=before[1:])
+            pointers.append(before[starts])
+            indices.append(columns[mine])
+            counts += np.diff(pointers[-1])
+        values = [None] * len(indices)
+        if weighted:
+            values = [each[mine] for each, mine in zip(self._weights[0], kept)]
+        return self._matrix(device, values, pointers, indices), counts
+
+    def _chosen(self, tile: int, chosen: Chosen) -> np.ndarray:
+        """[entries of a tile] bool, see `of_pairs`; asked a piece of the rows at a time."""
+        pointers, indices = self._pointers[tile], self._indices[tile]
+        kept, first = np.empty(len(indices), dtype=bool), self._tile_firsts[tile]
+        for lo, hi in row_pieces(pointers, PIECE):
+            part = slice(int(pointers[lo]), int(pointers[hi]))
+            rows = np.repeat(np.arange(self.lo + lo, self.lo + hi), np.diff(pointers[lo : hi + 1]))
+            columns = indices[part] + first if self.columns is None else self.columns[indices[part]]
+            kept[part] = chosen(rows, columns)
+        return kept
 
     def part(
         self, device: Any, rows_own: np.ndarray | None = None, wanted_ext: np.ndarray | None = None

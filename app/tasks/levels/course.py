@@ -25,6 +25,8 @@ from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
 from app.text import printable
 
+ASKED = {"embed": "vectors"}  # by gnn.level, what weights are for where that is not its name
+
 
 @dataclass
 class Learned:
@@ -82,9 +84,9 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    found = _train(context, classifier, balanced)
+    found = _train(context, examples, classifier, balanced)
     with log.phase("evaluate"):
-        scores = classifier.evaluate_ranking()
+        scores = examples.scores(classifier)
         plain = examples.plain(classifier) if gnn.baselines else {}
     said.say_training(context, classifier, found)
     examples.say_scores(context, classifier, scores)
@@ -104,8 +106,12 @@ def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> S
         return None
     saved = model or load_model(gnn.weights)
     if saved.case.level != gnn.level:
-        right = f'weights for {gnn.level}s, or gnn.level = "{saved.case.level}", would be right'
-        raise CaseError(f"{printable(gnn.weights)}: says what {saved.case.level}s are; {right}")
+        level = saved.case.level
+        right = (
+            f'weights for {ASKED.get(gnn.level, f"{gnn.level}s")}, or gnn.level = "{level}", would be right'
+        )
+        found = "makes vectors of nodes" if level == "embed" else f"says what {level}s are"
+        raise CaseError(f"{printable(gnn.weights)}: {found}; {right}")
     examples.check_weights_fit(gnn.weights, saved)
     return saved
 
@@ -126,11 +132,11 @@ def _set_up(
         return classifier, Balanced(classifier, cost) if follows(case) else None
 
 
-def _train(context: Context, classifier: Classifier, balanced: Balanced | None) -> Fit:
+def _train(context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None) -> Fit:
     """Ranks: all call."""
     hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
     with context.log.phase("train"):
-        record = said.recorder(context)
+        record = examples.recorder(context)
         return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
 
 

@@ -181,6 +181,14 @@ class Examples(ABC):
     def named(self, scores: Any) -> dict[str, float | None]:
         """Scores by split and name, None where nothing tells them."""
 
+    def scores(self, classifier: Classifier) -> Any:
+        """How good the weights are that training leaves, or that are applied. Ranks: all call."""
+        return classifier.evaluate_ranking()
+
+    def recorder(self, context: Context) -> Callable[[dict[str, float]], None]:
+        """What training calls with each record."""
+        return said.recorder(context)
+
     def say_model(self, context: Context, classifier: Classifier) -> None:
         """The graph, the layers, and the memory of their buffers. Ranks: all call."""
         said.say_labels(context, self.loaded, classifier)

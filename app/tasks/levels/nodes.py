@@ -125,7 +125,7 @@ class NodeExamples(Examples):
         members, graph, data = self.loaded.members, self.loaded.graph, done.classifier.data
         ids = ids_everywhere(group, graph, self.loaded.rows) if members is None else members.ids()
         with raise_together(group, "writing the predictions"):
-            folder.write_text(f"predictions/{graph.name}.txt", _predictions_text(ids, answer, data))
+            folder.write_text(f"predictions/{graph.name}.txt", predictions_text(ids, answer, data))
         if asked.embeddings:
             embedded = gather_embeddings(done)
             with raise_together(group, "writing the embeddings"):
@@ -192,7 +192,7 @@ def _gathered(classifier: Classifier, own: np.ndarray) -> np.ndarray:
     return rows if members is None else rows[members.own_rows]
 
 
-def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
+def predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
     """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`.
 
     Those of one class are labels that `graph.node_data_by = "id"` reads.

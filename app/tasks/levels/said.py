@@ -34,6 +34,9 @@ PLAIN = {
     "majority": "majority",
     "mean": "mean",
     "ends": "edges at both ends",
+    "features": "linear on the features",
+    "propagated": "linear on the features of two hops",
+    "spectral": "linear on eigenvectors of the graph",
 }  # by the names of plain rules (app/gnn/plain.py), words for them
 
 

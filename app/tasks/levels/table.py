@@ -9,5 +9,6 @@ LEVELS = Table(
         "graph": "app.tasks.levels.nodes:read_nodes",
         "edge": "app.tasks.levels.edges:read_edges",
         "link": "app.tasks.levels.links:read_links",
+        "embed": "app.tasks.levels.vectors:read_vectors",
     }
 )
