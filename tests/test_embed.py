@@ -29,7 +29,8 @@ from app.memory.tiers import TierBudget
 alone = pytest.mark.mpi_skip
 LAYERS = {
     "gcn": {}, "sage": {}, "gin": {}, "gat": {"embed.edge_drop": 0.3}, "gcn2": {}, "appnp": {"gnn.hops": 2},
-    "gatv2": {"gnn.heads": 2, "embed.edge_drop": 0.3}, "sgc": {"gnn.hops": 2}, "commnet": {}, "dense": {}, "lightgcn": {"gnn.hops": 2},
+    "gatv2": {"gnn.heads": 2, "embed.edge_drop": 0.3}, "sgc": {"gnn.hops": 2}, "commnet": {}, "dense": {},
+    "lightgcn": {"gnn.hops": 2},
 }  # fmt: skip
 
 
