@@ -389,8 +389,7 @@ def test_runs_of_selections(name):
         np.testing.assert_array_equal(one.codes_own(), many.codes_own())
         np.testing.assert_array_equal(steps.keys_own(), scores.keys_own())
     assert one.done
-    in_one_call = name not in ("maxcut_once", "fvs") and group.device.native is not None
-    assert scores.compiled == in_one_call
+    assert scores.compiled == (name != "maxcut_once" and group.device.native is not None)
 
 
 def solve_and_check(group, graph, name, rule, exchange="auto", full=False, policy=None):

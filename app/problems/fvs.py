@@ -1,11 +1,14 @@
 """Minimum feedback vertex set: the fewest (lightest) nodes without which a graph is a forest."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from app.bounds.feasible import node_of_cycle
 from app.graphs.graph import Graph
+from app.graphs.multigraph import Multigraph, multigraph_of
 from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals, room_for_features
 from app.problems.residual import ResidualProblem
@@ -14,6 +17,13 @@ from app.search.fvs.tools import FeedbackTools
 from app.toolbox import Instance
 
 Array = Any
+
+
+def of_graph(
+    rule: Callable[[Multigraph, bool], tuple[np.ndarray, str]], graph: Graph, compiled: bool = True
+) -> tuple[np.ndarray, str]:
+    """A plain heuristic on a whole graph whose nodes all count one."""
+    return rule(multigraph_of(graph, np.ones(graph.n, dtype=np.int64)), compiled)
 
 
 class FeedbackVertexSet(ResidualProblem):
@@ -38,7 +48,7 @@ class FeedbackVertexSet(ResidualProblem):
     closed = False
     adjacent = True
     redundancy = "forest"
-    baselines: ClassVar = FEEDBACK_BASELINES
+    baselines: ClassVar = {name: partial(of_graph, rule) for name, rule in FEEDBACK_BASELINES.items()}
     bounds: ClassVar = {}
     known = False
 

@@ -32,7 +32,7 @@ class CoreEnv(GraphEnv):
     Cost         of a choice, the degrees of the nodes that leave with it, not the size of the graph
     """
 
-    compiled = ""
+    compiled = "core"
     spreads = True
 
     def __init__(
