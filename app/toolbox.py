@@ -374,7 +374,7 @@ class Toolbox(ABC):
 
     @property
     def shown(self) -> Graph:
-        """The graph that a policy's own rollout is on: where the core is no simple graph, one that stands for it."""
+        """The graph that a policy's own rollout is on: the core, or what stands for one not simple."""
         return self.core
 
     def told(self, solution: np.ndarray) -> np.ndarray:

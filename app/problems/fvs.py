@@ -36,9 +36,9 @@ class FeedbackVertexSet(ResidualProblem):
                node of degree two counts nothing: the edges that meet there may be joined to one. An induced
                forest of at least sum 2/(1+d_v) nodes exists (Alon, Kahn and Seymour, Large induced degenerate
                subgraphs, 1987), but that sum leads less well: greedily by the gain of potential five BA, five
-               ER and five sparse ER graphs (mean degrees 8, 10, 3.5; 50-102, 50-82 and 70 nodes) need 103, 178
-               and 70 nodes with it and 101, 172 and 71 with 3/(1+d); CoreHD, the largest degree in the core,
-               needs 101, 176 and 70
+               ER and five sparse ER graphs (50 to 82 nodes, mean degrees about 8, 10 and 3.5) need 103, 178
+               and 70 nodes with it, 101, 172 and 71 with 3/(1+d); CoreHD, the largest degree in the core, 101,
+               176 and 70
     """
 
     name = "fvs"

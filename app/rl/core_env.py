@@ -102,8 +102,8 @@ class CoreEnv(GraphEnv):
         return block.adjacent_own(others)[0] if len(others) else NO_ROWS
 
     def _cascade(self, gone: np.ndarray, losing: np.ndarray) -> list[np.ndarray]:
-        """Own rows `gone` leave, and rows lose an edge as often as they are in `losing`: those that fall, wave
-        by wave.
+        """Own rows `gone` leave, and rows lose an edge as often as they are in `losing`; returns those that
+        fall, wave by wave.
         """
         fallen: list[np.ndarray] = []
         self._touch(gone)
@@ -158,7 +158,7 @@ class CoreEnv(GraphEnv):
 
 
 def cores(batch: StateBatch, marks: Array) -> tuple[Array, Array]:
-    """The 2-cores of marked subgraphs: marks [rows, f] and live degrees [rows, f], float32. Ranks: all call."""
+    """The 2-cores of marked subgraphs: marks and live degrees, [rows, f] float32 each. Ranks: all call."""
     while True:
         field = batch.times(marks) * marks
         kept = marks * (field >= LEAST_DEGREE)

@@ -279,7 +279,7 @@ def reach_together(group: Group, envs: list[Environment], choices: list[np.ndarr
 
 
 def _reached_next(group: Group, envs: list[Environment], nodes: list[np.ndarray]) -> list[np.ndarray]:
-    """For each environment [k, 2] what its nodes reach on all ranks, in order of the ranks. Ranks: all call."""
+    """For each environment [k, 2] what some nodes reach, in order of the ranks. Ranks: all call."""
     own = [env.reached_own(each) for env, each in zip(envs, nodes)]
     if group.size == 1:
         return own

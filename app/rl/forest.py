@@ -16,8 +16,8 @@ def parts_ext(group: Group, block: RowBlock, inside_own: np.ndarray) -> np.ndarr
     the nodes inside; -1 of others.
 
     inside_own   [n_real] bool
-    Ranks        all call. Each joins what its own rows join; then an exchange of ghost rows for each time that
-                 a part crosses borders
+    Ranks        all call. Each joins what its own rows join, then an exchange of ghost rows for each time
+                 that a part crosses borders
     """
     outside = np.iinfo(np.int64).max
     label_own = np.full(block.n_own, outside)
@@ -52,8 +52,8 @@ def _joined_here(block: RowBlock, inside_ext: np.ndarray) -> np.ndarray:
 def fault_of_forest(group: Group, block: RowBlock, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
     """What is wrong with a set [n] bool that is to meet all cycles; None: nothing is.
 
-    Nodes are a forest where they have as many edges as there are of them, less the parts they form. Parts that
-    are told wrongly cannot hide a cycle: of too many or too few of them the numbers do not match.
+    Nodes are a forest where they have as many edges as there are of them, less the parts that they form.
+    Parts told wrongly cannot hide a cycle: with too many or too few of them the numbers do not match.
 
     Ranks   all call; identical on all
     """
@@ -69,7 +69,7 @@ def fault_of_forest(group: Group, block: RowBlock, graph_rows: Graph, solution_a
     return None if not cycles else f"leaves {cycles} cycles"
 
 
-# (group, block, own rows of the graph, solution [n]) -> what is wrong: of problems whose solutions no rank can
-# check by its own rows (Problem.violation), by name
+# (group, block, own rows of the graph, solution [n]) -> what is wrong, by name of problems whose solutions no
+# rank can check by its own rows (Problem.violation)
 Fault = Callable[[Group, RowBlock, Graph, np.ndarray], str | None]
 ACROSS: dict[str, Fault] = {"fvs": fault_of_forest}

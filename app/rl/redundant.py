@@ -61,7 +61,7 @@ def forest_redundant(
 ) -> np.ndarray:
     """Nodes of a feedback vertex set that no cycle needs, the latest chosen first; what is left is minimal.
 
-    A node goes back where no two of its neighbours are in one tree of the forest; with it these trees are one.
+    A node goes back where no two of its neighbours are in one tree of the forest, which it then joins.
     Trees only grow: a node that closes a cycle at first never goes back.
 
     chosen_at_own [n_own] int32    solution_own [n_real] bool
