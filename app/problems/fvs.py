@@ -29,7 +29,8 @@ def of_graph(
 class FeedbackVertexSet(ResidualProblem):
     """State: the 2-core of the graph without the chosen nodes. Every node of it may be chosen.
 
-    A solution is [n] bool, the nodes that are taken out; what is left is a largest induced forest.
+    A solution is [n] bool, the nodes that are taken out; what is left is a largest induced forest. Nodes
+    taken at once may be adjacent, or break the same cycles: what no cycle needs goes back in the end.
 
     Reward     -1 for each chosen node
     Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - 3/(1+d_v)) over the nodes of the core. A
@@ -37,8 +38,8 @@ class FeedbackVertexSet(ResidualProblem):
                forest of at least sum 2/(1+d_v) nodes exists (Alon, Kahn and Seymour, Large induced degenerate
                subgraphs, 1987), but that sum leads less well: greedily by the gain of potential five BA, five
                ER and five sparse ER graphs (50 to 82 nodes, mean degrees about 8, 10 and 3.5) need 103, 178
-               and 70 nodes with it, 101, 172 and 71 with 3/(1+d); CoreHD, the largest degree in the core, 101,
-               176 and 70
+               and 70 nodes with it, 101, 172 and 71 with 3/(1+d); CoreHD, the largest degree in the core,
+               needs 101, 176 and 70
     """
 
     name = "fvs"
