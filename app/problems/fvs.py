@@ -54,8 +54,10 @@ class FeedbackVertexSet(ResidualProblem):
     known = False
 
     def worth(self, degree: np.ndarray) -> np.ndarray:
-        """[k] int64, floor(3 * 2^30 / (1 + degree)) of nodes of the core, 0 of others."""
-        return np.where(degree > 0, 3 * FIXED_POINT // (1 + degree.astype(np.int64)), 0)
+        """[k] int64, floor(2^30 * sqrt(3 / (1 + degree))) of nodes of the core, 0 of others."""
+        square = 3 * FIXED_POINT**2 // (1 + degree.astype(np.int64))
+        # The square root of float64 rounds exactly.
+        return np.where(degree > 0, np.sqrt(square.astype(np.float64)).astype(np.int64), 0)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Node features [..., F].
