@@ -103,7 +103,7 @@ def two_core(A, chosen):
 
 def fvs_state(A, chosen):
     degree = two_core(A, chosen)
-    worth = sum(3 * FIXED_POINT // (1 + int(d)) for d in degree if d)
+    worth = sum(int(math.sqrt(3 * FIXED_POINT**2 // (1 + int(d)))) for d in degree if d)
     return np.where(degree > 0, degree + 2, 0), (int((degree > 0).sum()), int(degree.sum()), worth)
 
 

@@ -33,13 +33,14 @@ class FeedbackVertexSet(ResidualProblem):
     taken at once may be adjacent, or break the same cycles: what no cycle needs goes back in the end.
 
     Reward     -1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - 3/(1+d_v)) over the nodes of the core. A
-               node of degree two counts nothing: the edges that meet there may be joined to one. An induced
-               forest of at least sum 2/(1+d_v) nodes exists (Alon, Kahn and Seymour, Large induced degenerate
-               subgraphs, 1987), but that sum leads less well: greedily by the gain of potential five BA, five
-               ER and five sparse ER graphs (50 to 82 nodes, mean degrees about 8, 10 and 3.5) need 103, 178
-               and 70 nodes with it, 101, 172 and 71 with 3/(1+d); CoreHD, the largest degree in the core,
-               needs 101, 176 and 70
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - (3/(1+d_v))^(1/2)) over the nodes of the
+               core. A node of degree two counts nothing: the edges that meet there may be joined to one. An
+               induced forest of at least sum 2/(1+d_v) nodes exists (Alon, Kahn and Seymour, Large induced
+               degenerate subgraphs, 1987), but that sum leads less well: greedily by the gain of potential
+               five BA, five ER and five sparse ER graphs (50 to 82 nodes, mean degrees about 8, 10 and 3.5)
+               need 103, 178 and 70 nodes with it, 101, 172 and 71 with 3/(1+d) and as many with its square
+               root, which is nearer to what is really left; CoreHD, the largest degree in the core, needs
+               101, 176 and 70
     """
 
     name = "fvs"
