@@ -12,6 +12,7 @@ from app import solve
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
+from app.gnn.parameters import Parameters
 from app.graphs.graph import Graph, from_edges
 from app.graphs.multigraph import Multigraph, from_pairs
 from app.problems.table import make_problem
@@ -19,7 +20,9 @@ from app.rl.dynamics import begin_environment
 from app.rl.env import RULED_OUT, step_together
 from app.rl.forest import fault_of_forest, parts_ext
 from app.rl.incremental import LiveScores
-from app.rl.rollout import drop_redundant, finished_rollout
+from app.rl.qnet import QNetwork
+from app.rl.rollout import drop_redundant, finished_rollout, roll_out
+from app.rl.weights import default_weights, load_weights
 from app.search.fvs.tools import FeedbackTools
 from app.toolbox import Instance
 
@@ -200,6 +203,24 @@ def test_double_edges_are_shown_as_cycles_of_three(seed):
         left = core.without(told)[0]
         assert isinstance(left, Multigraph) and left.cycles() == 0
         assert told.sum() <= solution.sum()
+
+
+@alone
+def test_the_policy_beats_core_hd_where_both_put_nodes_back():
+    """On unseen graphs of preferential attachment and random ones, one node at a time."""
+    group, problem = Group(MPI.COMM_SELF, HostDevice()), make_problem("fvs")
+    saved = load_weights(default_weights("fvs"))
+    net = QNetwork(saved.policy, problem)
+    params = Parameters(group.device, net.shapes())
+    params.set(saved.arrays)
+    for graphs in (
+        [growing_graph(50 + 3 * i, 4, 300 + i) for i in range(40)],
+        [random_graph(50 + 3 * i, 0.15, 300 + i) for i in range(40)],
+    ):
+        rollouts = [roll_out(group, net, params, make_block(group, g), "single", 1.0) for g in graphs]
+        learned = sum(drop_redundant(group, rollout).objective for rollout in rollouts)
+        core_hd = problem.baselines["core_hd"]
+        assert learned < sum(int(core_hd(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in graphs)
 
 
 def test_large_graphs_are_answered_by_the_policy_alone():

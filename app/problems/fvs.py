@@ -12,7 +12,7 @@ from app.graphs.multigraph import Multigraph, multigraph_of
 from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals, room_for_features
 from app.problems.residual import ResidualProblem
-from app.search.fvs.baselines import FEEDBACK_BASELINES
+from app.search.fvs.baselines import FEEDBACK_BASELINES, core_hd_bare
 from app.search.fvs.tools import FeedbackTools
 from app.toolbox import Instance
 
@@ -50,7 +50,10 @@ class FeedbackVertexSet(ResidualProblem):
     closed = False
     adjacent = True
     redundancy = "forest"
-    baselines: ClassVar = {name: partial(of_graph, rule) for name, rule in FEEDBACK_BASELINES.items()}
+    baselines: ClassVar = {
+        name: partial(of_graph, rule)
+        for name, rule in ({"core_hd_bare": core_hd_bare} | FEEDBACK_BASELINES).items()
+    }
     bounds: ClassVar = {}
     known = False
 
