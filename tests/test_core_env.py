@@ -120,10 +120,11 @@ def test_parts_and_cycles_are_those_of_networkx(group, graph, exchange):
     block, whole = make_block(group, graph, exchange), nx.empty_graph(n)
     whole.add_edges_from(edges.tolist())
     rows = from_edges(n, *edges.T)
-    mine = slice(block.lo, block.lo + block.n_real)
-    lo, hi = rows.indptr[[block.lo, block.lo + block.n_real]]
-    indptr = rows.indptr[block.lo : mine.stop + 1] - lo
-    part = Graph("g", n, block.lo, mine.stop, indptr, rows.indices[lo:hi], rows.edges)
+    lo = min(block.lo, n)
+    mine = slice(lo, lo + block.n_real)
+    indptr = rows.indptr[lo : mine.stop + 1]
+    columns = rows.indices[indptr[0] : indptr[-1]]
+    part = Graph("g", n, lo, mine.stop, indptr - indptr[0], columns, rows.edges)
     for inside in drawn_sets(graph, 6):
         expected = np.full(n, -1)
         for nodes in nx.connected_components(whole.subgraph(np.flatnonzero(inside).tolist())):

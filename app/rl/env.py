@@ -284,6 +284,8 @@ def _reached_next(group: Group, envs: list[Environment], nodes: list[np.ndarray]
     if group.size == 1:
         return own
     counts = group.gather_integers(np.array([len(r) for r in own]))
+    if not counts.any():
+        return [NONE_REACHED] * len(envs)
     rows = group.gather_host(np.concatenate(own), counts.sum(axis=1).tolist())
     owner = np.repeat(np.tile(np.arange(len(envs)), group.size), counts.reshape(-1))
     return [rows[owner == i] for i in range(len(envs))]
