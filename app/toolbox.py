@@ -372,6 +372,15 @@ class Toolbox(ABC):
         """A core solution that follows a solution of the instance as far as it can."""
         return solution
 
+    @property
+    def shown(self) -> Graph:
+        """The graph that a policy's own rollout is on: the core, or what stands for one not simple."""
+        return self.core
+
+    def told(self, solution: np.ndarray) -> np.ndarray:
+        """The core solution that a policy's solution on `shown` stands for."""
+        return solution
+
     def value_of_core(self, value: int) -> int:
         """The instance's value (or bound) for a core value (or core bound)."""
         return value

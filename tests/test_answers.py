@@ -230,7 +230,7 @@ def test_a_graph_beyond_the_memory_limit_is_left_to_the_policy():
     assert all(u in answer.nodes or v in answer.nodes for u, v in graph.edges)
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique", "maxcut"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "fvs", "clique", "maxcut"])
 def test_the_policy_alone_refuses_fixed_nodes_before_any_work(problem, shared_path, monkeypatch):
     """It holds to none: the key is named, whether it was asked for or the graph is too large."""
     monkeypatch.setattr("app.api.find_policy", None)
@@ -256,7 +256,7 @@ def test_an_answer_of_the_policy_alone_is_checked_as_every_other(monkeypatch):
         solve(nx.path_graph(5), settings={"search.solver": "policy", "search.baselines": False})
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "fvs", "clique"])
 def test_the_policy_alone_tells_the_weight_of_its_nodes(problem):
     """With the whole graph at hand and without one; the same answer on any number of ranks."""
     graph = nx.gnp_random_graph(40, 0.2, seed=3)

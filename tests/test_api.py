@@ -60,7 +60,7 @@ def test_weights_are_judged_by_graphs_of_their_own():
     assert all(60 <= row["held_back_nodes"] <= 120 for row in run.run().records)
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "fvs", "clique"])
 def test_a_training_says_that_policies_see_no_node_weights(problem):
     """And learns what it learns without; a loop of one's own says so, too."""
     plain = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(4)]
@@ -945,7 +945,7 @@ def test_tours_of_few_points_by_distances():
     assert solve(np.array([[0, 0.5], [0.5, 0]]).view(np.matrix), "tsp").objective == 1
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique", "maxcut"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "fvs", "clique", "maxcut"])
 def test_the_policy_alone_keeps_a_time_limit(problem, monkeypatch):
     """A plain greedy decides what the clock leaves (a cut stays); as many evaluations give it again."""
     n = 40 if problem == "maxcut" else 80  # of a cut every node is looked at again and again

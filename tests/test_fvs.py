@@ -11,7 +11,7 @@ from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
 
-from app import TrainingRun, check, solve
+from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.feasible import node_of_cycle
 from app.bounds.fvs.apart import degree_bound, packing_bound
@@ -177,10 +177,6 @@ def test_a_run_writes_ids_that_can_be_checked(tmp_path):
 
 def test_what_is_asked_for_wrongly_is_refused():
     graph = nx.cycle_graph(4)
-    with pytest.raises(CaseError, match="no policy answers it"):
-        solve(graph, "fvs", settings={"search.solver": "policy"})
-    with pytest.raises(CaseError, match="no policy answers fvs"):
-        TrainingRun(problem="fvs", graphs=[graph])
     with pytest.raises(CaseError, match="weight of node 2 is below 0"):
         solve(graph, "fvs", node_weights=[1, 1, -1, 1])
     with pytest.raises(GraphError, match="leaves a cycle through node"):

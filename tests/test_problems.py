@@ -90,6 +90,23 @@ def mds_state(A, chosen):
     return code, (int((gain > 0).sum()), int(gain.sum()), int(bare.sum()), price)
 
 
+def two_core(A, chosen):
+    """The degrees of the 2-core of what is left, one node after the other, by its definition."""
+    live = ~chosen
+    while True:
+        degree = (A @ live).astype(int) * live
+        lone = np.flatnonzero(live & (degree < 2))
+        if not len(lone):
+            return degree
+        live[lone[0]] = False
+
+
+def fvs_state(A, chosen):
+    degree = two_core(A, chosen)
+    worth = sum(int(math.sqrt(3 * FIXED_POINT**2 // (1 + int(d)))) for d in degree if d)
+    return np.where(degree > 0, degree + 2, 0), (int((degree > 0).sum()), int(degree.sum()), worth)
+
+
 def is_cover(A, inside):
     return not A[np.ix_(~inside, ~inside)].any()
 
@@ -102,8 +119,13 @@ def is_dominating(A, inside):
     return bool((inside | near(A, inside)).all())
 
 
+def breaks_cycles(A, inside):
+    return not two_core(A, inside).any()
+
+
 REFERENCES = {
     "mvc": (mvc_state, is_cover), "mis": (mis_state, is_independent), "mds": (mds_state, is_dominating),
+    "fvs": (fvs_state, breaks_cycles),
 }  # fmt: skip
 
 
@@ -114,7 +136,8 @@ def test_every_problem_of_chosen_sets_has_a_reference():
     assert set(REFERENCES) == {
         name
         for name, problem in ALL.items()
-        if problem.dynamics in ("residual", "field") and not problem.complemented and name not in COVERING
+        if problem.dynamics in ("residual", "field", "core")
+        and not (problem.complemented or name in COVERING)
     }
     with pytest.raises(CaseError, match="unknown problem 'tour'; known: mvc"):
         make_problem("tour")

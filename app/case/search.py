@@ -75,8 +75,9 @@ class SearchCase(Table, frozen=True):
         about(
             "maximum cut: nodes that the policy's start moves by one evaluation; 0: one in graphs of up to "
             "4,096 nodes, else, and under a time limit, as many as its share of the work asks for; "
-            "dominating sets: nodes that its first evaluation adds, later in proportion; 0: one in graphs of "
-            "up to 16,384 nodes, else 1/500 of them, under a time limit as many as that asks for"
+            "dominating and feedback vertex sets: nodes that its first evaluation adds, later in proportion; "
+            "0: one in graphs of up to 16,384 nodes, else 1/500 of them, under a time limit as many as that "
+            "asks for"
         ),
     ] = 0
     evaluations: Annotated[

@@ -91,6 +91,19 @@ class Multigraph(NamedTuple):
         """Which nodes are joined, as a graph."""
         return Graph(name, self.n, 0, self.n, self.indptr, self.indices, len(self.indices) // 2)
 
+    def simple(self, name: str) -> tuple[Graph, np.ndarray]:
+        """A graph without double edges that has the same cycles to break: beside one of the two edges of each
+        the other leads through a node of its own, n, n + 1, ...; and of each of these [k] int64 one end.
+        """
+        u, v, count = self.edges()
+        ends = np.stack([u, v], axis=1)
+        twice = ends[count == 2]
+        middle = self.n + np.arange(len(twice))
+        pairs = np.concatenate([ends, *(np.stack([twice[:, i], middle], axis=1) for i in (0, 1))])
+        ones = np.ones(len(pairs), dtype=np.int64)
+        weights = np.ones(self.n + len(twice), dtype=np.int64)
+        return from_pairs(pairs[:, 0], pairs[:, 1], ones, weights).pattern(name), twice[:, 0]
+
 
 def _begins(values: np.ndarray) -> np.ndarray:
     """[k+1] where runs of equal values begin, and the end of all."""

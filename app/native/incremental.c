@@ -16,8 +16,8 @@ typedef struct {
     const float *theta6, *theta7;  /* [K + head_F][padded hidden], [hidden] */
 } Net;
 
-/* Dynamics: residual graphs, dominating sets, and those whose steps Python makes. */
-enum { RESIDUAL, DOMINATION, OTHER };
+/* Dynamics: residual graphs, dominating sets, 2-cores, and those whose steps Python makes. */
+enum { RESIDUAL, DOMINATION, CORE, OTHER };
 
 enum { FIRST_ALIVE = 2 }; /* of app/problems/problem.py */
 
@@ -32,13 +32,14 @@ typedef struct {
     int64_t first;                           /* the least live of a candidate */
     const int64_t *worth;                    /* [2 + largest degree], what a node adds to totals[2] by its degree, to
                                               * totals[3] of a dominating set by its gain */
-    int64_t *reached;                        /* [1 + largest degree], in a run */
+    int64_t *reached;                        /* [1 + largest degree], in a run; of 2-cores [n_own] */
     const float *table;                      /* [entries][F], by live */
     const float *factor;                     /* [entries], of neighbour sums, by live */
     float full_share;                        /* share of the stored entries beyond which a layer is made anew */
     int32_t *live;                           /* [n_own] what a row looks like, 0: no embedding. The degrees of a residual
                                               * graph; else codes */
-    int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets */
+    int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets; of 2-cores field
+                                              * has the degrees */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
     uint64_t *key, *top;                     /* [n_own], and the largest of each BLOCK */
     float *aside_X[LAYERS];                  /* X, key and top of another state, or null; lk_inc_turn */
@@ -458,6 +459,48 @@ static void dominate(State *s, int64_t node) {
     lk_inc_touch(s, s->affected, s->changed, count);
 }
 
+/* Adds `sign` times what a node of a degree counts for to the totals. */
+INLINE void count_degree(State *s, int32_t degree, int64_t sign) {
+    s->totals[0] += sign * (degree > 0);
+    s->totals[1] += sign * degree;
+    s->totals[2] += sign * s->worth[degree];
+}
+
+/* Choose a node of a 2-core: it leaves, and one after the other all that are left with fewer than two neighbours
+ * (CoreEnv). One rank only. */
+static void uncore(State *s, int64_t node) {
+    int64_t count = 1, gone = 1;
+    s->round += 1;
+    s->reached[0] = node;
+    s->affected[0] = (int32_t)node;
+    s->listed[node] = (int32_t)s->round;
+    count_degree(s, s->field[node], -1);
+    s->field[node] = 0;
+    for (int64_t i = 0; i < gone; ++i) {
+        const int64_t row = s->reached[i];
+        for (int32_t j = s->indptr[row]; j < s->indptr[row + 1]; ++j) {
+            const int32_t near = s->indices[j];
+            if (s->field[near] == 0) continue;
+            if (s->listed[near] != (int32_t)s->round) {
+                s->listed[near] = (int32_t)s->round;
+                s->affected[count++] = near;
+                count_degree(s, s->field[near], -1);
+            }
+            if (--s->field[near] >= 2) continue;
+            s->field[near] = 0;
+            s->chosen_at[near] = RULED_OUT;
+            s->reached[gone++] = near;
+        }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t degree = s->field[s->affected[i]];
+        count_degree(s, degree, 1);
+        s->changed[i] = degree > 0 ? FIRST_ALIVE + degree : 0;
+    }
+    s->chosen_at[node] = (int32_t)s->steps++;
+    lk_inc_touch(s, s->affected, s->changed, count);
+}
+
 /* Select the best node and update, until the solution is complete, what all rows see of the state moves (where it is an
  * input: later layers are left as they were), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps
  * are made. Returns the number of steps; *bad is set for NaN. */
@@ -474,6 +517,7 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_state
             break;
         }
         if (s->dynamics == DOMINATION) dominate(s, node);
+        else if (s->dynamics == CORE) uncore(s, node);
         else {
             lk_inc_remove(s, s->reached, reach(s, node), 1, change);
             for (int k = 0; k < 4; ++k) s->totals[k] += change[k];

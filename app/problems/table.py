@@ -33,7 +33,6 @@ PROBLEMS = Table(
 )
 UNTRAINED = (
     *COVERING,
-    "fvs",
     "dfvs",
     "coloring",
     "communities",

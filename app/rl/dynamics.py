@@ -4,13 +4,20 @@ import numpy as np
 
 from app.comm.group import Group
 from app.problems.problem import Problem
+from app.rl.core_env import CoreEnv
 from app.rl.env import Environment, GraphEnv
 from app.rl.field import FieldEnv
 from app.rl.sides import SidesEnv
 from app.rl.tour_env import TourEnv
 from app.sparse.rowblock import RowBlock
 
-DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv, "sides": SidesEnv, "tour": TourEnv}
+DYNAMICS: dict[str, type] = {
+    "residual": GraphEnv,
+    "field": FieldEnv,
+    "core": CoreEnv,
+    "sides": SidesEnv,
+    "tour": TourEnv,
+}
 
 
 def begin_environment(

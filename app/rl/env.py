@@ -1,7 +1,8 @@
 """Environments: the row-partitioned state of one episode, played and told again from its choices.
 
 `GraphEnv` plays problems on residual graphs (RL4GO section 4.4, in O(degree) per step), app/rl/field.py
-those on marks and sums of marks. A problem names its environment by `dynamics`.
+those on marks and sums of marks, app/rl/core_env.py those on 2-cores. A problem names its environment by
+`dynamics`.
 """
 
 from typing import Any, Protocol
@@ -32,6 +33,8 @@ class Environment(Protocol):
     compiled     the name under which incremental.c knows these steps, "" where it does not
     follows      True where few rows change in a step, so that scores can follow
     gathers      True where ranks must be told what a choice reaches on the others
+    spreads      True where what was reached reaches more: reached_own is asked again, of the nodes that the
+                 ranks named the last time, until no rank names any
     value        where every state is a solution, the objective of the best so far; None: only the last one
                  is, and its objective is the number of nodes in it
     """
@@ -47,6 +50,7 @@ class Environment(Protocol):
     compiled: str
     follows: bool
     gathers: bool
+    spreads: bool
     value: float | None
 
     @property
@@ -91,6 +95,8 @@ class Environment(Protocol):
 
 class NodeEnv:
     """What environments share: the counters of an episode, and totals that are sums of shares."""
+
+    spreads = False
 
     def __init__(self, group: Group, block: RowBlock, problem: Problem) -> None:
         self.group, self.block, self.problem = group, block, problem
@@ -262,14 +268,24 @@ def step_together(group: Group, envs: list[Environment], choices: list[np.ndarra
 def reach_together(group: Group, envs: list[Environment], choices: list[np.ndarray]) -> list[np.ndarray]:
     """For each environment [k, 2] what its choice reaches on all ranks, in order of the ranks.
 
-    Ranks   all call; one gathering where the environments need it
+    Ranks   all call; one gathering where the environments need it, one for each round where they spread
     """
     if not any(env.gathers for env in envs):
         return [NONE_REACHED] * len(envs)
-    own = [env.reached_own(nodes) for env, nodes in zip(envs, choices)]
+    rounds = [_reached_next(group, envs, choices)]
+    while group.size > 1 and envs[0].spreads and any(map(len, rounds[-1])):
+        rounds.append(_reached_next(group, envs, [reached[:, 0] for reached in rounds[-1]]))
+    return rounds[0] if len(rounds) == 1 else [np.concatenate(reached) for reached in zip(*rounds)]
+
+
+def _reached_next(group: Group, envs: list[Environment], nodes: list[np.ndarray]) -> list[np.ndarray]:
+    """For each environment [k, 2] what some nodes reach, in order of the ranks. Ranks: all call."""
+    own = [env.reached_own(each) for env, each in zip(envs, nodes)]
     if group.size == 1:
         return own
     counts = group.gather_integers(np.array([len(r) for r in own]))
+    if not counts.any():
+        return [NONE_REACHED] * len(envs)
     rows = group.gather_host(np.concatenate(own), counts.sum(axis=1).tolist())
     owner = np.repeat(np.tile(np.arange(len(envs)), group.size), counts.reshape(-1))
     return [rows[owner == i] for i in range(len(envs))]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from app.comm.group import Group
+from app.rl.forest import parts_ext
 from app.rl.select import independent
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -55,6 +56,68 @@ def domination_redundant(
     return np.array(dropped, dtype=np.int64)
 
 
+def forest_redundant(
+    group: Group, block: RowBlock, chosen_at_own: np.ndarray, solution_own: np.ndarray
+) -> np.ndarray:
+    """Nodes of a feedback vertex set that no cycle needs, the latest chosen first; what is left is minimal.
+
+    A node goes back where no two of its neighbours are in one tree of the forest, which it then joins.
+    Trees only grow: a node that closes a cycle at first never goes back.
+
+    chosen_at_own [n_own] int32    solution_own [n_real] bool
+    returns       [k] global nodes to take out
+    Ranks         all call; identical on all. The trees next to nodes that may go back are gathered
+    """
+    tree = parts_ext(group, block, ~solution_own)
+    apart_own = solution_own & ~_meets_one_twice(block, tree, np.flatnonzero(solution_own))
+    order = latest_first(group, block, chosen_at_own, apart_own)
+    pairs = _near_trees(group, block, order, tree)
+    starts = np.searchsorted(pairs[:, 0], np.arange(len(order) + 1))
+    above: dict[int, int] = {}  # towards the root of a tree that has grown
+
+    def root(v: int) -> int:
+        while v in above:
+            above[v] = v = above.get(above[v], above[v])
+        return v
+
+    back: set[int] = set()
+    candidates = set(order.tolist())
+    for i, node in enumerate(order.tolist()):
+        near = pairs[starts[i] : starts[i + 1], 1].tolist()
+        roots = [root(v) for v in near if v not in candidates or v in back]
+        if len(set(roots)) == len(roots):
+            back.add(node)
+            above |= dict.fromkeys(roots, node)
+    return np.array([v for v in order.tolist() if v in back], dtype=np.int64)
+
+
+def _meets_one_twice(block: RowBlock, tree: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """[n_real] bool, which of the own rows [k] have two neighbours or more in one tree; tree: parts_ext."""
+    found = np.zeros(block.n_real, dtype=bool)
+    for piece in block.pieces(rows):
+        counts, columns, _ = block.extended_rows(rows[piece])
+        near, own = tree[columns], np.repeat(rows[piece], counts)
+        keys = np.sort((own * np.int64(block.n + 1) + near)[near >= 0])
+        found[keys[1:][keys[1:] == keys[:-1]] // (block.n + 1)] = True
+    return found
+
+
+def _near_trees(group: Group, block: RowBlock, nodes: np.ndarray, tree: np.ndarray) -> np.ndarray:
+    """[m, 2] (position in `nodes`, tree of a neighbour or the neighbour itself among them), by position.
+
+    tree    [n_ext] as of parts_ext, -1 of what is in none
+    Ranks   all call
+    """
+    own = np.flatnonzero((nodes >= block.lo) & (nodes < block.lo + block.n_real))
+    counts, columns, _ = block.extended_rows(nodes[own] - block.lo)
+    name = columns if block.columns is None else block.columns[columns]
+    name = np.where(tree[columns] >= 0, tree[columns], name)
+    kept = (tree[columns] >= 0) | np.isin(name, nodes)
+    found = np.stack([np.repeat(own, counts), name], axis=1).astype(np.int64)[kept]
+    rows = group.gather_host(found, group.gather_integers(np.array([len(found)]))[:, 0].tolist())
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+
 def _closed_rows(group: Group, block: RowBlock, nodes: np.ndarray) -> np.ndarray:
     """[m, 2] (position in `nodes`, global node of its closed neighbourhood), by position. Ranks: all call."""
     own = np.flatnonzero((nodes >= block.lo) & (nodes < block.lo + block.n_real))
@@ -99,4 +162,8 @@ def _sum_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarr
 
 # (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes, the same on all ranks
 Redundant = Callable[[Group, RowBlock, np.ndarray, np.ndarray], np.ndarray]
-REDUNDANCY: dict[str, Redundant] = {"cover": cover_redundant, "domination": domination_redundant}
+REDUNDANCY: dict[str, Redundant] = {
+    "cover": cover_redundant,
+    "domination": domination_redundant,
+    "forest": forest_redundant,
+}

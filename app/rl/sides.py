@@ -39,7 +39,7 @@ class SidesEnv:
     """
 
     compiled = ""
-    gathers = True
+    gathers, spreads = True, False
 
     def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:
         if scan:

@@ -24,7 +24,7 @@ class TourEnv:
 
     compiled = ""
     value = None
-    follows = gathers = False
+    follows = gathers = spreads = False
 
     def __init__(
         self, group: Group, block: RowBlock, problem: TravellingSalesman, scan: bool = False

@@ -31,6 +31,7 @@ MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 1e-7  # about what a round of reduce and peel takes, at least
 ONE_BY_ONE = 4096  # nodes of a graph, up to here moved one by one
+GROWING = ("field", "core")  # dynamics whose sets grow, without a peeler
 SET_ONE_BY_ONE, SET_PART = 1 << 14, 1 / 500  # of growing sets; beyond it this part of the candidates at once
 MOVE_WORK = 1 << 28  # nodes and entries, times evaluations, of a rollout whose moves may be undone
 LEAST_MOVES = 20  # evaluations of such a rollout, at least
@@ -224,7 +225,7 @@ def rollout(
     together = 1
     if net.problem.ordered:
         together = moves_at_once(group, net, params, block, limits)
-    elif net.problem.dynamics == "field":
+    elif net.problem.dynamics in GROWING:
         together = nodes_at_once(group, net, params, block, limits)
     setting = f"search.moves_at_once={together}"
     if not limits.together and together > max(LARGEST_PART * block.n, 1):

@@ -221,7 +221,7 @@ class Pipeline:
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
             self.replay.append(f"search.evaluations={made.evaluations - made.told}")
         else:
-            block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
+            block = rows_of(self.group, toolbox.shown, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
             core, evaluations, setting = roll(self.group, self.net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)
@@ -239,7 +239,7 @@ class Pipeline:
         """A policy's core solution; None where it breaks what a user has fixed."""
         if core is None:
             return None
-        core = toolbox.restrict(toolbox.lift(core))
+        core = toolbox.restrict(toolbox.lift(toolbox.told(core)))
         return core if toolbox.fault(toolbox.lift(core)) is None else None
 
     def _searches(self) -> int:

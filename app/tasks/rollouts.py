@@ -22,6 +22,7 @@ from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.problems.table import UNTRAINED, WEIGHED
 from app.rl.env import Environment
+from app.rl.forest import ACROSS
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
@@ -327,8 +328,10 @@ def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
     A wrong answer is an internal error, never a result.
     """
     group, solution = context.group, _whole_solution(context, loaded, rollout)
+    across = ACROSS.get(rollout.problem.name)
+    together = None if across is None else across(group, rollout.block, loaded.graph, solution)
     with raise_together(group, "checking the solution"):
-        wrong = rollout.problem.violation(loaded.graph, solution)
+        wrong = together or rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:
             raise LockstepError(f"{loaded.graph.name}: the {rollout.problem.solution} {wrong}")
         own = rollout.problem.value(loaded.graph, solution) if rollout.counted else 0

@@ -29,6 +29,13 @@ def core_hd(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, str]:
     return pruned(core, greedy_order(core, compiled), compiled), LABELS["core_hd"]
 
 
+def core_hd_bare(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, str]:
+    """The same, nothing put back: beside a policy's choices as they are."""
+    chosen = np.zeros(core.n, dtype=bool)
+    chosen[greedy_order(core, compiled)] = True
+    return chosen, LABELS["core_hd_bare"]
+
+
 def greedy_order(core: Multigraph, compiled: bool = True) -> np.ndarray:
     """[k] int32, the nodes of that set in their order, before any goes back."""
     heaviest = int(core.weights.max(initial=1))
@@ -162,5 +169,5 @@ class LocalRatio:
         self._take(min(empty))
 
 
-LABELS = {"core_hd": "CoreHD", "local_ratio": "local ratio"}
+LABELS = {"core_hd_bare": "CoreHD, bare", "core_hd": "CoreHD", "local_ratio": "local ratio"}
 FEEDBACK_BASELINES = {"core_hd": core_hd, "local_ratio": local_ratio}

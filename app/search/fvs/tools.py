@@ -83,6 +83,17 @@ class FeedbackTools(NodeTools):
         return self.inner.pattern(self.graph.name)
 
     @property
+    def shown(self) -> Graph:
+        """The core, its double edges led through nodes of their own."""
+        return self.inner.simple(self.graph.name)[0]
+
+    def told(self, solution: np.ndarray) -> np.ndarray:
+        """[k] bool, an end of a double edge in the place of such a node."""
+        chosen, ends = solution[: self.inner.n].copy(), self.inner.simple(self.graph.name)[1]
+        chosen[ends[solution[self.inner.n :]]] = True
+        return chosen
+
+    @property
     def reduce_seconds(self) -> float:
         """An estimate of what `reduce` takes."""
         return REDUCE_SECONDS * (self.asked.n + len(self.asked.indices))
