@@ -14,16 +14,18 @@ SHARE = 0.05  # of the candidates, taken at once
 
 
 def play_rest(
-    group: Group, residual: Residual, chosen_at_own: np.ndarray, look: Callable[[], object]
-) -> Residual:
+    group: Group, residual: Residual, chosen_at_own: np.ndarray, look: Callable[[], object],
+    enough: Callable[[Environment], bool] = lambda env: False,
+) -> Residual:  # fmt: skip
     """Take the best candidates of the problem's plain greedy (Problem.plain) until nothing is left.
 
     chosen_at_own   [n_own of the first graph] int32, where the choices of earlier residuals stand; changes
     look            called before every step
-    returns         what is left, done
+    enough          asked before every step, the same on all ranks; when true it ends there
+    returns         what is left, done where it was not ended
     Ranks           all call; identical on any number of them
     """
-    while not residual.env.done:
+    while not (residual.env.done or enough(residual.env)):
         look()
         env = residual.env
         wanted = max(1, int(SHARE * env.totals.candidates))

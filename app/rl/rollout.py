@@ -158,6 +158,7 @@ def roll_out(
     finish: bool = False,
     marks: np.ndarray | None = None,
     before: np.ndarray | None = None,
+    enough: Callable[[Environment], bool] = lambda env: False,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -172,6 +173,8 @@ def roll_out(
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     before     [k] global nodes that are chosen before the policy chooses; None: none
+    enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
+               solution is what it is so far, and no greedy goes on
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
@@ -183,8 +186,8 @@ def roll_out(
         residual.write_back(chosen_at_own)
         residual = compact.compact(group, residual)
     most += given
-    scores = make_scores(group, net, params, residual.env, full)
-    while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
+    scores, ends = make_scores(group, net, params, residual.env, full), enough(residual.env)
+    while not (ends or residual.env.done) and residual.first_step + residual.env.steps < most and not stop():
         beat()
         env = residual.env
         left = most - residual.first_step - env.steps
@@ -194,6 +197,7 @@ def roll_out(
         # At the same selections on any number of ranks.
         if choose is not single or smaller or not env.steps % piece or env.done:
             progress(residual.first_step + env.steps - given, env)
+            ends = enough(env)
         if smaller:
             residual.write_back(chosen_at_own)
             del scores  # their rows, before there are new ones
@@ -201,8 +205,8 @@ def roll_out(
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
-    if finish and residual.env.value is None:
-        residual = play_rest(group, residual, chosen_at_own, stop)
+    if finish and not ends and residual.env.value is None:
+        residual = play_rest(group, residual, chosen_at_own, stop, enough)
     residual.write_back(chosen_at_own)
     rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0

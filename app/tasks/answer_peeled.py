@@ -1,0 +1,185 @@
+"""A graph of which reductions leave more than one rank may work on: a policy chooses until the rest fits.
+
+The rest then is answered by the whole pipeline but for its bounds, which would be those of the rest: what was
+chosen proves nothing. A bound of the graph is found before that, on the rows of what reductions leave. The
+answer of the graph is made better on its rows once more (solver/rows/exchanges.py).
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.store import State
+from app.errors import Ended
+from app.partition.load import Loaded
+from app.problems.problem import Problem
+from app.proofs.archive import to_bytes
+from app.rl.env import Environment
+from app.solver.learned import StartClock, StartLimits
+from app.solver.pipeline import Answer, Pipeline
+from app.solver.progress import Event
+from app.solver.rows.kinds import RowBound
+from app.solver.rows.own import Rounds
+from app.solver.rows.peel import Peeled, Peeler, peel_rows
+from app.tasks.answer import Solved
+from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
+from app.tasks.context import Context
+from app.tasks.policy import Policy
+
+POLICY = "policy"  # the source of an answer of which nothing was left to search
+ON_ROWS = "exchanges on rows"  # of one that was made better after the search
+PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.35, 0.1, 0.1  # of what is left of a time limit
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the parts of an answer share."""
+
+    context: Context
+    problem: Problem
+    loaded: Loaded
+    rest: Rest
+
+    def clock(self, share: float, keep: float = 0.0) -> StartClock:
+        """Rings where a share of what is left of a time limit is over, but for `keep` seconds of it."""
+        limit = self.context.case.search.seconds
+        left = limit - (time.perf_counter() - self.rest.begun) - keep if limit else float("inf")
+        seconds = max(share * left, 0.0)
+        return StartClock(self.context.group, StartLimits(1.0, 0, seconds, self.context.keeper), seconds)
+
+
+def answer_peeled(
+    context: Context, pipeline: Pipeline, policy: Policy, problem: Problem, loaded: Loaded, rest: Rest,
+    keeper: Keeper,
+) -> Solved:  # fmt: skip
+    """A bound, choices of the policy until the rest fits, the pipeline on it, exchanges on the rows.
+
+    keeper  remembers how much the policy chose: see reduce_first
+    Ranks   all call; identical on all
+    """
+    work = _Work(context, problem, loaded, rest)
+    bound = _bound(work) if context.case.search.bounds else None
+    peeled, replay = _peel(work, policy, keeper)
+    with context.log.phase("reduce"):
+        toolbox = toolbox_of(context, problem, rest, rest.kind.rest(context.group, loaded.graph.name))
+    case = structs.replace(context.case, search=structs.replace(context.case.search, bounds=False))
+    searching = Pipeline(context.group, context.log, case, pipeline.net, pipeline.params, pipeline.keeper)
+
+    def solved(found: Answer, stopped: bool = False) -> Solved:
+        keys = replay_of(found.replay, rest)
+        found = replace(found, replay=[*keys, *replay] if keys else [])
+        return _solved(work, found, bound, peeled, stopped)
+
+    try:
+        spent = time.perf_counter() - rest.begun
+        kept = rest.seconds + EXCHANGE_SHARE * max(context.case.search.seconds - spent, 0.0)
+        answer = searching.answer(toolbox, loaded.graph.name, spent=spent, kept=kept)
+    except Ended as ended:
+        if ended.so_far is not None:
+            ended.so_far = solved(ended.so_far, stopped=True)
+        raise
+    return solved(answer)
+
+
+def _bound(work: _Work) -> RowBound | None:
+    """A bound of the graph by the rows of what reductions leave, checked. Ranks: all call."""
+    context = work.context
+    with context.log.phase("bounds"):
+        rounds = Rounds(work.clock(BOUND_SHARE, work.rest.seconds).rings)
+        bound = work.rest.kind.bound(context.group, rounds)
+    if bound is not None:
+        with context.log.phase("check"):
+            bound.check(context.group, work.loaded.graph)
+    return bound
+
+
+def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str]]:
+    """Choose until the rest fits; and the keys that lead to the same rest. Ranks: all call."""
+    context, log, kind, graph = work.context, work.context.log, work.rest.kind, work.loaded.graph
+    case, known = context.case, keeper.recall("peel")
+    clock = work.clock(PEEL_SHARE, work.rest.seconds)
+    most = case.search.row_evaluations if known is None else known.values["evaluations"]
+    if graph.node_weights is not None:
+        log.info("warning: %s has node weights, which the policy does not see", graph.name)
+
+    def stop() -> bool:
+        if known is not None or case.search.row_evaluations:
+            context.keeper.at(0)
+            return False
+        return clock.rings()
+
+    def tell(evaluations: int, env: Environment) -> None:
+        nodes, edges = kind.size(env.totals)
+        log.record(phase="peel", name=graph.name, step=evaluations, left=edges)
+        log.progress("%s: evaluation %d, %d nodes, %d edges left", graph.name, evaluations, nodes, edges)
+
+    peeler = Peeler(
+        policy.net, policy.params, case.parallel.exchange, case.select.rule, case.select.fraction, most, stop,
+        tell,
+    )  # fmt: skip
+    with log.phase("policy"):
+        peeled = peel_rows(context.group, kind, peeler)
+    limited = peeled.cut_short or (known is not None and known.values["cut_short"])
+    keeper.keep("peel", State({"evaluations": peeled.evaluations, "cut_short": limited}, {}))
+    log.info(
+        "%s: the policy chose %d nodes%s by %d evaluations, %d nodes, %d edges are left",
+        graph.name, peeled.chosen - peeled.greedy,
+        f", a plain greedy {peeled.greedy}" if peeled.greedy else "", peeled.evaluations, len(kind.nodes),
+        kind.edges,
+    )  # fmt: skip
+    told = limited or case.search.row_evaluations
+    return peeled, [f"search.row_evaluations={peeled.evaluations}"] if told else []
+
+
+def _solved(
+    work: _Work, found: Answer, bound: RowBound | None, peeled: Peeled, stopped: bool
+) -> Solved:
+    """The answer of the graph that an answer of the rest stands for.
+
+    stopped   the run is to end: nothing is made better
+    Ranks     all call
+    """
+    context, kind, graph = work.context, work.rest.kind, work.loaded.graph
+    source = found.source if len(kind.nodes) else POLICY
+    whole = replace(
+        found, solution=kind.lift(found.solution), source=source, bound=None, method="", verified=False,
+        certificate=b"",
+    )  # fmt: skip
+    whole = whole if stopped else _exchanged(work, whole)
+    certificate = b""
+    if bound is not None:
+        whole = replace(whole, bound=bound.value, method=bound.method, verified=True)
+        certificate = to_bytes(bound.proof) if context.case.output.certificates else b""
+    evaluations = found.evaluations + peeled.evaluations
+    whole = replace(whole, evaluations=evaluations)
+    solved = written_answer(context, work.problem, work.loaded, work.rest, whole, certificate)
+    solved.entry["peeled"] = peeled.chosen
+    return solved
+
+
+def _exchanged(work: _Work, found: Answer) -> Answer:
+    """An answer made better on the rows. Ranks: all call."""
+    context, kind, graph = work.context, work.rest.kind, work.loaded.graph
+    counted = context.case.search.row_exchanges
+    look = (lambda: context.keeper.at(0)) if counted else work.clock(1.0).rings
+    rounds = Rounds(look, counted)
+    begun = time.perf_counter()
+    with context.log.phase("exchange"):
+        solution = kind.improve(context.group, graph, found.solution, rounds)
+        value = kind.value(context.group, graph, solution)
+    if rounds.cut_short or counted:
+        keys = [*found.replay, f"search.row_exchanges={rounds.made}"] if found.replay else []
+        found = replace(found, replay=keys)
+    better = value < found.value if kind.sense == "minimise" else value > found.value
+    if not better:
+        return found
+    context.log.info("%s: exchanges on rows: %d rounds, from %d to %d", graph.name, rounds.made, found.value, value)
+    seconds = found.seconds + time.perf_counter() - begun
+    event = Event(seconds, value * work.rest.unit if work.rest.unit != 1 else value, None)
+    return replace(
+        found, solution=solution, value=value, source=ON_ROWS, seconds=seconds, trace=[*found.trace, event]
+    )
