@@ -104,7 +104,7 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
     clock = work.clock(PEEL_SHARE, work.rest.seconds)
     most = case.search.row_evaluations if known is None else known.values["evaluations"]
     if graph.node_weights is not None:
-        log.info("warning: %s has node weights, which the policy does not see", graph.name)
+        log.info("%s: the policy is not asked: it does not see node weights", graph.name)
 
     def stop() -> bool:
         if known is not None or case.search.row_evaluations:
@@ -126,9 +126,8 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
     limited = peeled.cut_short or (known is not None and known.values["cut_short"])
     keeper.keep("peel", State({"evaluations": peeled.evaluations, "cut_short": limited}, {}))
     log.info(
-        "%s: the policy chose %d nodes%s by %d evaluations, %d nodes, %d edges are left",
-        graph.name, peeled.chosen - peeled.greedy,
-        f", a plain greedy {peeled.greedy}" if peeled.greedy else "", peeled.evaluations, len(kind.nodes),
+        "%s: the policy chose %d nodes, a plain greedy %d, by %d evaluations; %d nodes, %d edges are left",
+        graph.name, peeled.chosen - peeled.greedy, peeled.greedy, peeled.evaluations, len(kind.nodes),
         kind.edges,
     )  # fmt: skip
     told = limited or case.search.row_evaluations

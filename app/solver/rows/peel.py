@@ -7,7 +7,7 @@ so that a run with as many of them leads to the same rest.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,17 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
+from app.rl import compact
 from app.rl.env import Environment
-from app.rl.rollout import Rollout, roll_out
+from app.rl.plain_rest import play_rest
+from app.rl.rollout import Rollout, count_chosen, finished_rollout, roll_out
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
 STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
 ROUNDS = 4  # of these reductions, at most
+ONE_BY_ONE, PART = 1 << 14, 1 / 100  # of larger rests not one node at a time, but this part of the candidates
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,31 @@ def _stage(
         counted = made.evaluations + evaluations
         peeler.tell(counted, env)
 
+    if kind.weights is not None:
+        return _priced(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
+    rule, fraction = peeler.rule, peeler.fraction
+    if rule == "single" and block.n > ONE_BY_ONE:
+        rule, fraction = "fraction", PART
     return roll_out(
-        group, peeler.net, peeler.params, block, peeler.rule, peeler.fraction, tell, stop=stop,
-        most=max(left, 0), finish=True, marks=marks, enough=enough,
+        group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
+        finish=True, marks=marks, enough=enough,
     )  # fmt: skip
+
+
+def _priced(
+    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
+    enough: Callable[[Environment], bool],
+) -> Rollout:  # fmt: skip
+    """The same by the plain greedy alone, which goes by weights: a policy does not see them. Ranks: all call."""
+    mark_own = None if marks is None else marks[block.lo : block.lo + block.n_own]
+    residual = compact.begin(group, block, peeler.net.problem, mark_own)
+    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+    price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
+    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own)
+    residual.write_back(chosen_at_own)
+    made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
+    return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
 
 
 def _block(group: Group, kind: RowKind, exchange: str) -> tuple[RowBlock, np.ndarray]:
