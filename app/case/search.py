@@ -68,6 +68,14 @@ class SearchCase(Table, frozen=True):
             "at most, until the rest fits; then a plain greedy goes on (replay); 0: any number"
         ),
     ] = 0
+    row_fraction: Annotated[
+        float,
+        Meta(ge=0.0, le=1.0),
+        about(
+            "share of the candidates that the policy takes at once there, while more than 16,384 nodes are "
+            "left and select.rule is single; 0: 1/500, more where a time limit asks for it (replay)"
+        ),
+    ] = 0.0
     row_exchanges: Annotated[
         Count,
         about(

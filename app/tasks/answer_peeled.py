@@ -24,7 +24,7 @@ from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
-from app.solver.rows.peel import Peeled, Peeler, peel_rows
+from app.solver.rows.peel import PART, Peeled, Peeler, affordable_part, peel_rows
 from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
 from app.tasks.context import Context
@@ -33,6 +33,7 @@ from app.tasks.policy import Policy
 POLICY = "policy"  # the source of an answer of which nothing was left to search
 ON_ROWS = "exchanges on rows"  # of one that was made better after the search
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.35, 0.1, 0.1  # of what is left of a time limit
+PLANNED = 0.3  # of the policy's time, that its choices are planned to take
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,21 +118,26 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
         log.record(phase="peel", name=graph.name, step=evaluations, left=edges)
         log.progress("%s: evaluation %d, %d nodes, %d edges left", graph.name, evaluations, nodes, edges)
 
+    part = case.search.row_fraction if known is None else known.values["part"]
     peeler = Peeler(
-        policy.net, policy.params, case.parallel.exchange, case.select.rule, case.select.fraction, most, stop,
-        tell,
+        policy.net, policy.params, case.parallel.exchange, case.select.rule, case.select.fraction, part, most,
+        stop, tell,
     )  # fmt: skip
     with log.phase("policy"):
+        if not part:
+            part = affordable_part(context.group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
+            peeler = replace(peeler, part=part)
         peeled = peel_rows(context.group, kind, peeler)
     limited = peeled.cut_short or (known is not None and known.values["cut_short"])
-    keeper.keep("peel", State({"evaluations": peeled.evaluations, "cut_short": limited}, {}))
+    values = {"evaluations": peeled.evaluations, "cut_short": limited, "part": part}
+    keeper.keep("peel", State(values, {}))
     log.info(
         "%s: the policy chose %d nodes, a plain greedy %d, by %d evaluations; %d nodes, %d edges are left",
         graph.name, peeled.chosen - peeled.greedy, peeled.greedy, peeled.evaluations, len(kind.nodes),
         kind.edges,
     )  # fmt: skip
-    told = limited or case.search.row_evaluations
-    return peeled, [f"search.row_evaluations={peeled.evaluations}"] if told else []
+    keys = [f"search.row_evaluations={peeled.evaluations}"] if limited or case.search.row_evaluations else []
+    return peeled, [*keys, f"search.row_fraction={part}"] if part != PART and case.select.rule == "single" else keys
 
 
 def _solved(

@@ -6,8 +6,10 @@ the policy's time is up a plain greedy (Problem.plain) goes on in its place. All
 so that a run with as many of them leads to the same rest.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -16,16 +18,20 @@ from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
 from app.rl import compact
+from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.plain_rest import play_rest
-from app.rl.rollout import Rollout, count_chosen, finished_rollout, roll_out
+from app.rl.rollout import Rollout, count_chosen, finished_rollout, make_scores, roll_out
+from app.rl.select import Share, top_fraction
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
 STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
 ROUNDS = 4  # of these reductions, at most
-ONE_BY_ONE, PART = 1 << 14, 1 / 100  # of larger rests not one node at a time, but this part of the candidates
+ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
+SELECTIONS, LEAST_FALL = 2, 1.0  # that tell how much time allows; of edges by a part of the candidates
+LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Peeler:
 
     exchange         as of RowBlock
     rule, fraction   of selections (app/rl/select.py)
+    part             of the candidates at once, where the rule is "single" and the rest large
     most             selections by the policy, at most; 0: any number
     stop             asked before every selection: whether its time is up, the same on all ranks
     tell             called with the selections made and the environment now and then
@@ -44,6 +51,7 @@ class Peeler:
     exchange: str
     rule: str
     fraction: float
+    part: float = PART
     most: int = 0
     stop: Callable[[], bool] = lambda: False
     tell: Callable[[int, Environment], None] = lambda evaluations, env: None
@@ -64,6 +72,34 @@ class Peeled:
     greedy: int = 0
     stages: int = 0
     cut_short: bool = False
+
+
+def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
+    """A part of the candidates, so that the policy's choices take about so long, by rank 0's clock.
+
+    Two selections, which count for nothing, tell what one takes, and how fast edges go: a part f of the
+    candidates leaves exp(-c f) of them, so that the choices until a share s is left take (1 - s) / (c f) times
+    as long as the first.
+
+    nbytes   that work on what is left would take on one rank
+    Ranks    all call; identical on all
+    """
+    if not np.isfinite(seconds) or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
+        return PART
+    block, own = _block(group, kind, peeler.exchange)
+    marks, each = _spread(kind, own, block), 0.0
+    env = begin_environment(group, block, peeler.net.problem, mark_own=_own_part(block, marks))
+    scores = make_scores(group, peeler.net, peeler.params, env)
+    first = kind.size(env.totals)[1]
+    for _ in range(SELECTIONS):  # the last one finds code and data warm
+        begun = time.perf_counter()
+        if not env.done:
+            scores.remove(top_fraction(group, group.device, scores.keys_own(), env, Share(block.n, PART)))
+        each = time.perf_counter() - begun
+    fall = log(max(first, 1) / max(kind.size(env.totals)[1], 1)) / (SELECTIONS * PART)
+    gone = 1 - min(kind.most_bytes / nbytes, 1.0)
+    wanted = each * gone / (max(fall, LEAST_FALL) * max(seconds - 3 * each, 1e-9))
+    return float(group.broadcast(np.array([min(max(wanted, PART), LARGEST_PART)]))[0])
 
 
 def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
@@ -115,7 +151,7 @@ def _stage(
     left = peeler.most - made.evaluations if peeler.most else 0
     rule, fraction = peeler.rule, peeler.fraction
     if rule == "single" and block.n > ONE_BY_ONE:
-        rule, fraction = "fraction", PART
+        rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough,
@@ -127,8 +163,7 @@ def _priced(
     enough: Callable[[Environment], bool],
 ) -> Rollout:  # fmt: skip
     """The same by the plain greedy alone, which goes by weights: a policy does not see them. Ranks: all call."""
-    mark_own = None if marks is None else marks[block.lo : block.lo + block.n_own]
-    residual = compact.begin(group, block, peeler.net.problem, mark_own)
+    residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
     residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own)
@@ -165,3 +200,8 @@ def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | Non
     real = own >= 0
     found[block.lo : block.lo + len(own)][real] = marks[np.searchsorted(kind.nodes, own[real])]
     return found
+
+
+def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
+    """[n_own] int32, the marks [n] of the own rows."""
+    return None if marks is None else marks[block.lo : block.lo + block.n_own]
