@@ -159,6 +159,7 @@ def roll_out(
     marks: np.ndarray | None = None,
     before: np.ndarray | None = None,
     enough: Callable[[Environment], bool] = lambda env: False,
+    pieces: int = MOST_STEPS,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -175,9 +176,10 @@ def roll_out(
     before     [k] global nodes that are chosen before the policy chooses; None: none
     enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
                solution is what it is so far, and no greedy goes on
+    pieces     selections of one node between two calls of these, at most
     Ranks      all call; identical choices on all
     """
-    most, piece = most or 1 << 62, piece_steps([block])
+    most, piece = most or 1 << 62, min(piece_steps([block]), pieces)
     choose = find_rule(rule)
     residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
     given = _choose_before(group, residual.env, before)
@@ -202,7 +204,7 @@ def roll_out(
             residual.write_back(chosen_at_own)
             del scores  # their rows, before there are new ones
             residual = compact.compact(group, residual)
-            piece = piece_steps([residual.env.block])
+            piece = min(piece_steps([residual.env.block]), pieces)
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and not ends and residual.env.value is None:

@@ -107,13 +107,15 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
     if graph.node_weights is not None:
         log.info("%s: the policy is not asked: it does not see node weights", graph.name)
 
+    counted = 0
+
     def stop() -> bool:
-        if known is not None or case.search.row_evaluations:
-            context.keeper.at(0)
-            return False
-        return clock.rings()
+        context.keeper.at(counted)
+        return known is None and not case.search.row_evaluations and clock.rings()
 
     def tell(evaluations: int, env: Environment) -> None:
+        nonlocal counted
+        counted = evaluations
         nodes, edges = kind.size(env.totals)
         log.record(phase="peel", name=graph.name, step=evaluations, left=edges)
         log.progress("%s: evaluation %d, %d nodes, %d edges left", graph.name, evaluations, nodes, edges)

@@ -79,6 +79,7 @@ class _Held:
         only = self._only()
         one = self._wanted(only, salt)  # [s, 2] x and the node u that comes for it
         both = everywhere(self.group, self._partners(only, one, salt))
+        both = both[np.argsort(keyed(both[:, 0], 0, salt))]  # the same on any number of ranks
         x, u, v = both.T
         gain = self.price[u] + np.where(v == NONE, 0, self.price[v]) - self.price[x]
         x, u, v = both[gain > 0].T

@@ -28,6 +28,7 @@ from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
 STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
+PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
 ROUNDS = 4  # of these reductions, at most
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
 SELECTIONS, LEAST_FALL = 2, 1.0  # that tell how much time allows; of edges by a part of the candidates
@@ -154,7 +155,7 @@ def _stage(
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
-        finish=True, marks=marks, enough=enough,
+        finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
     )  # fmt: skip
 
 
