@@ -24,16 +24,16 @@ from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
-from app.solver.rows.peel import PART, Peeled, Peeler, affordable_part, peel_rows
+from app.solver.rows.peel import PART, Peeled, Peeler, affordable_part, complete, peel_rows
 from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
-POLICY = "policy"  # the source of an answer of which nothing was left to search
+POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
 ON_ROWS = "exchanges on rows"  # of one that was made better after the search
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.35, 0.1, 0.1  # of what is left of a time limit
-PLANNED = 0.3  # of the policy's time, that its choices are planned to take
+PLANNED = 0.4  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def answer_peeled(
     """
     work = _Work(context, problem, loaded, rest)
     bound = _bound(work) if context.case.search.bounds else None
-    peeled, replay = _peel(work, policy, keeper)
+    peeled, given, replay = _peel(work, policy, keeper)
     with context.log.phase("reduce"):
         toolbox = toolbox_of(context, problem, rest, rest.kind.rest(context.group, loaded.graph.name))
     case = structs.replace(context.case, search=structs.replace(context.case.search, bounds=False))
@@ -78,7 +78,7 @@ def answer_peeled(
     try:
         spent = time.perf_counter() - rest.begun
         kept = rest.seconds + EXCHANGE_SHARE * max(context.case.search.seconds - spent, 0.0)
-        answer = searching.answer(toolbox, loaded.graph.name, spent=spent, kept=kept)
+        answer = searching.answer(toolbox, loaded.graph.name, given, spent, kept)
     except Ended as ended:
         if ended.so_far is not None:
             ended.so_far = solved(ended.so_far, stopped=True)
@@ -98,8 +98,12 @@ def _bound(work: _Work) -> RowBound | None:
     return bound
 
 
-def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str]]:
-    """Choose until the rest fits; and the keys that lead to the same rest. Ranks: all call."""
+def _peel(
+    work: _Work, policy: Policy, keeper: Keeper
+) -> tuple[Peeled, np.ndarray | None, list[str]]:
+    """Choose until the rest fits; the policy's own solution of it; the keys that lead to both. Ranks: all
+    call.
+    """
     context, log, kind, graph = work.context, work.context.log, work.rest.kind, work.loaded.graph
     case, known = context.case, keeper.recall("peel")
     clock = work.clock(PEEL_SHARE, work.rest.seconds)
@@ -130,6 +134,7 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
             part = affordable_part(context.group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
         peeled = peel_rows(context.group, kind, peeler)
+        given = complete(context.group, kind, peeler, peeled)
     limited = peeled.cut_short or (known is not None and known.values["cut_short"])
     values = {"evaluations": peeled.evaluations, "cut_short": limited, "part": part}
     keeper.keep("peel", State(values, {}))
@@ -139,7 +144,7 @@ def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, list[str
         kind.edges,
     )  # fmt: skip
     keys = [f"search.row_evaluations={peeled.evaluations}"] if limited or case.search.row_evaluations else []
-    return peeled, [*keys, f"search.row_fraction={part}"] if part != PART and case.select.rule == "single" else keys
+    return peeled, given, [*keys, f"search.row_fraction={part}"] if part != PART and case.select.rule == "single" else keys
 
 
 def _solved(
@@ -151,7 +156,7 @@ def _solved(
     Ranks     all call
     """
     context, kind, graph = work.context, work.rest.kind, work.loaded.graph
-    source = found.source if len(kind.nodes) else POLICY
+    source = POLICY if not len(kind.nodes) or found.source == GIVEN else found.source
     whole = replace(
         found, solution=kind.lift(found.solution), source=source, bound=None, method="", verified=False,
         certificate=b"",

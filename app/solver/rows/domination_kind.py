@@ -83,13 +83,17 @@ class DominationRows(RowKind):
 
     def take(self, group: Group, nodes: np.ndarray, rounds: Rounds) -> None:
         """Themselves, or for those that reductions have left out the nodes that stand for them."""
+        self.rows = reduce_further(group, self.rows, self.weights, self.allowed(nodes), rounds)
+        self.nodes, self.edges = self.rows.nodes, self.rows.edges
+
+    def allowed(self, nodes: np.ndarray) -> np.ndarray:
+        """Nodes that reductions have left out dominate no more than others that have taken their place."""
         for step in self.rows.steps:
             if step.rule == COLUMNS:
                 self._by[step.nodes] = step.by
         while not self.rows.allowed[nodes].all():
             nodes = np.where(self.rows.allowed[nodes], nodes, self._by[nodes])
-        self.rows = reduce_further(group, self.rows, self.weights, np.unique(nodes), rounds)
-        self.nodes, self.edges = self.rows.nodes, self.rows.edges
+        return np.unique(nodes)
 
     @cached_property
     def _by(self) -> np.ndarray:

@@ -112,6 +112,10 @@ class RowKind(ABC):
         """
         raise NotImplementedError
 
+    def allowed(self, nodes: np.ndarray) -> np.ndarray:
+        """[j] int64, what stands for nodes [k] left in a solution of the rest: themselves, as a rule."""
+        return nodes
+
     def bound(self, group: Group, rounds: Rounds) -> "RowBound | None":
         """A bound of the graph from the rows of what reductions leave; None: there is none. Ranks: all call."""
         return None

@@ -21,7 +21,7 @@ from app.rl import compact
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.plain_rest import play_rest
-from app.rl.rollout import Rollout, count_chosen, finished_rollout, make_scores, roll_out
+from app.rl.rollout import Rollout, count_chosen, drop_redundant, finished_rollout, make_scores, roll_out
 from app.rl.select import Share, top_fraction
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
@@ -31,7 +31,8 @@ STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
 PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
 ROUNDS = 4  # of these reductions, at most
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
-SELECTIONS, LEAST_FALL = 2, 1.0  # that tell how much time allows; of edges by a part of the candidates
+ONE = 1e-9  # a part that stands for one node at a time
+SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
 LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
@@ -78,9 +79,10 @@ class Peeled:
 def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
     """A part of the candidates, so that the policy's choices take about so long, by rank 0's clock.
 
-    Two selections, which count for nothing, tell what one takes, and how fast edges go: a part f of the
-    candidates leaves exp(-c f) of them, so that the choices until a share s is left take (1 - s) / (c f) times
-    as long as the first.
+    One node at a time (ONE) where that fits. Some selections, which count for nothing, tell what one takes,
+    and how fast edges go: a node removes about as many of them as the first ones did, and a part f of the
+    candidates leaves exp(-c f), so that the choices until a share s is left take (1 - s) / (c f) times as
+    long as the first.
 
     nbytes   that work on what is left would take on one rank
     Ranks    all call; identical on all
@@ -88,19 +90,26 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     if not np.isfinite(seconds) or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
     block, own = _block(group, kind, peeler.exchange)
-    marks, each = _spread(kind, own, block), 0.0
-    env = begin_environment(group, block, peeler.net.problem, mark_own=_own_part(block, marks))
-    scores = make_scores(group, peeler.net, peeler.params, env)
-    first = kind.size(env.totals)[1]
-    for _ in range(SELECTIONS):  # the last one finds code and data warm
-        begun = time.perf_counter()
-        if not env.done:
-            scores.remove(top_fraction(group, group.device, scores.keys_own(), env, Share(block.n, PART)))
-        each = time.perf_counter() - begun
-    fall = log(max(first, 1) / max(kind.size(env.totals)[1], 1)) / (SELECTIONS * PART)
-    gone = 1 - min(kind.most_bytes / nbytes, 1.0)
-    wanted = each * gone / (max(fall, LEAST_FALL) * max(seconds - 3 * each, 1e-9))
-    return float(group.broadcast(np.array([min(max(wanted, PART), LARGEST_PART)]))[0])
+    gone, marks = 1 - min(kind.most_bytes / nbytes, 1.0), _own_part(block, _spread(kind, own, block))
+
+    def tried(count: int, fraction: float) -> tuple[float, int, int]:
+        """Seconds of the last half of some selections, edges before them all and after."""
+        env = begin_environment(group, block, peeler.net.problem, mark_own=marks)
+        scores, first, begun = make_scores(group, peeler.net, peeler.params, env), kind.size(env.totals)[1], 0.0
+        share = Share(block.n, fraction)
+        for i in range(count):  # the first half finds code and data cold
+            begun = time.perf_counter() if 2 * i == count else begun
+            if not env.done:
+                scores.remove(top_fraction(group, group.device, scores.keys_own(), env, share))
+        return time.perf_counter() - begun, first, kind.size(env.totals)[1]
+
+    took, first, last = tried(SINGLES, ONE)
+    alone = took / (SINGLES / 2) * gone * first / (max(first - last, 1) / SINGLES)
+    took, first, last = tried(2, PART)
+    fall = log(max(first, 1) / max(last, 1)) / (2 * PART)
+    wanted = took * gone / (max(fall, LEAST_FALL) * max(seconds, 1e-9))
+    part = ONE if alone <= seconds else min(max(wanted, PART), LARGEST_PART)
+    return float(group.broadcast(np.array([part]))[0])
 
 
 def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
@@ -119,14 +128,39 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
     return made
 
 
+def complete(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> np.ndarray | None:
+    """[k] bool, the policy's own solution of the rest, nothing reduced; None where it makes none of it.
+
+    Ranks    all call; the same on any number of them. `made` counts its evaluations
+    """
+    spent = peeler.most > 0 and made.evaluations >= peeler.most
+    if not len(kind.nodes) or kind.weights is not None or made.cut_short or spent:
+        return None
+    block, own = _block(group, kind, peeler.exchange)
+    rollout = _stage(group, kind, peeler, block, own, made, whole=True)
+    if not rollout.evaluations:
+        return None
+    made.evaluations += rollout.evaluations
+    if kind.marks() is None:
+        rollout = drop_redundant(group, rollout)
+    real = own[: block.n_real] >= 0
+    nodes = kind.allowed(everywhere(group, own[: block.n_real][rollout.solution_own & real]))
+    solution = np.zeros(len(kind.nodes), dtype=bool)
+    solution[np.searchsorted(kind.nodes, nodes)] = True
+    return solution
+
+
 def _stage(
-    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, made: Peeled
-) -> Rollout:
-    """One stretch of choices on what is left. Ranks: all call."""
+    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, made: Peeled,
+    whole: bool = False,
+) -> Rollout:  # fmt: skip
+    """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
     marks, first = _spread(kind, own, block), 0
 
     def enough(env: Environment) -> bool:
         nonlocal first
+        if whole:
+            return False
         nodes, edges = kind.size(env.totals)
         first = first or edges
         return env.steps > 0 and (kind.fits(nodes, edges) or edges <= STAGE * first)
@@ -151,7 +185,7 @@ def _stage(
         return _priced(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
     rule, fraction = peeler.rule, peeler.fraction
-    if rule == "single" and block.n > ONE_BY_ONE:
+    if rule == "single" and block.n > ONE_BY_ONE and peeler.part > ONE:
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
