@@ -73,7 +73,8 @@ class SearchCase(Table, frozen=True):
         Meta(ge=0.0, le=1.0),
         about(
             "share of the candidates that the policy takes at once there, while more than 16,384 nodes are "
-            "left and select.rule is single; 0: 1/500, more where a time limit asks for it (replay)"
+            "left and select.rule is single, 1e-9: one node; 0: one where that is no great work, else 1/500, "
+            "more where a time limit asks for it (replay)"
         ),
     ] = 0.0
     row_exchanges: Annotated[

@@ -17,6 +17,7 @@ SHARE = 0.05  # of the candidates, taken at once
 def play_rest(
     group: Group, residual: Residual, chosen_at_own: np.ndarray, look: Callable[[], object],
     enough: Callable[[Environment], bool] = lambda env: False, price_own: np.ndarray | None = None,
+    share: float = SHARE,
 ) -> Residual:  # fmt: skip
     """Take the best candidates of the problem's plain greedy (Problem.plain) until nothing is left.
 
@@ -25,13 +26,14 @@ def play_rest(
     enough          asked before every step, the same on all ranks; when true it ends there
     price_own       [n_own of the first graph] float32 above 0, what nodes cost, or in problems that maximise
                     are worth, where that counts
+    share           of the candidates, taken at once
     returns         what is left, done where it was not ended
     Ranks           all call; identical on any number of them
     """
     while not (residual.env.done or enough(residual.env)):
         look()
         env = residual.env
-        wanted = max(1, int(SHARE * env.totals.candidates))
+        wanted = max(1, int(share * env.totals.candidates))
         nodes = top_nodes(group, group.device, group.device.put(_keys_own(residual, price_own)), wanted)
         step_together(group, [env], [independent(group, env.block, nodes)])
         if compact.worth_compacting(residual):

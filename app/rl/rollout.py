@@ -13,7 +13,7 @@ from app.rl.agent import score_environments
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
-from app.rl.plain_rest import play_rest
+from app.rl.plain_rest import SHARE, play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
 from app.rl.rules import find_rule
@@ -160,6 +160,7 @@ def roll_out(
     before: np.ndarray | None = None,
     enough: Callable[[Environment], bool] = lambda env: False,
     pieces: int = MOST_STEPS,
+    share: float = SHARE,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -177,6 +178,7 @@ def roll_out(
     enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
                solution is what it is so far, and no greedy goes on
     pieces     selections of one node between two calls of these, at most
+    share      of the candidates that the greedy takes at once
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, min(piece_steps([block]), pieces)
@@ -193,7 +195,7 @@ def roll_out(
         beat()
         env = residual.env
         left = most - residual.first_step - env.steps
-        _select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
+        select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         # At the same selections on any number of ranks.
@@ -208,7 +210,7 @@ def roll_out(
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and not ends and residual.env.value is None:
-        residual = play_rest(group, residual, chosen_at_own, stop, enough)
+        residual = play_rest(group, residual, chosen_at_own, stop, enough, share=share)
     residual.write_back(chosen_at_own)
     rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0
@@ -223,7 +225,7 @@ def _choose_before(group: Group, env: Environment, nodes: np.ndarray | None) -> 
     return len(steps)
 
 
-def _select(
+def select(
     group: Group, residual: compact.Residual, scores: Scores, choose: Rule, share: Share, steps: int
 ) -> None:
     """One selection by a rule; of one node at a time, as many as one compiled call makes of `steps`.

@@ -32,8 +32,8 @@ from app.tasks.policy import Policy
 
 POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
 ON_ROWS = "exchanges on rows"  # of one that was made better after the search
-PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.35, 0.1, 0.1  # of what is left of a time limit
-PLANNED = 0.4  # of the time of the policy, that its choices are planned to take; then it completes the rest
+PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
+PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 
 @dataclass(frozen=True, eq=False)

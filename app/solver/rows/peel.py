@@ -18,11 +18,10 @@ from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
 from app.rl import compact
-from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.plain_rest import play_rest
-from app.rl.rollout import Rollout, count_chosen, drop_redundant, finished_rollout, make_scores, roll_out
-from app.rl.select import Share, top_fraction
+from app.rl.rollout import Rollout, count_chosen, drop_redundant, finished_rollout, make_scores, roll_out, select
+from app.rl.select import Rule, Share, single, top_fraction
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
@@ -31,8 +30,11 @@ STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
 PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
 ROUNDS = 4  # of these reductions, at most
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
+LARGE, SKEW = 1 << 18, 8  # nodes; times the mean degree that the largest may be
+TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
+GREEDY = 0.01  # of the candidates, that a plain greedy takes at once
 LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
@@ -79,35 +81,46 @@ class Peeled:
 def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
     """A part of the candidates, so that the policy's choices take about so long, by rank 0's clock.
 
-    One node at a time (ONE) where that fits. Some selections, which count for nothing, tell what one takes,
-    and how fast edges go: a node removes about as many of them as the first ones did, and a part f of the
+    One node at a time (ONE) where that fits, without a limit where no node has far more neighbours than
+    others: then a choice changes the scores of few. Some selections, which count for nothing, tell what one takes,
+    and how fast the graph goes: each node removes about as much as the first ones did, and a part f of the
     candidates leaves exp(-c f), so that the choices until a share s is left take (1 - s) / (c f) times as
     long as the first.
 
     nbytes   that work on what is left would take on one rank
     Ranks    all call; identical on all
     """
-    if not np.isfinite(seconds) or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
+    if kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
+    most = group.max_integer(int(kind.own.degrees().max(initial=0)))
+    even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
+    if not np.isfinite(seconds):
+        return ONE if even and len(kind.nodes) <= LARGE else PART
     block, own = _block(group, kind, peeler.exchange)
     gone, marks = 1 - min(kind.most_bytes / nbytes, 1.0), _own_part(block, _spread(kind, own, block))
 
-    def tried(count: int, fraction: float) -> tuple[float, int, int]:
-        """Seconds of the last half of some selections, edges before them all and after."""
-        env = begin_environment(group, block, peeler.net.problem, mark_own=marks)
-        scores, first, begun = make_scores(group, peeler.net, peeler.params, env), kind.size(env.totals)[1], 0.0
-        share = Share(block.n, fraction)
-        for i in range(count):  # the first half finds code and data cold
-            begun = time.perf_counter() if 2 * i == count else begun
-            if not env.done:
-                scores.remove(top_fraction(group, group.device, scores.keys_own(), env, share))
-        return time.perf_counter() - begun, first, kind.size(env.totals)[1]
+    def tried(most: int, rule: Rule, fraction: float) -> tuple[float, float]:
+        """Seconds that a selection takes, and the share of the edges that it removes; of the nodes, where that
+        is less and some have most of the edges: then the first selections tell little of those that follow.
+        """
+        residual, made, took = compact.begin(group, block, peeler.net.problem, marks), 0, 0.0
+        env = residual.env
+        scores, first = make_scores(group, peeler.net, peeler.params, env), kind.size(env.totals)
+        begun, late = time.perf_counter(), 0
+        while made < most and not env.done and not late:
+            before = time.perf_counter()
+            select(group, residual, scores, rule, Share(block.n, fraction), 1)
+            made, took = made + 1, took + time.perf_counter() - before if made else 0.0  # the first one is cold
+            late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
+        nodes, edges = (after / max(before, 1) for before, after in zip(first, kind.size(env.totals)))
+        left = edges if even else max(nodes, edges)
+        return took / max(made - 1, 1), (1 - left) / max(made, 1)
 
-    took, first, last = tried(SINGLES, ONE)
-    alone = took / (SINGLES / 2) * gone * first / (max(first - last, 1) / SINGLES)
-    took, first, last = tried(2, PART)
-    fall = log(max(first, 1) / max(last, 1)) / (2 * PART)
-    wanted = took * gone / (max(fall, LEAST_FALL) * max(seconds, 1e-9))
+    took, removed = tried(SINGLES, single, 1.0)
+    alone = took * gone / max(removed, 1e-12)
+    took, removed = tried(2, top_fraction, PART)
+    fall = max(-log(max(1 - removed, 1e-12)) / PART, LEAST_FALL)
+    wanted = took * gone / (fall * max(seconds, 1e-9))
     part = ONE if alone <= seconds else min(max(wanted, PART), LARGEST_PART)
     return float(group.broadcast(np.array([part]))[0])
 
@@ -190,6 +203,7 @@ def _stage(
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
+        share=GREEDY,
     )  # fmt: skip
 
 
@@ -201,7 +215,7 @@ def _priced(
     residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
-    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own)
+    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, GREEDY)
     residual.write_back(chosen_at_own)
     made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
     return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
