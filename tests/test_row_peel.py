@@ -17,12 +17,14 @@ from app import check, solve
 from app.errors import LockstepError
 from app.graphs.graph import from_edges
 from app.model.memory import whole_graph
+from app.problems.table import ROW_PEELED
 from app.proofs.archive import from_bytes
 from app.solver.row_reductions import reduce_rows
 from app.solver.rows.cover_bound import bound_covers
 from app.solver.rows.domination_bound import bound_dominations
 from app.solver.rows.dominations import reduce_dominations
 from app.solver.rows.exchanges import drop_dominators, exchange
+from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds, keyed, keyed_node
 from app.tasks import answer_peeled
 from app.tasks.answer import entry_of
@@ -250,6 +252,10 @@ def test_bounds_of_dominating_sets_are_checked_and_the_same_on_any_number_of_ran
     for wrong in (2 * bound.values, -bound.values, bound.values[1:]):
         with pytest.raises(LockstepError, match="reductions on rows: "):
             replace(bound, values=wrong).check(SELF, graph)
+
+
+def test_the_estimate_names_the_problems_whose_policies_choose_on_rows():
+    assert {name for name in ROW_KINDS if ROW_KINDS[name].peels} == set(ROW_PEELED)
 
 
 def test_keys_know_their_nodes():
