@@ -185,9 +185,9 @@ def test_a_resumed_run_chooses_as_much_as_the_part_before_it(monkeypatch):
 def test_a_signal_while_the_policy_chooses_stops_the_run(tmp_path):
     """With a checkpoint, from which the choices begin anew."""
     case = (
-        ROOT / "inputs" / "mis.toml", "graph.generator=er", "graph.path=[]", "graph.nodes=600", "graph.p=0.01",
-        "graph.count=1", "search.steps=300", "memory.whole_graph_mb=0.1", "search.baselines=false",
-        "output.plots=false", "select.rule=fraction", "select.fraction=0.02",
+        ROOT / "inputs" / "mis.toml", "graph.generator=er", "graph.path=[]", "graph.nodes=600",
+        "graph.p=0.01", "graph.count=1", "search.steps=300", "memory.whole_graph_mb=0.1",
+        "search.baselines=false", "output.plots=false", "select.rule=fraction", "select.fraction=0.02",
     )  # fmt: skip
     out = tmp_path / "out"
     code, printed = job(case, out, ranks=2, **fault(f"signal:rank=1,step=3,code={int(signal.SIGUSR1)}"))
@@ -204,7 +204,7 @@ def test_a_signal_while_the_policy_chooses_stops_the_run(tmp_path):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bounds_of_covers_are_checked_and_the_same_on_any_number_of_ranks(weighted):
-    """Without weights near half of what a largest matching covers, and beyond it where there are triangles."""
+    """Without weights near a largest matching, and beyond it where there are triangles."""
     for seed in range(12):
         graph = drawn(seed)
         weights = priced(seed, graph.n) if weighted else None

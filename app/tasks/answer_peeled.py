@@ -7,7 +7,6 @@ answer of the graph is made better on its rows once more (solver/rows/exchanges.
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -24,7 +23,7 @@ from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
-from app.solver.rows.peel import PART, Peeled, Peeler, affordable_part, complete, peel_rows
+from app.solver.rows.peel import Peeled, Peeler, affordable_part, complete, peel_rows
 from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
 from app.tasks.context import Context
@@ -98,64 +97,70 @@ def _bound(work: _Work) -> RowBound | None:
     return bound
 
 
-def _peel(
-    work: _Work, policy: Policy, keeper: Keeper
-) -> tuple[Peeled, np.ndarray | None, list[str]]:
+def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, np.ndarray | None, list[str]]:
     """Choose until the rest fits; the policy's own solution of it; the keys that lead to both. Ranks: all
     call.
     """
-    context, log, kind, graph = work.context, work.context.log, work.rest.kind, work.loaded.graph
-    case, known = context.case, keeper.recall("peel")
-    clock = work.clock(PEEL_SHARE, work.rest.seconds)
-    most = case.search.row_evaluations if known is None else known.values["evaluations"]
-    if graph.node_weights is not None:
-        log.info("%s: the policy is not asked: it does not see node weights", graph.name)
-
-    counted = 0
-
-    def stop() -> bool:
-        context.keeper.at(counted)
-        return known is None and not case.search.row_evaluations and clock.rings()
-
-    def tell(evaluations: int, env: Environment) -> None:
-        nonlocal counted
-        counted = evaluations
-        nodes, edges = kind.size(env.totals)
-        log.record(phase="peel", name=graph.name, step=evaluations, left=edges)
-        log.progress("%s: evaluation %d, %d nodes, %d edges left", graph.name, evaluations, nodes, edges)
-
-    part = case.search.row_fraction if known is None else known.values["part"]
-    peeler = Peeler(
-        policy.net, policy.params, case.parallel.exchange, case.select.rule, case.select.fraction, part, most,
-        stop, tell,
-    )  # fmt: skip
+    group, log, kind, search = work.context.group, work.context.log, work.rest.kind, work.context.case.search
+    known, clock = keeper.recall("peel"), work.clock(PEEL_SHARE, work.rest.seconds)
+    if kind.weights is not None:
+        log.info("%s: the policy is not asked: it does not see node weights", work.loaded.graph.name)
     with log.phase("policy"):
-        if not part:
-            part = affordable_part(context.group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
+        peeler = _peeler(work, policy, known, clock)
+        if not peeler.part:
+            part = affordable_part(group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
-        peeled = peel_rows(context.group, kind, peeler)
-        given = complete(context.group, kind, peeler, peeled)
+        peeled = peel_rows(group, kind, peeler)
+        given = complete(group, kind, peeler, peeled)
     limited = peeled.cut_short or (known is not None and known.values["cut_short"])
-    values = {"evaluations": peeled.evaluations, "cut_short": limited, "part": part}
+    values = {"evaluations": peeled.evaluations, "cut_short": limited, "part": peeler.part}
     keeper.keep("peel", State(values, {}))
     log.info(
         "%s: the policy chose %d nodes, a plain greedy %d, by %d evaluations; %d nodes, %d edges are left",
-        graph.name, peeled.chosen - peeled.greedy, peeled.greedy, peeled.evaluations, len(kind.nodes),
-        kind.edges,
+        work.loaded.graph.name, peeled.chosen - peeled.greedy, peeled.greedy, peeled.evaluations,
+        len(kind.nodes), kind.edges,
     )  # fmt: skip
-    keys = [f"search.row_evaluations={peeled.evaluations}"] if limited or case.search.row_evaluations else []
-    return peeled, given, [*keys, f"search.row_fraction={part}"] if part != PART and case.select.rule == "single" else keys
+    replay = []
+    if limited or search.row_evaluations:
+        replay.append(f"search.row_evaluations={peeled.evaluations}")
+    if peeler.rule == "single" and kind.weights is None:
+        replay.append(f"search.row_fraction={peeler.part}")
+    return peeled, given, replay
 
 
-def _solved(
-    work: _Work, found: Answer, bound: RowBound | None, peeled: Peeled, stopped: bool
-) -> Solved:
+def _peeler(work: _Work, policy: Policy, known: State | None, clock: StartClock) -> Peeler:
+    """How the policy chooses; as often as a replay says, or `known` of an earlier part of the run, else as
+    long as the clock allows.
+    """
+    context, case, kind, name = work.context, work.context.case, work.rest.kind, work.loaded.graph.name
+    search, select, made = case.search, case.select, 0
+    counted = known is not None or search.row_evaluations > 0
+
+    def stop() -> bool:
+        context.keeper.at(made)
+        return not counted and clock.rings()
+
+    def tell(evaluations: int, env: Environment) -> None:
+        nonlocal made
+        made = evaluations
+        nodes, edges = kind.size(env.totals)
+        context.log.record(phase="peel", name=name, step=evaluations, left=edges)
+        context.log.progress("%s: evaluation %d, %d nodes, %d edges left", name, evaluations, nodes, edges)
+
+    most, part = search.row_evaluations, search.row_fraction
+    if known is not None:
+        most, part = known.values["evaluations"], known.values["part"]
+    exchange = case.parallel.exchange
+    return Peeler(policy.net, policy.params, exchange, select.rule, select.fraction, part, most, stop, tell)
+
+
+def _solved(work: _Work, found: Answer, bound: RowBound | None, peeled: Peeled, stopped: bool) -> Solved:
     """The answer of the graph that an answer of the rest stands for.
 
     stopped   the run is to end: nothing is made better
     Ranks     all call
     """
-    context, kind, graph = work.context, work.rest.kind, work.loaded.graph
+    context, kind = work.context, work.rest.kind
     source = POLICY if not len(kind.nodes) or found.source == GIVEN else found.source
     whole = replace(
         found, solution=kind.lift(found.solution), source=source, bound=None, method="", verified=False,
@@ -189,9 +194,12 @@ def _exchanged(work: _Work, found: Answer) -> Answer:
     better = value < found.value if kind.sense == "minimise" else value > found.value
     if not better:
         return found
-    context.log.info("%s: exchanges on rows: %d rounds, from %d to %d", graph.name, rounds.made, found.value, value)
-    seconds = found.seconds + time.perf_counter() - begun
-    event = Event(seconds, value * work.rest.unit if work.rest.unit != 1 else value, None)
+    unit, seconds = work.rest.unit, found.seconds + time.perf_counter() - begun
+    context.log.info(
+        "%s: exchanges on rows: %d rounds, from %.10g to %.10g", graph.name, rounds.made, found.value * unit,
+        value * unit,
+    )  # fmt: skip
+    event = Event(seconds, value if unit == 1 else value * unit, None)
     return replace(
         found, solution=solution, value=value, source=ON_ROWS, seconds=seconds, trace=[*found.trace, event]
     )

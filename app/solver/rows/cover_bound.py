@@ -99,9 +99,7 @@ def bound_covers(group: Group, reduced: RowsReduced, sense: str, rounds: Rounds)
     return CoverRowBound(value, reduced, pairs, pays, triangles)
 
 
-def _paired(
-    group: Group, rows: OwnRows, left: np.ndarray, rounds: Rounds
-) -> tuple[np.ndarray, np.ndarray]:
+def _paired(group: Group, rows: OwnRows, left: np.ndarray, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
     """[k, 2] edges and [k] what they pay of what nodes have `left` [n], which is taken off."""
     pairs, pays, every = [np.empty((0, 2), dtype=np.int64)], [np.empty(0, dtype=np.int64)], np.arange(rows.n)
     while rounds.another():

@@ -152,7 +152,9 @@ def check_values(
         spread[nodes] = values
         place = np.searchsorted(nodes, rows.nodes)
         shape = (len(rows.nodes), rows.n)
-        table = csr_array((np.ones(len(rows.indices), dtype=np.int64), rows.indices, rows.indptr), shape=shape)
+        table = csr_array(
+            (np.ones(len(rows.indices), dtype=np.int64), rows.indices, rows.indptr), shape=shape
+        )
         load = table @ spread + values[place]
         over = (load > price[place] * one) & reduced.allowed[rows.nodes]
         require(not over.any(), "values add up to more than a price")

@@ -10,8 +10,8 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.proofs.kinds import DominationProof
 from app.reductions.domination.reducer import COLUMNS, Step
-from app.solver.rows.domination_check import check_dominations
 from app.solver.rows.domination_bound import DominationRowBound, bound_dominations
+from app.solver.rows.domination_check import check_dominations
 from app.solver.rows.dominations import DominationsReduced, reduce_dominations, reduce_further
 from app.solver.rows.exchanges import drop_dominators
 from app.solver.rows.kinds import RowKind

@@ -65,7 +65,9 @@ def reduce_dominations(
 def reduce_further(
     group: Group, before: DominationsReduced, weights: np.ndarray | None, nodes: np.ndarray, rounds: Rounds
 ) -> DominationsReduced:
-    """What is left once more nodes [k] are chosen, each allowed; all steps are the new ones. Ranks: all call."""
+    """What is left once more nodes [k], each allowed, are chosen; its steps are the new ones. Ranks: all
+    call.
+    """
     taken = np.zeros(len(before.chosen), dtype=bool)
     taken[nodes] = True
     table = _Table(

@@ -101,11 +101,11 @@ class RowKind(ABC):
         return None
 
     def size(self, totals: Any) -> tuple[int, int]:
-        """Nodes and edges that a state has left, about, by its totals: a part of those of the state before."""
+        """Nodes and edges that a state has left, about, by its totals; never more than the state before."""
         raise NotImplementedError
 
     def take(self, group: Group, nodes: np.ndarray, rounds: Rounds) -> None:
-        """Put nodes [k] left, a policy's choice, into the solution; reduce what then is left. Ranks: all call.
+        """Put nodes [k] left, a choice, into the solution; reduce what then is left. Ranks: all call.
 
         From then on `rest`, `instance`, `lift` are of that; `check` and `bound` stay those of the reductions
         before, as a choice proves nothing.
@@ -117,7 +117,7 @@ class RowKind(ABC):
         return nodes
 
     def bound(self, group: Group, rounds: Rounds) -> "RowBound | None":
-        """A bound of the graph from the rows of what reductions leave; None: there is none. Ranks: all call."""
+        """A bound of the graph by the rows of what reductions leave; None: none is known. Ranks: all call."""
         return None
 
     def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:

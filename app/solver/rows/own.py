@@ -142,8 +142,8 @@ def row_least(indptr: np.ndarray, values: np.ndarray, none: Any) -> np.ndarray:
 
 
 def keyed(nodes: np.ndarray, rank: np.ndarray | int, salt: int) -> np.ndarray:
-    """[k] uint64, keys of nodes [k] below 2^44: by rank [k] of at least 0, then in an order without a pattern,
-    another one for each salt. `keyed_node` is the way back.
+    """[k] uint64, keys of nodes [k] below 2^44: by rank [k] of at least 0, then in an order without a
+    pattern, another one for each salt. `keyed_node` is the way back.
     """
     mixed = (nodes.astype(np.uint64) * MIX + _shift(salt)) & LOW
     return (np.minimum(rank, LARGEST_RANK).astype(np.uint64) << KEY_BITS) | mixed

@@ -20,7 +20,15 @@ from app.partition.rows import OCTET, RowPartition
 from app.rl import compact
 from app.rl.env import Environment
 from app.rl.plain_rest import play_rest
-from app.rl.rollout import Rollout, count_chosen, drop_redundant, finished_rollout, make_scores, roll_out, select
+from app.rl.rollout import (
+    Rollout,
+    count_chosen,
+    drop_redundant,
+    finished_rollout,
+    make_scores,
+    roll_out,
+    select,
+)
 from app.rl.select import Rule, Share, single, top_fraction
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
@@ -82,9 +90,9 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     """A part of the candidates, so that the policy's choices take about so long, by rank 0's clock.
 
     One node at a time (ONE) where that fits, without a limit where no node has far more neighbours than
-    others: then a choice changes the scores of few. Some selections, which count for nothing, tell what one takes,
-    and how fast the graph goes: each node removes about as much as the first ones did, and a part f of the
-    candidates leaves exp(-c f), so that the choices until a share s is left take (1 - s) / (c f) times as
+    others: then a choice changes the scores of few. Some selections, which count for nothing, tell what one
+    takes, and how fast the graph goes: each node removes about as much as the first ones did, and a part f of
+    the candidates leaves exp(-c f), so that the choices until a share s is left take (1 - s) / (c f) times as
     long as the first.
 
     nbytes   that work on what is left would take on one rank
@@ -100,17 +108,19 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     gone, marks = 1 - min(kind.most_bytes / nbytes, 1.0), _own_part(block, _spread(kind, own, block))
 
     def tried(most: int, rule: Rule, fraction: float) -> tuple[float, float]:
-        """Seconds that a selection takes, and the share of the edges that it removes; of the nodes, where that
-        is less and some have most of the edges: then the first selections tell little of those that follow.
+        """Seconds that a selection takes, and the share of the edges that it removes; of the nodes, where
+        that is less and some have most of the edges: the first selections then tell little of later ones.
         """
-        residual, made, took = compact.begin(group, block, peeler.net.problem, marks), 0, 0.0
+        fresh = None if marks is None else marks.copy()
+        residual, made, took = compact.begin(group, block, peeler.net.problem, fresh), 0, 0.0
         env = residual.env
         scores, first = make_scores(group, peeler.net, peeler.params, env), kind.size(env.totals)
         begun, late = time.perf_counter(), 0
         while made < most and not env.done and not late:
             before = time.perf_counter()
             select(group, residual, scores, rule, Share(block.n, fraction), 1)
-            made, took = made + 1, took + time.perf_counter() - before if made else 0.0  # the first one is cold
+            took += time.perf_counter() - before if made else 0.0  # the first one is cold
+            made += 1
             late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
         nodes, edges = (after / max(before, 1) for before, after in zip(first, kind.size(env.totals)))
         left = edges if even else max(nodes, edges)
@@ -126,7 +136,7 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
 
 
 def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
-    """Choose and reduce until what is left of `kind` fits. Ranks: all call; the same on any number of them."""
+    """Choose and reduce until what is left of `kind` fits. Ranks: all call; the same on any number."""
     made = Peeled()
     while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
         block, own = _block(group, kind, peeler.exchange)
@@ -211,7 +221,7 @@ def _priced(
     group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
     enough: Callable[[Environment], bool],
 ) -> Rollout:  # fmt: skip
-    """The same by the plain greedy alone, which goes by weights: a policy does not see them. Ranks: all call."""
+    """The same by the plain greedy alone, by weights: a policy does not see them. Ranks: all call."""
     residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
