@@ -64,6 +64,7 @@ def answer_peeled(
     work = _Work(context, problem, loaded, rest)
     bound = _bound(work) if context.case.search.bounds else None
     peeled, given, replay = _peel(work, policy, keeper)
+    ours = given is not None and keeper.recall("search") is None  # else it begins with an earlier part's best
     with context.log.phase("reduce"):
         toolbox = toolbox_of(context, problem, rest, rest.kind.rest(context.group, loaded.graph.name))
     case = structs.replace(context.case, search=structs.replace(context.case.search, bounds=False))
@@ -71,7 +72,8 @@ def answer_peeled(
 
     def solved(found: Answer, stopped: bool = False) -> Solved:
         keys = replay_of(found.replay, rest)
-        found = replace(found, replay=[*keys, *replay] if keys else [])
+        source = POLICY if not len(rest.kind.nodes) or (ours and found.source == GIVEN) else found.source
+        found = replace(found, source=source, replay=[*keys, *replay] if keys else [])
         return _solved(work, found, bound, peeled, stopped)
 
     try:
@@ -161,9 +163,8 @@ def _solved(work: _Work, found: Answer, bound: RowBound | None, peeled: Peeled, 
     Ranks     all call
     """
     context, kind = work.context, work.rest.kind
-    source = POLICY if not len(kind.nodes) or found.source == GIVEN else found.source
     whole = replace(
-        found, solution=kind.lift(found.solution), source=source, bound=None, method="", verified=False,
+        found, solution=kind.lift(found.solution), bound=None, method="", verified=False,
         certificate=b"",
     )  # fmt: skip
     whole = whole if stopped else _exchanged(work, whole)
