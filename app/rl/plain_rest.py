@@ -1,6 +1,7 @@
 """The rest of a rollout without the policy: by a plain greedy, on row partitions of any size."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,14 +11,28 @@ from app.rl import compact
 from app.rl.compact import Residual
 from app.rl.env import Environment, step_together
 from app.rl.select import independent, make_keys, top_nodes
+from app.sparse.rowblock import RowBlock
 
 SHARE = 0.05  # of the candidates, taken at once
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """How a plain greedy takes candidates: the share at once, and whether two of them may have a neighbour in
+    common (apart: none).
+    """
+
+    share: float = SHARE
+    apart: bool = False
+
+
+PLAIN = Greedy()
 
 
 def play_rest(
     group: Group, residual: Residual, chosen_at_own: np.ndarray, look: Callable[[], object],
     enough: Callable[[Environment], bool] = lambda env: False, price_own: np.ndarray | None = None,
-    share: float = SHARE,
+    greedy: Greedy = PLAIN,
 ) -> Residual:  # fmt: skip
     """Take the best candidates of the problem's plain greedy (Problem.plain) until nothing is left.
 
@@ -26,20 +41,33 @@ def play_rest(
     enough          asked before every step, the same on all ranks; when true it ends there
     price_own       [n_own of the first graph] float32 above 0, what nodes cost, or in problems that maximise
                     are worth, where that counts
-    share           of the candidates, taken at once
     returns         what is left, done where it was not ended
     Ranks           all call; identical on any number of them
     """
     while not (residual.env.done or enough(residual.env)):
         look()
         env = residual.env
-        wanted = max(1, int(share * env.totals.candidates))
+        wanted = max(1, int(greedy.share * env.totals.candidates))
         nodes = top_nodes(group, group.device, group.device.put(_keys_own(residual, price_own)), wanted)
-        step_together(group, [env], [independent(group, env.block, nodes)])
+        step_together(group, [env], [(unmet if greedy.apart else independent)(group, env.block, nodes)])
         if compact.worth_compacting(residual):
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
     return residual
+
+
+def unmet(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarray:
+    """Of nodes [k] in order of preference those that come first in the closed neighbourhoods of all nodes of
+    their own: what they dominate no other one does. Ranks: all call; identical on all.
+    """
+    rows, place = block.adjacent_own(ordered)
+    own = np.flatnonzero((ordered >= block.lo) & (ordered < block.lo + block.n_real))
+    rows, place = np.concatenate([rows, ordered[own] - block.lo]), np.concatenate([place, own])
+    first = np.full(block.n_own, len(ordered), dtype=np.int64)
+    np.minimum.at(first, rows, place)
+    lost = np.zeros(len(ordered), dtype=np.int64)
+    lost[place[first[rows] < place]] = 1
+    return ordered[group.sum_integers(lost) == 0]
 
 
 def _keys_own(residual: Residual, price_own: np.ndarray | None) -> np.ndarray:

@@ -13,7 +13,7 @@ from app.rl.agent import score_environments
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
-from app.rl.plain_rest import SHARE, play_rest
+from app.rl.plain_rest import PLAIN, Greedy, play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
 from app.rl.rules import find_rule
@@ -160,7 +160,7 @@ def roll_out(
     before: np.ndarray | None = None,
     enough: Callable[[Environment], bool] = lambda env: False,
     pieces: int = MOST_STEPS,
-    share: float = SHARE,
+    greedy: Greedy = PLAIN,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -178,7 +178,7 @@ def roll_out(
     enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
                solution is what it is so far, and no greedy goes on
     pieces     selections of one node between two calls of these, at most
-    share      of the candidates that the greedy takes at once
+    greedy     how the plain one takes candidates
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, min(piece_steps([block]), pieces)
@@ -210,7 +210,7 @@ def roll_out(
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and not ends and residual.env.value is None:
-        residual = play_rest(group, residual, chosen_at_own, stop, enough, share=share)
+        residual = play_rest(group, residual, chosen_at_own, stop, enough, greedy=greedy)
     residual.write_back(chosen_at_own)
     rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0

@@ -19,7 +19,7 @@ from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
 from app.rl import compact
 from app.rl.env import Environment
-from app.rl.plain_rest import play_rest
+from app.rl.plain_rest import Greedy, play_rest
 from app.rl.rollout import (
     Rollout,
     count_chosen,
@@ -213,7 +213,7 @@ def _stage(
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
-        share=GREEDY,
+        greedy=_greedy(kind),
     )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def _priced(
     residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
-    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, GREEDY)
+    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, _greedy(kind))
     residual.write_back(chosen_at_own)
     made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
     return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
@@ -259,6 +259,11 @@ def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | Non
     real = own >= 0
     found[block.lo : block.lo + len(own)][real] = marks[np.searchsorted(kind.nodes, own[real])]
     return found
+
+
+def _greedy(kind: RowKind) -> Greedy:
+    """A plain greedy; of what dominates, no two nodes that have a neighbour in common."""
+    return Greedy(GREEDY, apart=kind.marks() is not None)
 
 
 def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
