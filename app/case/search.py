@@ -61,6 +61,29 @@ class SearchCase(Table, frozen=True):
             "them short (replay); 0: all"
         ),
     ] = 0
+    row_evaluations: Annotated[
+        Count,
+        about(
+            "of the policy on the rows of a graph of which reductions leave more than memory.whole_graph_mb, "
+            "at most, until the rest fits; then a plain greedy goes on (replay); 0: any number"
+        ),
+    ] = 0
+    row_fraction: Annotated[
+        float,
+        Meta(ge=0.0, le=1.0),
+        about(
+            "share of the candidates that the policy takes at once there, while more than 16,384 nodes are "
+            "left and select.rule is single, 1e-9: one node; 0: one where that is no great work, else 1/500, "
+            "more where a time limit asks for it (replay)"
+        ),
+    ] = 0.0
+    row_exchanges: Annotated[
+        Count,
+        about(
+            "rounds of exchanges on the rows of such a graph, at most, as a time limit cut them short "
+            "(replay); 0: all"
+        ),
+    ] = 0
     peel_fraction: Annotated[
         float,
         Meta(gt=0.0, le=1.0),

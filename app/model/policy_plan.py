@@ -17,7 +17,7 @@ from app.model.memory import Need, at_rest, size, total, whole_graph, whole_work
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.problems.table import ROW_REDUCED, UNTRAINED, asks_policy, make_problem
+from app.problems.table import ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -184,6 +184,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         if make_problem(case.problem.name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:
             then = "core numbers alone would answer"  # a complement that nobody makes
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
+            if case.problem.name in ROW_PEELED:
+                then = "the policy would choose on the rows until the rest fits"
             then += ", unless reductions of the rows leave less"
         left = f"above memory.whole_graph_mb, {limit:g}: {then}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"

@@ -40,6 +40,7 @@ UNTRAINED = (
     "steiner",
     "cvrp",
 )  # no policy is trained for them
+ROW_PEELED = ("mvc", "mis", "mds")  # whose policies choose on rows until the rest fits a rank
 ROW_REDUCED = (
     "mvc",
     "mis",

@@ -13,7 +13,7 @@ from app.rl.agent import score_environments
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
-from app.rl.plain_rest import play_rest
+from app.rl.plain_rest import PLAIN, Greedy, play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
 from app.rl.rules import find_rule
@@ -158,6 +158,9 @@ def roll_out(
     finish: bool = False,
     marks: np.ndarray | None = None,
     before: np.ndarray | None = None,
+    enough: Callable[[Environment], bool] = lambda env: False,
+    pieces: int = MOST_STEPS,
+    greedy: Greedy = PLAIN,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -172,9 +175,13 @@ def roll_out(
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     before     [k] global nodes that are chosen before the policy chooses; None: none
+    enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
+               solution is what it is so far, and no greedy goes on
+    pieces     selections of one node between two calls of these, at most
+    greedy     how the plain one takes candidates
     Ranks      all call; identical choices on all
     """
-    most, piece = most or 1 << 62, piece_steps([block])
+    most, piece = most or 1 << 62, min(piece_steps([block]), pieces)
     choose = find_rule(rule)
     residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
     given = _choose_before(group, residual.env, before)
@@ -183,26 +190,27 @@ def roll_out(
         residual.write_back(chosen_at_own)
         residual = compact.compact(group, residual)
     most += given
-    scores = make_scores(group, net, params, residual.env, full)
-    while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
+    scores, ends = make_scores(group, net, params, residual.env, full), enough(residual.env)
+    while not (ends or residual.env.done) and residual.first_step + residual.env.steps < most and not stop():
         beat()
         env = residual.env
         left = most - residual.first_step - env.steps
-        _select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
+        select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         # At the same selections on any number of ranks.
         if choose is not single or smaller or not env.steps % piece or env.done:
             progress(residual.first_step + env.steps - given, env)
+            ends = enough(env)
         if smaller:
             residual.write_back(chosen_at_own)
             del scores  # their rows, before there are new ones
             residual = compact.compact(group, residual)
-            piece = piece_steps([residual.env.block])
+            piece = min(piece_steps([residual.env.block]), pieces)
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
-    if finish and residual.env.value is None:
-        residual = play_rest(group, residual, chosen_at_own, stop)
+    if finish and not ends and residual.env.value is None:
+        residual = play_rest(group, residual, chosen_at_own, stop, enough, greedy=greedy)
     residual.write_back(chosen_at_own)
     rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
     rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0
@@ -217,7 +225,7 @@ def _choose_before(group: Group, env: Environment, nodes: np.ndarray | None) -> 
     return len(steps)
 
 
-def _select(
+def select(
     group: Group, residual: compact.Residual, scores: Scores, choose: Rule, share: Share, steps: int
 ) -> None:
     """One selection by a rule; of one node at a time, as many as one compiled call makes of `steps`.

@@ -68,6 +68,32 @@ def _rest_is_part(graph: Graph, reduced: RowsReduced) -> bool:
     degrees, some = np.zeros(len(own), dtype=np.int64), np.diff(graph.indptr) > 0
     if len(kept):
         degrees[some] = np.add.reduceat(kept, graph.indptr[:-1][some], dtype=np.int64)
-    return np.array_equal(degrees[own], np.diff(reduced.indptr_own)) and np.array_equal(
-        graph.indices[kept], reduced.indices_own
+    return np.array_equal(degrees[own], reduced.own.degrees()) and np.array_equal(
+        graph.indices[kept], reduced.own.indices
     )
+
+
+def check_packed(
+    group: Group, graph: Graph, reduced: RowsReduced, pairs: np.ndarray, pays: np.ndarray,
+    triangles: np.ndarray,
+) -> None:  # fmt: skip
+    """Prove that covers of what is left pay so much for its pairs [k, 2], `pays` [k] each, and two for each
+    of its triangles [t, 3]; nodes by their place among those left.
+
+    graph    own rows of the graph
+    Ranks    all call. Raises LockstepError on all
+    """
+    with raise_together(group, "checking the bound"):
+        nodes, weights = reduced.nodes, reduced.weights
+        for cliques in (pairs, triangles):
+            inside = not len(cliques) or 0 <= int(cliques.min()) <= int(cliques.max()) < len(nodes)
+            _require(inside, "a clique has a node that is not left")
+            _require(_joined(graph, nodes[cliques]), "a clique lacks an edge")
+            ascending = np.sort(cliques, axis=1)
+            _require(bool((np.diff(ascending, axis=1) > 0).all()), "a clique has a node twice")
+        _require(len(pays) == len(pairs) and bool((pays >= 0).all()), "a pair pays less than nothing")
+        load = np.zeros(len(nodes), dtype=np.int64)
+        np.add.at(load, pairs, pays[:, None])
+        np.add.at(load, triangles, 1)
+        most = np.ones(len(nodes), dtype=np.int64) if weights is None else weights[nodes]
+        _require(bool((load <= most).all()), "a node pays more than its weight")

@@ -18,7 +18,7 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph, holds_entries
 from app.reductions.cover.log import NEIGHBOURS
-from app.solver.rows.own import LEAST_SHARE, Rounds, everywhere, gathered, row_sums
+from app.solver.rows.own import LEAST_SHARE, OwnRows, Rounds, everywhere, row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class RowsReduced:
     covered       [n] bool, nodes that those put into the cover: the neighbours; and all of weight 0
     nodes         [k] int64, ascending, those that have an edge left
     edges         left
-    indptr_own, indices_own   rows of this rank's share of `nodes`, in order; columns in numbers of the graph
+    own           rows of this rank's share of `nodes`, in order
     rounds        it took
     weights       [n] int64 of all nodes, at least 0; None: all one
     """
@@ -38,8 +38,7 @@ class RowsReduced:
     covered: np.ndarray
     nodes: np.ndarray
     edges: int
-    indptr_own: np.ndarray
-    indices_own: np.ndarray
+    own: OwnRows
     rounds: int
     weights: np.ndarray | None = None
 
@@ -64,7 +63,7 @@ class RowsReduced:
 
     def rest(self, group: Group, name: str) -> Graph:
         """What is left as a graph of its own on every rank, nodes in order. Ranks: all call."""
-        return gathered(group, name, len(self.covered), self.nodes, self.indptr_own, self.indices_own)
+        return self.own.whole(group, name)[0]
 
 
 def reduce_rows(
@@ -77,12 +76,29 @@ def reduce_rows(
     rounds   how many there may be; None: MOST_ROUNDS
     Ranks    all call; the same reductions on any number of ranks
     """
-    left, covered = _Left(graph, weights), np.zeros(graph.n, dtype=bool)
+    left, covered = _Left(OwnRows.of(graph), weights), np.zeros(graph.n, dtype=bool)
     if weights is not None:
         covered |= weights == 0
         left.drop(covered)
+    return _reduced(group, left, covered, weights, Rounds() if rounds is None else rounds)
+
+
+def reduce_further(group: Group, before: RowsReduced, covered: np.ndarray, rounds: Rounds) -> RowsReduced:
+    """What is left once more nodes are put into the cover [n] bool, by choice; all steps are the new ones.
+
+    Ranks    all call; the same reductions on any number of ranks
+    """
+    left, covered = _Left(before.own, before.weights), covered | before.covered
+    left.drop(covered)
+    return _reduced(group, left, covered, before.weights, rounds)
+
+
+def _reduced(
+    group: Group, left: "_Left", covered: np.ndarray, weights: np.ndarray | None, rounds: Rounds
+) -> RowsReduced:
+    """Round after round. Nodes that go are added to `covered`. Ranks: all call."""
     steps: list[np.ndarray] = []
-    rounds, goes_on = Rounds() if rounds is None else rounds, True
+    goes_on = True
     while goes_on and rounds.another():
         alive = int(group.sum_integers(np.array([len(left.nodes)]))[0])
         leaves, triangles = _round(group, left, covered)
@@ -91,7 +107,8 @@ def reduce_rows(
         goes_on = len(leaves) + 2 * len(triangles) > LEAST_SHARE * alive
     edges = int(group.sum_integers(np.array([len(left.indices)]))[0]) // 2
     nodes = everywhere(group, left.nodes)
-    return RowsReduced(tuple(steps), covered, nodes, edges, left.indptr, left.indices, rounds.made, weights)
+    own = OwnRows(len(covered), left.nodes, left.indptr, left.indices)
+    return RowsReduced(tuple(steps), covered, nodes, edges, own, rounds.made, weights)
 
 
 def _round(group: Group, left: "_Left", covered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,11 +170,12 @@ class _Left:
     nodes    [k] int64, ascending numbers of the graph; indptr [k+1], indices: their rows
     """
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
-        self._lo, self._hi, self._weights = graph.lo, graph.hi, weights
-        self._apart = np.zeros(graph.hi - graph.lo, dtype=bool)  # the two neighbours are not adjacent
-        self.nodes, self.indptr, self.indices = np.arange(graph.lo, graph.hi), graph.indptr, graph.indices
-        self._keep(np.diff(graph.indptr))
+    def __init__(self, rows: OwnRows, weights: np.ndarray | None) -> None:
+        self._weights = weights
+        self._lo, self._hi = (int(rows.nodes[0]), int(rows.nodes[-1]) + 1) if len(rows.nodes) else (0, 0)
+        self._apart = np.zeros(self._hi - self._lo, dtype=bool)  # the two neighbours are not adjacent
+        self.nodes, self.indptr, self.indices = rows.nodes, rows.indptr, rows.indices
+        self._keep(rows.degrees())
 
     def leaves(self) -> np.ndarray:
         """[l, 2] int64: nodes with one neighbour, not heavier, and that one."""

@@ -108,10 +108,10 @@ def _rounds(context: Context, keeper: Keeper) -> Rounds:
     search, kept = context.case.search, keeper.recall("rows")
     if search.row_rounds or kept is not None:
         return Rounds(lambda: context.keeper.at(0), search.row_rounds or kept.values["rounds"])
-    return Rounds(_look(context))
+    return Rounds(look_of(context))
 
 
-def _look(context: Context, spent: float = 0.0) -> Any:
+def look_of(context: Context, spent: float = 0.0) -> Any:
     """Asked between rounds: whether their share of a time limit is over, after so many seconds of it; each
     question is a look at signals too.
     """
@@ -127,7 +127,7 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
     """
     name = loaded.graph.name
     with context.log.phase("reduce"):
-        toolbox = _toolbox(context, problem, rest, rest.kind.rest(context.group, name))
+        toolbox = toolbox_of(context, problem, rest, rest.kind.rest(context.group, name))
 
     def solved(found: Answer) -> Solved:
         return _solved(context, problem, loaded, rest, found)
@@ -149,7 +149,7 @@ def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest)
     """
     group, graph, kind = context.group, loaded.graph, rest.kind
     with context.log.phase("bounds"):
-        rounds = Rounds(_look(context, time.perf_counter() - rest.begun), BOUND_ROUNDS)
+        rounds = Rounds(look_of(context, time.perf_counter() - rest.begun), BOUND_ROUNDS)
         alone = kind.alone(group, rounds)
     if alone is None:
         return None
@@ -162,10 +162,10 @@ def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest)
         [], ["search.seconds=0", *rest.replay], b"",
     )  # fmt: skip
     certificate = to_bytes(alone.proof) if context.case.output.certificates else b""
-    return _written(context, problem, loaded, rest, answer, certificate)
+    return written_answer(context, problem, loaded, rest, answer, certificate)
 
 
-def _toolbox(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:
+def toolbox_of(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:
     """The problem's tools for what is left; values are those of the whole graph."""
     kind = rest.kind
     return problem.toolbox(
@@ -181,11 +181,11 @@ def _solved(context: Context, problem: Problem, loaded: Loaded, rest: Rest, foun
     with context.log.phase("check"):
         kind.check(context.group, loaded.graph)
     solution, method = kind.lift(found.solution), _method(found.method, kind)
-    whole = replace(found, solution=solution, method=method, replay=_replay(found.replay, rest))
-    return _written(context, problem, loaded, rest, whole, _certificate(found.certificate, kind))
+    whole = replace(found, solution=solution, method=method, replay=replay_of(found.replay, rest))
+    return written_answer(context, problem, loaded, rest, whole, _certificate(found.certificate, kind))
 
 
-def _written(
+def written_answer(
     context: Context, problem: Problem, loaded: Loaded, rest: Rest, found: Answer, certificate: bytes
 ) -> Solved:
     """An answer of the graph, checked, and what is written of it. Ranks: all call."""
@@ -210,7 +210,7 @@ def _method(method: str, kind: RowKind) -> str:
     return method if method.startswith(first) or not method else f"{first}, {method}"
 
 
-def _replay(keys: list[str], rest: Rest) -> list[str]:
+def replay_of(keys: list[str], rest: Rest) -> list[str]:
     """Keys that give the answer of the graph again, from those of what is left. None where no time was left
     to reduce that, too: without reductions the rows would not be reduced either.
     """

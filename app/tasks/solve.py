@@ -24,6 +24,7 @@ from app.problems.table import make_problem
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
+from app.tasks.answer_peeled import answer_peeled
 from app.tasks.answer_rest import answer_alone, answer_rest, reduce_first
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
@@ -285,8 +286,8 @@ def solve_graph(
 def _solve_large(
     context: Context, problem: Problem, policy: Policy, pipeline: Pipeline, loaded: Loaded, keeper: Keeper
 ) -> Solved:
-    """A graph too large for one rank: by the pipeline where reductions make it small enough, else by what
-    they know, or by the policy on what they leave. Ranks: all call; identical on all.
+    """A graph too large for one rank: by the pipeline where reductions, or after them the policy's choices,
+    make it small enough, else by what they know, or by the policy alone. Ranks: all call; identical on all.
     """
     rest = reduce_first(context, problem, loaded, keeper)
     if rest is None:
@@ -295,6 +296,8 @@ def _solve_large(
         return solved
     if holds(context, rest.nbytes):
         return answer_rest(context, pipeline, problem, loaded, rest)
+    if rest.kind.peels and not policy.net.pools_to_choose:
+        return answer_peeled(context, pipeline, policy, problem, loaded, rest, keeper)
     known = answer_alone(context, problem, loaded, rest)
     if known is not None and not _has_complement(loaded):
         tell_too_large(context, loaded, rest.nbytes, by="core numbers")

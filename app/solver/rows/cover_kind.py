@@ -10,19 +10,23 @@ from app.graphs.graph import Graph
 from app.proofs.kinds import CoverProof
 from app.reductions.cover.log import renumbered
 from app.solver.row_check import check_rows
-from app.solver.row_reductions import RowsReduced, reduce_rows
+from app.solver.row_reductions import RowsReduced, reduce_further, reduce_rows
+from app.solver.rows.cover_bound import CoverRowBound, bound_covers
+from app.solver.rows.exchanges import exchange
 from app.solver.rows.kinds import RowKind
-from app.solver.rows.own import Rounds
+from app.solver.rows.own import OwnRows, Rounds, everywhere, row_counts
 
 
 class CoverRows(RowKind):
     """See app/solver/row_reductions.py."""
 
     rows: RowsReduced
+    proved: RowsReduced  # before a policy chose
+    peels = True
 
     def reduce(self, group: Group, graph: Graph, rounds: Rounds) -> None:
         """Leaves and triangles."""
-        self.rows = reduce_rows(group, graph, self.weights, rounds)
+        self.rows = self.proved = reduce_rows(group, graph, self.weights, rounds)
         self.nodes, self.edges = self.rows.nodes, self.rows.edges
 
     @property
@@ -51,7 +55,7 @@ class CoverRows(RowKind):
 
     def check(self, group: Group, graph: Graph) -> None:
         """By cliques that share no node."""
-        check_rows(group, graph, self.rows)
+        check_rows(group, graph, self.proved)
 
     def value(self, group: Group, graph: Graph, solution: np.ndarray) -> int:
         """The weight of its nodes."""
@@ -66,3 +70,34 @@ class CoverRows(RowKind):
         minimise = self.sense == "minimise"
         each = (nodes[:, 1:] if minimise else nodes[:, :1] for nodes in self.rows.steps)
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(nodes.reshape(-1) for nodes in each)]))
+
+    @property
+    def own(self) -> OwnRows:
+        """This rank's rows of what is left."""
+        return self.rows.own
+
+    def size(self, totals: Any) -> tuple[int, int]:
+        """Of a residual graph."""
+        return totals.alive, totals.degree_sum // 2
+
+    def take(self, group: Group, nodes: np.ndarray, rounds: Rounds) -> None:
+        """Into the cover, or their neighbours."""
+        covered = np.zeros(len(self.rows.covered), dtype=bool)
+        covered[nodes] = True
+        if self.sense == "maximise":
+            own = self.own
+            near = own.nodes[row_counts(own.indptr, covered[own.indices]) > 0]
+            covered[:] = False
+            covered[everywhere(group, near)] = True
+        self.rows = reduce_further(group, self.rows, covered, rounds)
+        self.nodes, self.edges = self.rows.nodes, self.rows.edges
+
+    def bound(self, group: Group, rounds: Rounds) -> CoverRowBound:
+        """Edges and triangles that share no node, beside the cliques of the reductions."""
+        return bound_covers(group, self.proved, self.sense, rounds)
+
+    def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
+        """By exchanges of one node of the set for two of the cover, or a heavier one."""
+        outside = self.sense == "maximise"
+        found = exchange(group, graph, self.weights, solution if outside else ~solution, rounds)
+        return found if outside else ~found

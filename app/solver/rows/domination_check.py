@@ -132,3 +132,29 @@ class _Held:
             and np.array_equal(np.diff(rows.indptr), np.diff(self.table.indptr)[own])
             and np.array_equal(rows.indices, self.table.indices)
         )
+
+
+def check_values(
+    group: Group, reduced: DominationsReduced, weights: np.ndarray | None, values: np.ndarray, one: int
+) -> None:
+    """Prove that sets of what is left, whose rows were checked, cost at least the values [k] over `one`.
+
+    Ranks    all call. Raises LockstepError on all
+    """
+    with raise_together(group, "checking the bound"):
+        nodes, rows = reduced.nodes, reduced.own
+        require(len(values) == len(nodes) and bool((values >= 0).all()), "a value below 0")
+        require(not values[~reduced.needed[nodes]].any(), "a node has a value that need not be dominated")
+        price = np.ones(len(nodes), dtype=np.int64) if weights is None else weights[nodes]
+        limit = 2.0 * float(price.sum()) * one
+        require(float(values.sum(dtype=np.float64)) <= limit <= 2.0**62, "values are not exact")
+        spread = np.zeros(rows.n, dtype=np.int64)
+        spread[nodes] = values
+        place = np.searchsorted(nodes, rows.nodes)
+        shape = (len(rows.nodes), rows.n)
+        table = csr_array(
+            (np.ones(len(rows.indices), dtype=np.int64), rows.indices, rows.indptr), shape=shape
+        )
+        load = table @ spread + values[place]
+        over = (load > price[place] * one) & reduced.allowed[rows.nodes]
+        require(not over.any(), "values add up to more than a price")

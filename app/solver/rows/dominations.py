@@ -55,8 +55,31 @@ def reduce_dominations(
     weights  [n] int64 of all nodes, at least 0, on all ranks; None: all one
     Ranks    all call; the same reductions on any number of ranks
     """
-    table = _Table(group, graph, weights)
-    rounds, goes_on = Rounds() if rounds is None else rounds, True
+    free = np.zeros(graph.n, dtype=bool) if weights is None else weights == 0
+    table = _Table(group, OwnRows.of(graph), weights, free, np.ones(graph.n, dtype=bool), ~free)
+    if free.any():
+        table.dominate(free)
+    return _reduced(group, table, Rounds() if rounds is None else rounds)
+
+
+def reduce_further(
+    group: Group, before: DominationsReduced, weights: np.ndarray | None, nodes: np.ndarray, rounds: Rounds
+) -> DominationsReduced:
+    """What is left once more nodes [k], each allowed, are chosen; its steps are the new ones. Ranks: all
+    call.
+    """
+    taken = np.zeros(len(before.chosen), dtype=bool)
+    taken[nodes] = True
+    table = _Table(
+        group, before.own, weights, before.chosen | taken, before.needed.copy(), before.allowed & ~taken
+    )
+    table.dominate(taken)
+    return _reduced(group, table, rounds)
+
+
+def _reduced(group: Group, table: "_Table", rounds: Rounds) -> DominationsReduced:
+    """Round after round. Ranks: all call."""
+    goes_on = True
     while goes_on and rounds.another():
         before = table.size()
         table.drop_rows()
@@ -73,13 +96,12 @@ def reduce_dominations(
 class _Table:
     """The own rows that are left, and what all nodes are. Ranks: all call all."""
 
-    def __init__(self, group: Group, graph: Graph, weights: np.ndarray | None) -> None:
-        self.group, self.own, self.steps = group, OwnRows.of(graph), list[Step]()
-        self.price = None if weights is None else weights
-        self.chosen = np.zeros(graph.n, dtype=bool) if weights is None else weights == 0
-        self.needed, self.allowed = np.ones(graph.n, dtype=bool), ~self.chosen
-        if weights is not None:
-            self._dominate(self.chosen)
+    def __init__(
+        self, group: Group, own: OwnRows, price: np.ndarray | None, chosen: np.ndarray, needed: np.ndarray,
+        allowed: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.group, self.own, self.steps, self.price = group, own, list[Step](), price
+        self.chosen, self.needed, self.allowed = chosen, needed, allowed
 
     def size(self) -> int:
         """Rows and columns."""
@@ -127,7 +149,7 @@ class _Table:
             self.allowed[nodes] = False
             taken = np.zeros(len(self.chosen), dtype=bool)
             taken[nodes] = True
-            self._dominate(taken)
+            self.dominate(taken)
 
     def _cheaper(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """[k] bool: of nodes a and b, -1 among them, a is the cheaper one."""
@@ -174,7 +196,7 @@ class _Table:
         found[everywhere(self.group, self.own.nodes)] = everywhere(self.group, values)
         return found
 
-    def _dominate(self, taken: np.ndarray) -> None:
+    def dominate(self, taken: np.ndarray) -> None:
         """The nodes `taken` [n] bool, and those next to them, need nothing more."""
         rows = self.own
         met = (row_sums(rows.indptr, taken[rows.indices]) > 0) | taken[rows.nodes]

@@ -9,7 +9,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import LockstepError
 from app.graphs.graph import Graph
-from app.solver.rows.own import Rounds
+from app.solver.rows.own import OwnRows, Rounds
 from app.tables import Table
 
 ROW_KINDS = Table(
@@ -87,6 +87,43 @@ class RowKind(ABC):
         """[k] int64, the nodes in the solution before a policy is asked; None: it begins anew."""
         return None
 
+    # ---- what is left is too large: a policy chooses until the rest is not (app/solver/rows/peel.py) -------
+
+    peels = False
+
+    @property
+    def own(self) -> OwnRows:
+        """This rank's rows of what is left."""
+        raise NotImplementedError
+
+    def marks(self) -> np.ndarray | None:
+        """[k] int32 of the nodes left, as the problem's environment has them; None: a fresh state."""
+        return None
+
+    def size(self, totals: Any) -> tuple[int, int]:
+        """Nodes and edges that a state has left, about, by its totals; never more than the state before."""
+        raise NotImplementedError
+
+    def take(self, group: Group, nodes: np.ndarray, rounds: Rounds) -> None:
+        """Put nodes [k] left, a choice, into the solution; reduce what then is left. Ranks: all call.
+
+        From then on `rest`, `instance`, `lift` are of that; `check` and `bound` stay those of the reductions
+        before, as a choice proves nothing.
+        """
+        raise NotImplementedError
+
+    def allowed(self, nodes: np.ndarray) -> np.ndarray:
+        """[j] int64, what stands for nodes [k] left in a solution of the rest: themselves, as a rule."""
+        return nodes
+
+    def bound(self, group: Group, rounds: Rounds) -> "RowBound | None":
+        """A bound of the graph by the rows of what reductions leave; None: none is known. Ranks: all call."""
+        return None
+
+    def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
+        """A solution at least as good as one of the graph, by steps on its rows. Ranks: all call."""
+        return solution
+
     def alone(self, group: Group, rounds: Rounds) -> "Alone | None":
         """An answer where what is left is too large for one rank; None: there is none. Ranks: all call."""
         return None
@@ -94,6 +131,22 @@ class RowKind(ABC):
     def _weight(self, chosen: np.ndarray) -> int:
         """That of the nodes that are chosen [n] bool."""
         return int(np.count_nonzero(chosen) if self.weights is None else self.weights[chosen].sum())
+
+
+class RowBound(ABC):
+    """A bound that rows have proved.
+
+    value   on the objective, in units
+    proof   for a certificate
+    """
+
+    value: int
+    method: str
+    proof: Any
+
+    @abstractmethod
+    def check(self, group: Group, graph: Graph) -> None:
+        """Prove it, from the graph's rows. Ranks: all call. Raises LockstepError on all."""
 
 
 class Alone(ABC):

@@ -11,6 +11,11 @@ from app.graphs.graph import Graph, index_type
 MOST_ROUNDS = 64
 LEAST_SHARE = 1e-3  # of the nodes left, gone in a round, for there to be another
 PIECE = 1 << 22  # entries that are worked on at a time
+KEY_BITS, LARGEST_RANK = np.uint64(44), (1 << 20) - 2
+LOW = np.uint64((1 << 44) - 1)
+MIX, STRIDE = np.uint64(0x9E3779B97F4A7C15), 0x94D049BB133111EB
+UNMIX = np.uint64(pow(int(MIX), -1, 1 << 44))
+NO_KEY = np.uint64((1 << 64) - 1)
 
 
 class Rounds:
@@ -70,6 +75,15 @@ class OwnRows:
         indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
         return OwnRows(self.n, self.nodes[own], indptr, self.indices[stays])
 
+    def least(self, keys: np.ndarray) -> np.ndarray:
+        """[k] uint64, the least of the keys [n] of the columns of each row; NO_KEY of none."""
+        found = np.full(len(self.nodes), NO_KEY)
+        for first, last in pieces(self.indptr):
+            low, high = self.indptr[[first, last]]
+            ends = self.indptr[first : last + 1] - low
+            found[first:last] = row_least(ends, keys[self.indices[low:high]], NO_KEY)
+        return found
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """[k] int64, the sums of values [n] int64 of the columns of each row, a piece of them at a time."""
         found = np.zeros(len(self.nodes), dtype=np.int64)
@@ -117,6 +131,38 @@ def row_sums(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
     if some.any():
         found[some] = np.add.reduceat(values, indptr[:-1][some], dtype=np.int64)
     return found
+
+
+def row_least(indptr: np.ndarray, values: np.ndarray, none: Any) -> np.ndarray:
+    """[k] the least of the values [m] of each row; `none` of an empty one."""
+    found, some = np.full(len(indptr) - 1, none, dtype=values.dtype), np.diff(indptr) > 0
+    if some.any():
+        found[some] = np.minimum.reduceat(values, indptr[:-1][some])
+    return found
+
+
+def keyed(nodes: np.ndarray, rank: np.ndarray | int, salt: int) -> np.ndarray:
+    """[k] uint64, keys of nodes [k] below 2^44: by rank [k] of at least 0, then in an order without a
+    pattern, another one for each salt. `keyed_node` is the way back.
+    """
+    mixed = (nodes.astype(np.uint64) * MIX + _shift(salt)) & LOW
+    return (np.minimum(rank, LARGEST_RANK).astype(np.uint64) << KEY_BITS) | mixed
+
+
+def keyed_node(keys: np.ndarray, salt: int) -> np.ndarray:
+    """[k] int64, the nodes of keys."""
+    return (((keys & LOW) - _shift(salt)) * UNMIX & LOW).astype(np.int64)
+
+
+def _shift(salt: int) -> np.uint64:
+    return np.uint64(salt * STRIDE % (1 << 44))
+
+
+def renumbered(rows: "OwnRows", nodes: np.ndarray) -> "OwnRows":
+    """The rows in numbers among `nodes` [k], which are all that are left, ascending."""
+    number = np.zeros(rows.n, dtype=index_type(len(nodes)))
+    number[nodes] = np.arange(len(nodes))
+    return OwnRows(len(nodes), number[rows.nodes].astype(np.int64), rows.indptr, number[rows.indices])
 
 
 def gathered(

@@ -1,0 +1,271 @@
+"""A policy on what reductions of rows leave, until the rest of it is small enough for one rank.
+
+It chooses by the case's selection rule, with scores that follow the choices, on the rows where they are.
+Once a quarter of the edges is gone the rows are reduced again: leaves appear wherever nodes have gone. Where
+the policy's time is up a plain greedy (Problem.plain) goes on in its place. All that counts are selections,
+so that a run with as many of them leads to the same rest.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph, index_type
+from app.partition.rows import OCTET, RowPartition
+from app.rl import compact
+from app.rl.env import Environment
+from app.rl.plain_rest import Greedy, play_rest
+from app.rl.rollout import (
+    Rollout,
+    count_chosen,
+    drop_redundant,
+    finished_rollout,
+    make_scores,
+    roll_out,
+    select,
+)
+from app.rl.select import Rule, Share, single, top_fraction
+from app.solver.rows.kinds import RowKind
+from app.solver.rows.own import Rounds, everywhere
+from app.sparse.rowblock import RowBlock
+
+STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
+PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
+ROUNDS = 4  # of these reductions, at most
+ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
+LARGE, SKEW = 1 << 18, 8  # nodes; times the mean degree that the largest may be
+TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
+ONE = 1e-9  # a part that stands for one node at a time
+SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
+GREEDY = 0.01  # of the candidates, that a plain greedy takes at once
+LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
+
+
+@dataclass(frozen=True)
+class Peeler:
+    """How a policy chooses.
+
+    exchange         as of RowBlock
+    rule, fraction   of selections (app/rl/select.py)
+    part             of the candidates at once, where the rule is "single" and the rest large
+    most             selections by the policy, at most; 0: any number
+    stop             asked before every selection: whether its time is up, the same on all ranks
+    tell             called with the selections made and the environment now and then
+    """
+
+    net: Any
+    params: Any
+    exchange: str
+    rule: str
+    fraction: float
+    part: float = PART
+    most: int = 0
+    stop: Callable[[], bool] = lambda: False
+    tell: Callable[[int, Environment], None] = lambda evaluations, env: None
+
+
+@dataclass
+class Peeled:
+    """What was chosen.
+
+    evaluations   of the policy
+    chosen        nodes, of which `greedy` by a plain greedy
+    stages        between two reductions of rows
+    cut_short     whether the policy was stopped
+    """
+
+    evaluations: int = 0
+    chosen: int = 0
+    greedy: int = 0
+    stages: int = 0
+    cut_short: bool = False
+
+
+def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
+    """A part of the candidates, so that the policy's choices take about so long, by rank 0's clock.
+
+    One node at a time (ONE) where that fits, without a limit where no node has far more neighbours than
+    others: then a choice changes the scores of few. Some selections, which count for nothing, tell what one
+    takes, and how fast the graph goes: each node removes about as much as the first ones did, and a part f of
+    the candidates leaves exp(-c f), so that the choices until a share s is left take (1 - s) / (c f) times as
+    long as the first.
+
+    nbytes   that work on what is left would take on one rank
+    Ranks    all call; identical on all
+    """
+    if kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
+        return PART
+    most = group.max_integer(int(kind.own.degrees().max(initial=0)))
+    even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
+    if not np.isfinite(seconds):
+        return ONE if even and len(kind.nodes) <= LARGE else PART
+    block, own = _block(group, kind, peeler.exchange)
+    gone, marks = 1 - min(kind.most_bytes / nbytes, 1.0), _own_part(block, _spread(kind, own, block))
+
+    def tried(most: int, rule: Rule, fraction: float) -> tuple[float, float]:
+        """Seconds that a selection takes, and the share of the edges that it removes; of the nodes, where
+        that is less and some have most of the edges: the first selections then tell little of later ones.
+        """
+        fresh = None if marks is None else marks.copy()
+        residual, made, took = compact.begin(group, block, peeler.net.problem, fresh), 0, 0.0
+        env = residual.env
+        scores, first = make_scores(group, peeler.net, peeler.params, env), kind.size(env.totals)
+        begun, late = time.perf_counter(), 0
+        while made < most and not env.done and not late:
+            before = time.perf_counter()
+            select(group, residual, scores, rule, Share(block.n, fraction), 1)
+            took += time.perf_counter() - before if made else 0.0  # the first one is cold
+            made += 1
+            late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
+        nodes, edges = (after / max(before, 1) for before, after in zip(first, kind.size(env.totals)))
+        left = edges if even else max(nodes, edges)
+        return took / max(made - 1, 1), (1 - left) / max(made, 1)
+
+    took, removed = tried(SINGLES, single, 1.0)
+    alone = took * gone / max(removed, 1e-12)
+    took, removed = tried(2, top_fraction, PART)
+    fall = max(-log(max(1 - removed, 1e-12)) / PART, LEAST_FALL)
+    wanted = took * gone / (fall * max(seconds, 1e-9))
+    part = ONE if alone <= seconds else min(max(wanted, PART), LARGEST_PART)
+    return float(group.broadcast(np.array([part]))[0])
+
+
+def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
+    """Choose and reduce until what is left of `kind` fits. Ranks: all call; the same on any number."""
+    made = Peeled()
+    while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
+        block, own = _block(group, kind, peeler.exchange)
+        rollout = _stage(group, kind, peeler, block, own, made)
+        ours = np.flatnonzero(rollout.chosen_at_own[: block.n_real] >= 0)
+        nodes = everywhere(group, own[ours])
+        made.evaluations += rollout.evaluations
+        made.chosen += len(nodes)
+        made.greedy += rollout.rest
+        made.stages += 1
+        kind.take(group, nodes, Rounds(most=ROUNDS))
+    return made
+
+
+def complete(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> np.ndarray | None:
+    """[k] bool, the policy's own solution of the rest, nothing reduced; None where it makes none of it.
+
+    Ranks    all call; the same on any number of them. `made` counts its evaluations
+    """
+    spent = peeler.most > 0 and made.evaluations >= peeler.most
+    if not len(kind.nodes) or kind.weights is not None or made.cut_short or spent:
+        return None
+    block, own = _block(group, kind, peeler.exchange)
+    rollout = _stage(group, kind, peeler, block, own, made, whole=True)
+    if not rollout.evaluations:
+        return None
+    made.evaluations += rollout.evaluations
+    if kind.marks() is None:
+        rollout = drop_redundant(group, rollout)
+    real = own[: block.n_real] >= 0
+    nodes = kind.allowed(everywhere(group, own[: block.n_real][rollout.solution_own & real]))
+    solution = np.zeros(len(kind.nodes), dtype=bool)
+    solution[np.searchsorted(kind.nodes, nodes)] = True
+    return solution
+
+
+def _stage(
+    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, made: Peeled,
+    whole: bool = False,
+) -> Rollout:  # fmt: skip
+    """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
+    marks, first = _spread(kind, own, block), 0
+
+    def enough(env: Environment) -> bool:
+        nonlocal first
+        if whole:
+            return False
+        nodes, edges = kind.size(env.totals)
+        first = first or edges
+        return env.steps > 0 and (kind.fits(nodes, edges) or edges <= STAGE * first)
+
+    def stop() -> bool:
+        ended = peeler.most > 0 and made.evaluations >= peeler.most
+        late = bool(peeler.stop())
+        made.cut_short |= late and not ended and begun()
+        return ended or made.cut_short
+
+    counted = made.evaluations
+
+    def begun() -> bool:
+        return counted > 0
+
+    def tell(evaluations: int, env: Environment) -> None:
+        nonlocal counted
+        counted = made.evaluations + evaluations
+        peeler.tell(counted, env)
+
+    if kind.weights is not None:
+        return _priced(group, kind, peeler, block, own, marks, enough)
+    left = peeler.most - made.evaluations if peeler.most else 0
+    rule, fraction = peeler.rule, peeler.fraction
+    if rule == "single" and block.n > ONE_BY_ONE and peeler.part > ONE:
+        rule, fraction = "fraction", peeler.part
+    return roll_out(
+        group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
+        finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
+        greedy=_greedy(kind),
+    )  # fmt: skip
+
+
+def _priced(
+    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
+    enough: Callable[[Environment], bool],
+) -> Rollout:  # fmt: skip
+    """The same by the plain greedy alone, by weights: a policy does not see them. Ranks: all call."""
+    residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
+    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+    price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
+    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, _greedy(kind))
+    residual.write_back(chosen_at_own)
+    made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
+    return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
+
+
+def _block(group: Group, kind: RowKind, exchange: str) -> tuple[RowBlock, np.ndarray]:
+    """The rows of what is left as a graph of its own, where they are, each rank's padded; and [n_own] int64
+    the nodes that they are, -1 on padding. Ranks: all call.
+    """
+    rows, k = kind.own, len(kind.nodes)
+    counts = group.gather_integers(np.array([len(rows.nodes)]))[:, 0]
+    padded = -(-counts // OCTET) * OCTET
+    starts = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    number = np.zeros(rows.n, dtype=index_type(int(starts[-1])))
+    number[kind.nodes] = np.arange(k) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
+    lo, mine, size = int(starts[group.rank]), len(rows.nodes), int(padded[group.rank])
+    indptr = np.concatenate([rows.indptr, np.full(size - mine, rows.indptr[-1])]).astype(np.int64)
+    graph = Graph("what is left", int(starts[-1]), lo, lo + size, indptr, number[rows.indices], kind.edges)
+    partition = RowPartition(int(starts[-1]), starts, np.arange(group.size + 1))
+    own = np.full(size, -1, dtype=np.int64)
+    own[:mine] = rows.nodes
+    return RowBlock(group, graph, partition, exchange), own
+
+
+def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | None:
+    """[n of the block] int32, the marks of its first state; this rank's own alone are filled in."""
+    marks = kind.marks()
+    if marks is None:
+        return None
+    found = np.zeros(block.n, dtype=np.int32)
+    real = own >= 0
+    found[block.lo : block.lo + len(own)][real] = marks[np.searchsorted(kind.nodes, own[real])]
+    return found
+
+
+def _greedy(kind: RowKind) -> Greedy:
+    """A plain greedy; of what dominates, no two nodes that have a neighbour in common."""
+    return Greedy(GREEDY, apart=kind.marks() is not None)
+
+
+def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
+    """[n_own] int32, the marks [n] of the own rows."""
+    return None if marks is None else marks[block.lo : block.lo + block.n_own]
