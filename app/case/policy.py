@@ -25,7 +25,7 @@ class ProblemCase(Table, frozen=True):
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
             "(graph.terminals); dfvs: the fewest nodes without which a directed graph has no directed cycle; "
-            "dismantle: the fewest nodes without which no component has more nodes than problem.component says; "
+            "dismantle: the fewest nodes without which no component has more than problem.component; "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
         ),

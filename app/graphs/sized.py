@@ -72,11 +72,21 @@ class SizedGraph(NamedTuple):
 
     def split(self) -> list[tuple["SizedGraph", np.ndarray]]:
         """The components that are too large, small ones first, and which nodes [k] int64 each has."""
-        part, total = self.parts() if self.n else np.zeros(0, dtype=np.int64), self.sizes()
-        found = []
-        for each in np.flatnonzero(total > self.most).tolist():
-            found.append(self.without(part != each))
-        return sorted(found, key=lambda one: (one[0].n, int(one[1][0])))
+        part, degree = self.parts() if self.n else np.zeros(0, dtype=np.int64), self.degrees()
+        count, total = np.bincount(part), self.sizes()
+        order = np.lexsort((np.arange(self.n), part, count[part]))
+        order = order[total[part[order]] > self.most]
+        place = np.empty(self.n, dtype=np.int64)
+        ends = np.append(np.flatnonzero(np.diff(part[order], prepend=-1)), len(order))
+        place[order] = np.arange(len(order)) - np.repeat(ends[:-1], np.diff(ends))
+        ptr = np.append(0, np.cumsum(degree[order]))
+        entries = np.arange(ptr[-1]) + np.repeat(self.indptr[order] - ptr[:-1], degree[order])
+        columns, found = place[self.indices[entries]].astype(np.int32), []
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist()):
+            nodes, own = order[a:b], columns[ptr[a] : ptr[b]]
+            size, weights = self.size[nodes], self.weights[nodes]
+            found.append((SizedGraph(ptr[a : b + 1] - ptr[a], own, size, weights, self.most), nodes))
+        return found
 
     def pattern(self, name: str) -> Graph:
         """Which nodes are joined, as a graph."""

@@ -3,7 +3,7 @@
 #include "heap.h"
 #include "random.h"
 
-enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30, CHOICES = 64, CHECKS = 64 };
+enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30, CHOICES = 64, CHECKS = 64, SHIFT = 12, SELDOM = 20 };
 
 typedef struct {
     int64_t n;
@@ -176,23 +176,26 @@ void lk_dismantle_return(Search *s) {
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
-/* Components that v is kept apart from, so that what it joins is small: those whose nodes next to v weigh least for
- * their size, one after the other, as long as there is too much; then those back that do have room, the last first.
- * `contact` is below 0 of them. Returns what their nodes next to v weigh, -1: too many to choose from. */
-INLINE int64_t keep_apart(Search *s, int64_t count, int64_t sum, int64_t room) {
+/* Components that v is kept apart from, so that what it joins is small: a drawn one, where `first` is below `count`;
+ * then those whose nodes next to v weigh least for their size, one after the other, as long as there is too much; then
+ * those back that do have room, the last first. `contact` is below 0 of them. Returns what their nodes next to v weigh,
+ * -1: too many to choose from. */
+INLINE int64_t keep_apart(Search *s, int64_t count, int64_t sum, int64_t room, int64_t first) {
     int64_t weight = 0, apart = 0;
     int32_t chosen[CHOICES];
     if (sum <= room) return 0;
     if (count > CHOICES || room < 0) return -1;
     while (sum > room) {
         int32_t best = -1;
-        for (int64_t i = 0; i < count; ++i) {
-            const int32_t c = s->met[i];
-            if (s->contact[c] < 0) continue;
-            if (best < 0 ||
-                (__int128)s->contact[c] * s->total[best] < (__int128)s->contact[best] * s->total[c])
-                best = c;
-        }
+        if (!apart && first < count) best = s->met[first];
+        else
+            for (int64_t i = 0; i < count; ++i) {
+                const int32_t c = s->met[i];
+                if (s->contact[c] < 0) continue;
+                if (best < 0 ||
+                    (__int128)s->contact[c] * s->total[best] < (__int128)s->contact[best] * s->total[c])
+                    best = c;
+            }
         weight += s->contact[best];
         s->contact[best] = -s->contact[best];
         sum -= s->total[best];
@@ -208,14 +211,30 @@ INLINE int64_t keep_apart(Search *s, int64_t count, int64_t sum, int64_t room) {
     return weight;
 }
 
+/* A node that is left is taken, if that is let pass. */
+INLINE void take(Search *s, int64_t coldness, uint64_t draw) {
+    const int64_t left = s->n - s->taken;
+    if (!left) return;
+    const int32_t v = s->order[s->taken + (int64_t)(((draw >> 32) * (uint64_t)left) >> 32)];
+    const __int128 against = (__int128)worth(s, v) * coldness;
+    if (worth(s, v) > s->largest || against > (__int128)s->escape[draw % DRAWS] * s->unit) return;
+    keep_best(s);
+    leave(s, v);
+}
+
 /* A node that is taken is left instead of its neighbours in some components, if that is let pass. */
 INLINE void propose(Search *s, int64_t coldness) {
     if (!s->taken) return;
     const uint64_t draw = random_bits(&s->random);
+    if (!(draw >> SELDOM & 15)) {
+        take(s, coldness, draw);
+        return;
+    }
     const int32_t v = s->order[(int64_t)(((draw >> 32) * (uint64_t)s->taken) >> 32)];
     int64_t sum, leaving = 0;
     const int64_t count = gather(s, v, &sum);
-    const int64_t weight = keep_apart(s, count, sum, s->most - size_of(s->size, v));
+    const int64_t drawn = (int64_t)(draw >> SHIFT & (CHOICES - 1)); /* often no component's */
+    const int64_t weight = keep_apart(s, count, sum, s->most - size_of(s->size, v), drawn);
     const int64_t loss = weight - worth(s, v);
     int passes = weight >= 0;
     if (passes && loss > 0) {

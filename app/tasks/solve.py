@@ -236,7 +236,9 @@ def _exchange(
         solved = mine[place] if owner == grid.number else None
         written, root = Written() if solved is None else written_of(solved), owner * size
         if texts:
-            text, course = (context.group.broadcast_text(each, root) for each in (written.text, written.course))
+            text, course = (
+                context.group.broadcast_text(each, root) for each in (written.text, written.course)
+            )
             written = Written(text, context.group.broadcast_bytes(written.certificate, root), course)
         yield number, entry, written, solved
 

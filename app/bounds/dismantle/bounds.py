@@ -14,11 +14,13 @@ from app.bounds.dismantle.witness import DismantleBound, PartBound
 from app.bounds.fvs.bounds import CASE_SECONDS, CASES, ENTRY_SECONDS, NEAR, FeedbackBounds
 from app.graphs.sized import SizedGraph
 
-FIRST_SECONDS = 4e-5  # of the first trees of a part, for each of its nodes and entries
+FIRST_SECONDS = 2e-6  # of the first trees, for each node and entry
+EDGE_SECONDS = 1e-5  # of a subgraph without small cycles, for each entry
 PACK_SHARE = 0.15  # of the time, that trees of a part with a program are packed for
 PACK_SECONDS = 5.0  # and no longer
 MOST_NODES, MOST_ENTRIES = 20_000, 200_000  # of a part that a program is made of, and its nodes times sizes:
 MOST_LONG = 40_000
+ENOUGH = 8  # trees for each node of a part with a program
 KNOWN = 2_000  # packed trees that it begins with
 DEGREES, TREES, PROGRAM = "degrees", "packed trees", "tree inequalities"
 
@@ -60,7 +62,7 @@ class _Part:
         own = None if self.search is None or self.search.lower <= self.lower else self.search.proof()
         if own is not None:
             return self.search.lower, own
-        if self.packing is None or self.degrees[0] >= self.packing.lower:
+        if self.packing is None or self.degrees[0] > self.packing.lower:
             return self.lower, self.degrees[1]
         return self.lower, self.packing.proof
 
@@ -92,7 +94,7 @@ class DismantleBounds(FeedbackBounds):
     def least_seconds(self) -> float:
         """An estimate of the first call, and of the next step."""
         if not self._method:
-            return FIRST_SECONDS * self._core.n
+            return FIRST_SECONDS * (self._core.n + len(self._core.indices))
         return self._longest
 
     @property
@@ -117,14 +119,16 @@ class DismantleBounds(FeedbackBounds):
         self._method = TREES
         solving = highs.available()
         for part in self._parts:
-            part.degrees = degree_bound(part.core, part.nodes)
-            yield
+            if EDGE_SECONDS * len(part.core.indices) < PACK_SHARE * self._left():
+                part.degrees = degree_bound(part.core, part.nodes)
+                yield
             part.packing = Packing(part.core, part.nodes)
             begun, steps = time.perf_counter(), part.packing.work()
             most = min(PACK_SHARE * self._left() / len(self._parts), PACK_SECONDS)
             for _ in steps:
                 yield
-                if time.perf_counter() - begun > most:
+                enough = part.small and len(part.packing.rows) > ENOUGH * part.core.n
+                if enough or time.perf_counter() - begun > most:
                     break
             if not (solving and part.small):
                 part.steps = steps
@@ -136,7 +140,9 @@ class DismantleBounds(FeedbackBounds):
         """
         for part in self._parts:
             if part.steps is None:
-                part.search = DismantleSearch(part.core, part.nodes, part.packing.used(KNOWN), part.degrees[2])
+                part.search = DismantleSearch(
+                    part.core, part.nodes, part.packing.used(KNOWN), part.degrees[2]
+                )
                 part.search.until(self._end)
                 self._offer(part)
                 part.steps = part.search.run()

@@ -31,7 +31,9 @@ class DismantleSearch(PartSearch):
         return TreeProgram(core)
 
     def _begin(self) -> None:
-        trees = [(tuple(row[0].tolist()), tuple(row[1].tolist())) for row in self._first if row[1] is not None]
+        trees = [
+            (tuple(row[0].tolist()), tuple(row[1].tolist())) for row in self._first if row[1] is not None
+        ]
         if self._sparse is not None:
             trees.append(tuple(tuple(each.tolist()) for each in self._sparse))
         self.program.add(trees, [tuple(row[0].tolist()) for row in self._first if row[1] is None])
@@ -101,7 +103,8 @@ class DismantleSearch(PartSearch):
             self.nodes.astype(np.int64), ends_of([tree[0] for tree in trees]), *lists, ends_of(cliques),
             np.array([node for clique in cliques for node in clique], dtype=np.int32),
             ends_of([ends[0] for ends in sparse]),
-            *(np.array([each for ends in sparse for each in ends[i]], dtype=np.int32) for i in (0, 1)), ends_of(halves),
+            *(np.array([each for ends in sparse for each in ends[i]], dtype=np.int32) for i in (0, 1)),
+            ends_of(halves),
             place[[number for each in halves for number in each]].astype(np.int32),
             np.array(cases, dtype=np.int64), ends_of([which for which, _ in y]),
             np.concatenate([np.zeros(0, np.int32), *(place[which] for which, _ in y)]).astype(np.int32),
@@ -114,5 +117,3 @@ def _root(part: list[int], node: int) -> int:
         part[node] = part[part[node]]
         node = part[node]
     return node
-
-

@@ -23,8 +23,10 @@ RISE = 6.0  # how far lengths rise from no load to the scale's, as logarithm
 BITS = 44  # of the heaviest weight in units of multipliers
 FEW = 64  # of a component's size, up to which trees of single nodes' lengths are tried, too
 MOST_ENTRIES = 6_000_000  # of all trees
+MOST_LISTED = 3_000_000  # nodes and entries of a graph that cliques are looked for in
 EVERY = 64  # trees between two scalings, and by how much, as a share, the bound is to be better:
 GAINED = 0.03
+PASSES = 400
 WIDER = 1.5  # times the scale, once all nodes have been roots or have as much load
 
 
@@ -45,14 +47,15 @@ class Packing:
         self._load = np.zeros(core.n)  # in weights
         self._scale, self._gain = 1.0, 0.0
         self._grower = Grower(core)
-        self._cliques = Cliques(core) if core.degrees().max(initial=0) >= core.most else None
+        cliques = core.degrees().max(initial=0) >= core.most and core.n + len(core.indices) <= MOST_LISTED
+        self._cliques = Cliques(core) if cliques else None
         self._weights = core.weights.astype(np.float64)
         self._lengthen(np.arange(core.n))
 
     def work(self) -> Iterator[None]:
         """Trees, EVERY at a time."""
         every = np.arange(self.core.n)
-        while not self.full:
+        for _ in range(PASSES):
             for root in np.argsort(self._load / self._weights, kind="stable").tolist():
                 if self._load[root] > self._scale * self._weights[root]:
                     continue  # its own coefficient is a whole right side
@@ -63,6 +66,8 @@ class Packing:
                 if self.full:
                     break
             self._settle(0.0)
+            if self.full:
+                return
             self._scale *= WIDER
             self._lengthen(every)
             yield
@@ -71,7 +76,7 @@ class Packing:
         found = self._best(root)
         if found is None:
             return
-        nodes, above, coefficients, right = found
+        nodes, _, coefficients, right = found
         y = float((self._weights[nodes] / coefficients).min())
         self.rows.append(found)
         self._y.append(y)
@@ -87,7 +92,9 @@ class Packing:
 
     def _lengthen(self, nodes: np.ndarray) -> None:
         """The lengths of some nodes, as whole numbers."""
-        rise = np.exp(RISE * (np.minimum(self._load[nodes] / (self._scale * self._weights[nodes]), 1.5) - 1.5))
+        rise = np.exp(
+            RISE * (np.minimum(self._load[nodes] / (self._scale * self._weights[nodes]), 1.5) - 1.5)
+        )
         length = rise * (LONGEST - 1) * float(self._weights.min()) / self._weights[nodes]
         self._grower.length[nodes] = np.maximum(length.astype(np.int64), 1)
 
@@ -116,7 +123,9 @@ class Packing:
         ratio = self._weights / np.maximum(self._load, 1e-300)
         order = np.argsort(ratio, kind="stable")  # beyond its ratio a node's load costs
         taken = np.cumsum(self._load[order])
-        last = min(int(np.searchsorted(taken, self._gain)), len(order) - 1)  # more is lost than gained from here
+        last = min(
+            int(np.searchsorted(taken, self._gain)), len(order) - 1
+        )  # more is lost than gained from here
         factor = float(ratio[order[last]])
         lost = factor * float(taken[last]) - float(self._weights[order[: last + 1]].sum())
         if factor * self._gain - lost < (1 + least) * self.lower:
@@ -156,10 +165,11 @@ def told(nodes: np.ndarray, rows: list[tuple], y: np.ndarray, places: int) -> Pa
     trees, cliques = order[:count], order[count:]
     return PartBound(
         nodes.astype(np.int64), _ptr([rows[i][0] for i in trees]),
-        np.concatenate([none, *(rows[i][0] for i in trees)]), np.concatenate([none, *(rows[i][1] for i in trees)]),
+        *(np.concatenate([none, *(rows[i][which] for i in trees)]) for which in (0, 1)),
         _ptr([rows[i][0] for i in cliques]), np.concatenate([none, *(rows[i][0] for i in cliques)]),
-        np.zeros(1, dtype=np.int64), none, none, np.zeros(1, dtype=np.int64), none, np.array([-1], dtype=np.int64),
-        np.array([0, len(order)], dtype=np.int64), np.arange(len(order), dtype=np.int32),
+        np.zeros(1, dtype=np.int64), none, none, np.zeros(1, dtype=np.int64), none,
+        np.array([-1], dtype=np.int64), np.array([0, len(order)], dtype=np.int64),
+        np.arange(len(order), dtype=np.int32),
         np.append(whole, y[order]).astype(np.int64), places,
     )  # fmt: skip
 

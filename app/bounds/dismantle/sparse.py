@@ -9,8 +9,8 @@ MOST_LOOKED = 30_000_000  # nodes that are met on the way
 
 
 def sparse_edges(core: SizedGraph) -> tuple[np.ndarray, np.ndarray] | None:
-    """(u, v), [m] int64 each, edges that close no cycle of at most `most` nodes, each of which was added while
-    that was so, those of the least degrees first; None: there is too much to look at, or it is of no use.
+    """(u, v), [m] int64 each, edges that close no cycle of at most `most` nodes, each added while that was
+    so, those of the least degrees first; None: there is too much to look at, or it is of no use.
 
     Source   greedy spanners: Althöfer, Das, Dobkin, Joseph and Soares, Discrete & Computational Geometry 1993
     """

@@ -1,4 +1,5 @@
-"""Trees that a set of nodes has to break, and cliques; their inequalities (witness.py), found by lengths of nodes.
+"""Trees that a set of nodes has to break, and cliques, found by lengths of nodes; their inequalities:
+witness.py.
 
 The kernel and `grown` find the same tree: one of shortest paths from a root, of its nearest nodes. With
 coefficients b_i, the sizes below nodes, the cost of the inequality is the sum of the distances of the nodes,
@@ -15,15 +16,16 @@ from app.graphs.sized import SizedGraph
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-TREE = function("lk_dismantle_tree", *(Pointer,) * 4, Long, Long, Long, ctypes.c_int32, *(Pointer,) * 6, returns=Long)
+TREE = function(
+    "lk_dismantle_tree", *(Pointer,) * 4, Long, Long, Long, ctypes.c_int32, *(Pointer,) * 6, returns=Long
+)
 LONGEST = 1 << 24  # of lengths
 WIDEST = 200  # neighbours that a clique is looked for among
 
 
 class Tree(NamedTuple):
-    """nodes   [k] int32, the root first          above  [k] int32, the place of the node above; -1 of the root
-    coefficients   [k] int64              right  the inequality's right side
-    cost           of the coefficients, by lengths
+    """nodes   [k] int32, the root first     above  [k] int32, the place of the node above; -1 of the root
+    coefficients   [k] int64, and the right side of the inequality        cost  of these, by lengths
     """
 
     nodes: np.ndarray
@@ -41,7 +43,11 @@ class Grower:
         self.core, self.compiled = core, compiled and TREE is not None
         self.length = np.ones(n, dtype=np.int64)  # from 1 to LONGEST
         self._nodes, self._above, self._parent = (np.empty(n, dtype=np.int32) for _ in range(3))
-        self._below, self._dist, self._told = np.empty(n, np.int64), np.full(n, -1, np.int64), np.empty(2, np.int64)
+        self._below, self._dist, self._told = (
+            np.empty(n, np.int64),
+            np.full(n, -1, np.int64),
+            np.empty(2, np.int64),
+        )
         self._given = tuple(map(address, (core.indptr, core.indices, core.size, self.length)))
         scratch = self._nodes, self._above, self._below, self._dist, self._parent, self._told
         self._scratch = tuple(map(address, scratch))
@@ -136,7 +142,7 @@ class Cliques:
         return sorted(found)
 
     def right(self, clique: list[int]) -> int:
-        """How many of its nodes every set has: all but the most small ones that are not too large together."""
+        """How many of its nodes every set has: all but the most that are not too large together."""
         return clique_right([self.size[v] for v in clique], self.core.most)
 
 

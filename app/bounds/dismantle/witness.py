@@ -1,7 +1,7 @@
 """Lower bounds on sets that dismantle a graph, with what proves them in whole numbers.
 
-Nodes have sizes, and a set x leaves no component of more size than K. Of a tree T in the graph, of size S > K,
-with any root r, and the size b_v of the part of T that hangs on node v, v included,
+Nodes have sizes, and a set x leaves no component larger than K. Of a tree T in the graph, of size S > K, with
+any root r, and the size b_v of the part of T that hangs on node v, v included,
 
     sum over nodes v of T of min(b_v, S - K) x_v  >=  S - K:
 
@@ -9,13 +9,14 @@ if r is in the set, it has the coefficient S - K; if not, what of T is not cut o
 at most K, so that at least S - K is cut off, all of it below nodes of the set; and where one coefficient is
 S - K that node alone is enough. With S = K + 1 nodes of size 1 this says that one of them is in the set;
 larger trees are the inequalities of spreading metrics. Of nodes that are all joined those that are left are
-one component: all but the most small nodes that are not too large together are in the set. Of a subgraph H
-with sizes s and degrees d_H that has no cycle of K nodes or fewer, components of k nodes that are left have at
-most k - 1 edges, which is at most k less their size / K, so that
+one component: all but the most that are not too large together are in the set. Of a subgraph H with sizes s
+and degrees d_H that has no cycle of K nodes or fewer, components of k nodes that are left have at most k - 1
+edges, which is at most k less their size / K, so that
 
     sum over nodes v of H of (K d_H(v) - K + s_v) x_v  >=  K (|E(H)| - |V(H)|) + s(H).
 
-Of a sum of such inequalities halves may be rounded up, coefficients and right side. What multipliers prove: case_proof.py.
+Of a sum of such inequalities halves may be rounded up, coefficients and right side. What multipliers prove
+says case_proof.py.
 
 Source   of spreading metrics: Even, Naor, Rao and Schieber, Divide-and-conquer approximation algorithms via
          spreading metrics, Journal of the ACM 2000
@@ -101,7 +102,9 @@ class PartBound(CaseProof):
         heads = place == 0
         require(bool((above[heads] == -1).all()), "a root with a node above it")
         require(bool(((above >= 0) & (above < place))[~heads].all()), "a node before the one above it")
-        require(bool(joined(nodes[~heads], nodes[(first + above)[~heads]]).all()), "an edge that is not there")
+        require(
+            bool(joined(nodes[~heads], nodes[(first + above)[~heads]]).all()), "an edge that is not there"
+        )
         keys = owner * max(len(size), 1) + nodes
         require(len(np.unique(keys)) == len(keys), "a tree with a circle")
         below, ups = size[nodes].tolist(), np.where(heads, -1, first + above).tolist()
@@ -131,7 +134,9 @@ class PartBound(CaseProof):
         return sparse_row(u, v, size, most)
 
 
-def sparse_row(u: np.ndarray, v: np.ndarray, size: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, int]:
+def sparse_row(
+    u: np.ndarray, v: np.ndarray, size: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Nodes, coefficients and right side of a subgraph of edges u[i]-v[i] without cycles of at most `most`
     nodes; size [k] of all nodes.
     """

@@ -337,7 +337,8 @@ class PartSearch:
         place, (cuts, cliques, halves) = self._used(y)
         ends = np.array([edge for cut in cuts for edge in cut], dtype=np.int32).reshape(-1, 2)
         return PartBound(
-            self.nodes.astype(np.int64), ends_of(cuts), ends[:, 0].copy(), ends[:, 1].copy(), ends_of(cliques),
+            self.nodes.astype(np.int64), ends_of(cuts), ends[:, 0].copy(), ends[:, 1].copy(),
+            ends_of(cliques),
             np.array([node for clique in cliques for node in clique], dtype=np.int32), ends_of(halves),
             place[[number for each in halves for number in each]].astype(np.int32),
             np.array(cases, dtype=np.int64), ends_of([which for which, _ in y]),

@@ -58,9 +58,7 @@ class PartBound(CaseProof):
         """
         k, size = len(self.nodes), len(self.edge_u)
         fits = cuts_up(self.edge_ptr, size) and len(self.edge_v) == size
-        require(
-            fits and cuts_up(self.clique_ptr, len(self.clique_nodes)), "subgraphs do not fit their lists"
-        )
+        require(fits and cuts_up(self.clique_ptr, len(self.clique_nodes)), "subgraphs do not fit their lists")
         for nodes in (self.edge_u, self.edge_v, self.clique_nodes):
             require(not len(nodes) or bool(nodes.min() >= 0 and nodes.max() < k), "a node of no part")
         count = Edges(core, self.nodes)

@@ -205,7 +205,9 @@ class DismantleReducer:
         place = {node: i for i, node in enumerate(kept)}
         pairs = [(place[u], place[v]) for u in kept for v in self.near[u] if u < v]
         u, v = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        size, weights = (np.array([of[node] for node in kept], dtype=np.int64) for of in (self.size, self.weight))
+        size, weights = (
+            np.array([of[node] for node in kept], dtype=np.int64) for of in (self.size, self.weight)
+        )
         return Kernel(from_ends(u, v, size, weights, self.most), np.array(kept, dtype=np.int64), self.paid)
 
     def lift(self, kernel: Kernel, chosen: np.ndarray) -> np.ndarray:

@@ -127,5 +127,7 @@ class _Replay:
         place = {node: i for i, node in enumerate(there)}
         pairs = [(place[u], place[v]) for u in there for v in self.near[u] if u < v]
         u, v = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        size, weights = (np.array([of[node] for node in there], dtype=np.int64) for of in (self.size, self.weight))
+        size, weights = (
+            np.array([of[node] for node in there], dtype=np.int64) for of in (self.size, self.weight)
+        )
         return from_ends(u, v, size, weights, self.most)

@@ -17,14 +17,12 @@ from app.search.fvs.baselines import greedy_order
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 TREES = function("lk_dismantle_trees", Long, *(Pointer,) * 3, Long, *(Pointer,) * 4)
-REINSERT = function(
-    "lk_dismantle_reinsert", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 5, returns=Long
-)
+REINSERT = function("lk_dismantle_reinsert", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 5, returns=Long)
 ORDER = function(
     "lk_dismantle_order", Long, *(Pointer,) * 4, Long, Long, Long, Long, *(Pointer,) * 6, returns=Long
 )
-RADIUS = 2  # of the balls of collective influence
-LOOKS = 400_000_000  # entries that they are found by, at most: some seconds
+RADIUS = 2  # of the balls of collective influence, where they are not too large
+LOOKS = 200_000_000  # entries that they are found by, at most: some seconds
 FINE = 10  # bits of the gain of the lightest node
 KEY = 62  # bits of a heap's key
 
@@ -56,13 +54,17 @@ def high_degree(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, st
 
 def influence(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """The node of the largest collective influence in what is left, (k - 1) times the sum of (k' - 1) over
-    the nodes two steps away (with weights, over its weight), until no component is too large; then nodes go
-    back. Raises NoneFound where the balls are too large.
+    the nodes two steps away, of graphs with too many of these one step away (with weights, over its weight),
+    until no component is too large; then nodes go back. Raises NoneFound where these are too many, too.
 
     Source   Morone and Makse, Influence maximization in complex networks through optimal percolation, Nature
              2015
     """
-    return reinserted(core, shortest(core, ordered(core, RADIUS, compiled)), compiled), LABELS["influence"]
+    try:
+        order = ordered(core, RADIUS, compiled)
+    except NoneFound:
+        order = ordered(core, 1, compiled)
+    return reinserted(core, shortest(core, order), compiled), LABELS["influence"]
 
 
 def gains(core: SizedGraph) -> tuple[np.ndarray, int]:

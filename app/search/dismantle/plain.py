@@ -15,6 +15,7 @@ PROPOSALS = 32  # of a step
 DRAWS = 4096  # random numbers told apart when a loss is let pass or not
 LONGEST = 30  # doublings of a cycle
 CHOICES = 64  # components that a node is kept apart from, of so many
+SHIFT, SELDOM = 12, 20  # bits of a draw that say which comes first, and whether a node is taken
 CHECKS = 64  # looks at the components while nodes are put in order
 
 Search = Any
@@ -172,8 +173,10 @@ def go_back(s: Search) -> None:
 # ---- steps -------------------------------------------------------------------------------------------------
 
 
-def _keep_apart(s: Search, contact: dict[int, int], room: int) -> list[int] | None:
-    """Components that a node is kept apart from, so that what it joins is small; None: too many to choose."""
+def _keep_apart(s: Search, contact: dict[int, int], room: int, first: int) -> list[int] | None:
+    """Components that a node is kept apart from, so that what it joins is small, the one of number `first`
+    before others; None: too many to choose from.
+    """
     total = {c: int(s.total[c]) for c in contact}
     left = sum(total.values())
     if left <= room:
@@ -182,8 +185,8 @@ def _keep_apart(s: Search, contact: dict[int, int], room: int) -> list[int] | No
         return None
     chosen: list[int] = []
     while left > room:
-        best = -1
-        for c in contact:
+        best = list(contact)[first] if not chosen and first < len(contact) else -1
+        for c in contact if best < 0 else ():
             if c not in chosen and (best < 0 or contact[c] * total[best] < contact[best] * total[c]):
                 best = c
         left -= total[best]
@@ -197,14 +200,30 @@ def _keep_apart(s: Search, contact: dict[int, int], room: int) -> list[int] | No
     return apart
 
 
+def _take(s: Search, coldness: int, draw: int) -> None:
+    """A node that is left is taken, if that is let pass."""
+    left = s.n - s.taken
+    if not left:
+        return
+    v = int(s.order[s.taken + ((draw >> 32) * left >> 32)])
+    worth = _worth(s, v)
+    if worth > s.largest or worth * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+        return
+    _keep_best(s)
+    _leave(s, v)
+
+
 def _propose(s: Search, coldness: int) -> None:
     """A node that is taken is left instead of its neighbours in some components, if that is let pass."""
     if not s.taken:
         return
     draw = _bits(s)
+    if not draw >> SELDOM & 15:
+        _take(s, coldness, draw)
+        return
     v = int(s.order[(draw >> 32) * s.taken >> 32])
     contact = _gather(s, v)
-    apart = _keep_apart(s, contact, s.most - _size(s, v))
+    apart = _keep_apart(s, contact, s.most - _size(s, v), draw >> SHIFT & CHOICES - 1)
     if apart is None:
         return
     loss = sum(contact[c] for c in apart) - _worth(s, v)

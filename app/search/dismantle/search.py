@@ -2,10 +2,11 @@
 
 The components of what is left are kept by number and size. A proposal draws a node that is taken; it is left
 instead, and where the components next to it are too large together, it is kept apart from some of them: from
-those whose nodes next to it weigh least for their size these nodes are taken. It is made if the set becomes
-no heavier by it, else with probability exp(-coldness loss / median weight); those of them that fit again go
-back at once. The coldness rises linearly from hot to cold in a cycle of steps, and a cycle takes twice as
-many as the one before. Between two cycles the best set loses the nodes that it does not need.
+a drawn one, now and then, then from those whose nodes next to it weigh least for their size, these nodes are
+taken. It is made if the set becomes no heavier by it, else with probability exp(-coldness loss / median
+weight); those of them that fit again go back at once. One proposal in 16 draws a node that is left, and takes
+it. The coldness rises linearly from hot to cold in a cycle of steps, and a cycle takes twice as many as the
+one before. Between two cycles the best set loses the nodes that it does not need.
 
 Source   of the annealing of sets of nodes: Qin and Zhou, Simulated annealing approach to the undirected
          feedback vertex set problem, European Physical Journal B 2014

@@ -19,7 +19,6 @@ from app.reductions.dismantle.verify import CHECK_SECONDS, WORD_SECONDS, verify_
 from app.search.core_bounds import ReducedBounds
 from app.search.dismantle.baselines import (
     DISMANTLE_BASELINES,
-    broken,
     core_hd,
     reinserted,
     reinsertions,
@@ -38,8 +37,8 @@ class DismantleTools(NodeTools):
     """Sets of nodes without which one graph has no component of more than `most` nodes, of least total weight
     where nodes have weights.
 
-    The core is a graph whose nodes stand for several of the given one (app/graphs/sized.py). Nodes inside, and
-    those of weight 0, are in the set from the start; nodes outside weigh more than all others together.
+    The core is a graph whose nodes stand for several of the given one (app/graphs/sized.py). Nodes inside,
+    and those of weight 0, are in the set from the start; nodes outside weigh more than all others together.
 
     asked    what the nodes that are not taken at the start leave      names   [k] int64, its nodes in the
              graph
@@ -213,7 +212,9 @@ class DismantleTools(NodeTools):
         taken out, its id, its weight, nodes of the largest component then; first a line of the whole graph.
         """
         whole, order = self._plain(), self.dismantling_order(solution)
-        weights = np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
+        weights = (
+            np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
+        )
         named = [quoted(str(each)) for each in plain_ids(ids[order])]
         told = zip(named, weights[order].tolist(), largest_components(whole, order)[1:])
         lines = (f"{i},{node},{weight:.9g},{size}\n" for i, (node, weight, size) in enumerate(told, 1))
