@@ -29,7 +29,7 @@ import scipy.sparse as sp  # noqa: E402
 from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: E402
 
 from app import solve  # noqa: E402
-from app.graphs.formats.text import open_edges  # noqa: E402
+from app.graphs.formats.readers import open_edges  # noqa: E402
 
 FILES = ("large/ca-GrQc.txt", "large/ca-CondMat-cc1.txt.gz", "large/email-Enron.txt.gz")
 MOST = 2000  # nodes of the graphs that HiGHS is asked about

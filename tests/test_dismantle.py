@@ -522,5 +522,5 @@ def test_many_small_graphs_are_solved_and_proved(seed):
     assert bounds.value == rest
     if rest:
         search = DismantleSearch(kernel.core, core_hd(kernel.core)[0], seed)
-        search.run(300)
+        search.run(3000)
         assert search.best == weight(kernel.core, search.solution()) == rest
