@@ -25,12 +25,13 @@ static int64_t capped(Tree *t, int64_t count, int64_t *right) {
 
 /* A tree of shortest paths from a root by lengths [n] of nodes, each from 1 to 2^24 (direct: every node is as far as it
  * is long), of as many of the nearest nodes as make the cost of its coefficients for its right side least, of those with
- * right sides of 1, 2, 4, .. and of the one that would be best if coefficients were not capped. nodes, above [n]: the
+ * right sides of 1, 2, 4, .. and of the one that would be best if coefficients were not capped; none of more than
+ * `widest` but for the last node. nodes, above [n]: the
  * tree, each node behind the one above it, whose place there `above` is; below [n]: coefficients. dist [n] is -1 before
  * and after; parent [n] scratch. Returns how many nodes it has, 0: all that it reaches is not too large, -1: without
  * memory; the right side and the cost go to told [2]. */
 int64_t lk_dismantle_tree(const int64_t *indptr, const int32_t *indices, const int64_t *size, const int64_t *length,
-                          int64_t n, int64_t most, int64_t direct, int32_t root, int32_t *nodes, int32_t *above,
+                          int64_t n, int64_t most, int64_t widest, int64_t direct, int32_t root, int32_t *nodes, int32_t *above,
                           int64_t *below, int64_t *dist, int32_t *parent, int64_t *told) {
     Heap heap = {malloc(256 * sizeof(int64_t)), 0, 256};
     Tree tree = {size, length, nodes, above, below, most};
@@ -45,7 +46,7 @@ int64_t lk_dismantle_tree(const int64_t *indptr, const int32_t *indices, const i
         const int64_t key = heap_pop(&heap), far = key / n;
         const int32_t v = (int32_t)(key % n);
         if (dist[v] != far) continue;
-        if (best && (__int128)far * best_right >= best_cost) break;
+        if (total - most >= widest || (best && (__int128)far * best_right >= best_cost)) break;
         dist[v] = -2 - count; /* its place */
         nodes[count] = v;
         above[count++] = parent[v];

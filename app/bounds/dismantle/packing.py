@@ -21,7 +21,8 @@ from app.graphs.sized import SizedGraph
 
 RISE = 6.0  # how far lengths rise from no load to the scale's, as logarithm
 BITS = 44  # of the heaviest weight in units of multipliers
-FEW = 64  # of a component's size, up to which trees of single nodes' lengths are tried, too
+FEW = 64  # of a component's size, up to which cliques are tried
+FEWER = 10  # and trees of nodes that are as far as they are long
 MOST_ENTRIES = 6_000_000  # of all trees
 MOST_LISTED = 3_000_000  # nodes and entries of a graph that cliques are looked for in
 EVERY = 64  # trees between two scalings, and by how much, as a share, the bound is to be better:
@@ -34,6 +35,7 @@ class Packing:
     """The course of that packing.
 
     lower, proof   the best bound so far, and what proves it     full  there is no room for more trees
+    _later         whether all nodes have been roots: until then few nodes make a tree, which is quick
     rows           (nodes, above or None, coefficients, right) of each inequality, above None: a clique
     """
 
@@ -41,13 +43,13 @@ class Packing:
         self.core, self.nodes = core, nodes
         self.rows: list[tuple[np.ndarray, np.ndarray | None, np.ndarray, int]] = []
         self.lower, self.proof = 0, told(nodes, [], np.zeros(0, dtype=np.int64), 0)
-        self.full = False
+        self.full = self._later = False
         self._y: list[float] = []
         self._entries = 0
         self._load = np.zeros(core.n)  # in weights
         self._scale, self._gain = 1.0, 0.0
         self._grower = Grower(core)
-        cliques = core.degrees().max(initial=0) >= core.most and core.n + len(core.indices) <= MOST_LISTED
+        cliques = core.most <= FEW and core.n + len(core.indices) <= MOST_LISTED
         self._cliques = Cliques(core) if cliques else None
         self._weights = core.weights.astype(np.float64)
         self._lengthen(np.arange(core.n))
@@ -66,6 +68,7 @@ class Packing:
                 if self.full:
                     break
             self._settle(0.0)
+            self._later = True
             if self.full:
                 return
             self._scale *= WIDER
@@ -99,9 +102,10 @@ class Packing:
         self._grower.length[nodes] = np.maximum(length.astype(np.int64), 1)
 
     def _best(self, root: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, int] | None:
-        trees = [self._grower.tree(root, False)]
-        if self.core.most <= FEW:
-            trees.append(self._grower.tree(root, True))
+        few = self.core.most <= FEWER
+        trees = [self._grower.tree(root, True)] if few else []
+        if self._later or not few:
+            trees.append(self._grower.tree(root, False))
         best = None
         for tree in trees:
             if tree is not None and (best is None or tree.cost * best.right < best.cost * tree.right):

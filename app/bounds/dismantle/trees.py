@@ -17,10 +17,19 @@ from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 TREE = function(
-    "lk_dismantle_tree", *(Pointer,) * 4, Long, Long, Long, ctypes.c_int32, *(Pointer,) * 6, returns=Long
+    "lk_dismantle_tree",
+    *(Pointer,) * 4,
+    Long,
+    Long,
+    Long,
+    Long,
+    ctypes.c_int32,
+    *(Pointer,) * 6,
+    returns=Long,
 )
 LONGEST = 1 << 24  # of lengths
-WIDEST = 200  # neighbours that a clique is looked for among
+WIDE, LEAST_WIDE = 20, 32  # right sides of trees, as a multiple of K, and beside that
+WIDEST = 100  # neighbours that a clique is looked for among
 
 
 class Tree(NamedTuple):
@@ -41,6 +50,7 @@ class Grower:
     def __init__(self, core: SizedGraph, compiled: bool = True) -> None:
         n = core.n
         self.core, self.compiled = core, compiled and TREE is not None
+        self.widest = WIDE * core.most + LEAST_WIDE
         self.length = np.ones(n, dtype=np.int64)  # from 1 to LONGEST
         self._nodes, self._above, self._parent = (np.empty(n, dtype=np.int32) for _ in range(3))
         self._below, self._dist, self._told = (
@@ -59,8 +69,8 @@ class Grower:
         """
         core = self.core
         if not self.compiled:
-            return grown(core, self.length.tolist(), root, direct)
-        count = TREE(*self._given, core.n, core.most, direct, root, *self._scratch)
+            return grown(core, self.length.tolist(), self.widest, root, direct)
+        count = TREE(*self._given, core.n, core.most, self.widest, direct, root, *self._scratch)
         if count < 0:
             raise MemoryError
         if not count:
@@ -70,7 +80,7 @@ class Grower:
         return Tree(*kept, right, cost)
 
 
-def grown(core: SizedGraph, length: list[int], root: int, direct: bool) -> Tree | None:
+def grown(core: SizedGraph, length: list[int], widest: int, root: int, direct: bool) -> Tree | None:
     """The tree of lk_dismantle_tree."""
     ptr, columns, size = core.indptr, core.indices, core.size
     dist, parent, heap = {root: length[root]}, {root: -1}, [(length[root], root)]
@@ -84,7 +94,7 @@ def grown(core: SizedGraph, length: list[int], root: int, direct: bool) -> Tree 
         far, v = heapq.heappop(heap)
         if v in placed or dist[v] != far:
             continue
-        if best and far * best_right >= best_cost:
+        if total - core.most >= widest or (best and far * best_right >= best_cost):
             break
         placed.add(v)
         nodes.append(v)

@@ -22,7 +22,7 @@ ORDER = function(
     "lk_dismantle_order", Long, *(Pointer,) * 4, Long, Long, Long, Long, *(Pointer,) * 6, returns=Long
 )
 RADIUS = 2  # of the balls of collective influence, where they are not too large
-LOOKS = 200_000_000  # entries that they are found by, at most: some seconds
+LOOKS = 100_000_000  # entries that they are found by, at most: some seconds
 FINE = 10  # bits of the gain of the lightest node
 KEY = 62  # bits of a heap's key
 
