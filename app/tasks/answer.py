@@ -105,7 +105,7 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
     return Solved(
         values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state),
-        values["course"],
+        values.get("course", ""),  # checkpoints of before have none
     )  # fmt: skip
 
 

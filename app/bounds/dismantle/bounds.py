@@ -11,7 +11,7 @@ from app.bounds import highs
 from app.bounds.dismantle.cases import DismantleSearch
 from app.bounds.dismantle.packing import Packing, degree_bound
 from app.bounds.dismantle.witness import DismantleBound, PartBound
-from app.bounds.fvs.bounds import CASE_SECONDS, CASES, ENTRY_SECONDS, NEAR, FeedbackBounds
+from app.bounds.fvs.bounds import CASE_SECONDS, CASES, ENTRY_SECONDS, FeedbackBounds
 from app.graphs.sized import SizedGraph
 
 FIRST_SECONDS = 2e-6  # of the first trees, for each node and entry
@@ -74,11 +74,6 @@ class DismantleBounds(FeedbackBounds):
     for one get a linear program each, and are then divided into cases, by turns; of the others trees are
     packed as long as there is time. Sets that the work comes upon are told by `pieces`.
     """
-
-    near = NEAR
-
-    def __init__(self, core: SizedGraph) -> None:
-        super().__init__(core)
 
     @property
     def method(self) -> str:
