@@ -167,9 +167,10 @@ def solve(
 ) -> Solution:
     """Answer a problem on a graph, check the answer and bound it.
 
-    mvc, mis, mds, fvs, dfvs and clique of nodes with weights ask for the least (mis, clique: the largest)
-    total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops, set_cover of
-    sets, hitting_set of elements. What is lost of weights is a Python warning: they are kept in 32 bits.
+    mvc, mis, mds, fvs, dfvs, dismantle and clique of nodes with weights ask for the least (mis, clique: the
+    largest) total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops,
+    set_cover of sets, hitting_set of elements. What is lost of weights is a Python warning: they are kept in
+    32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
@@ -190,14 +191,14 @@ def solve(
                For set_cover and hitting_set a family of sets: a mapping {set: its elements}, a list of sets,
                a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
                with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
-    problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), clique, maxcut, qubo,
-               ising, set_cover, hitting_set, coloring, communities, partition, steiner, tsp or cvrp; the same
-               as problem.name of the settings
+    problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
+               qubo, ising, set_cover, hitting_set, coloring, communities, partition, steiner, tsp or cvrp;
+               the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
-    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs
-               and clique; None: the node attributes `weight` of a NetworkX graph, those of the file (METIS,
-               DIMACS) or of the file that graph.node_weights of the settings names, or all one
+    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
+               dismantle and clique; None: the node attributes `weight` of a NetworkX graph, those of the
+               file (METIS, DIMACS) or of the file that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins

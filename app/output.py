@@ -53,6 +53,7 @@ OWN_FOLDERS = (
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
     ("importance", ".csv"),
+    ("dismantling", ".csv"),
     ("graphs", ".npz"),
 )
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins

@@ -56,6 +56,7 @@ class Instance:
     needed      [n] bool, nodes that a dominating set has to dominate; None: all
     known       nodes of a clique that is known: no answer is lighter
     whole_unit  that of whole_weights; of cuts, that of the graph's weights, which are whole numbers
+    component   what a component may have that dismantling leaves (app/graphs/sized.py)
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
     """
@@ -78,6 +79,7 @@ class Instance:
     known: np.ndarray = field(default_factory=_none)
     whole_unit: float = 1.0
     places: int | None = None
+    component: float = 0.01
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
@@ -307,6 +309,8 @@ class Toolbox(ABC):
     bounds_follow    whether bounds on a rank without a search want to see the best solutions
     text             the file of a solution, and its objective, where that takes the instance; None: the
                      problem writes it; read: a solution from a file, likewise
+    course           the table of what a solution does step by step, for a file, by the ids that files have;
+                     None: it has no steps
     left_out         baselines that the instance is too large for, for the log
     look             asked now and then in starts and baselines that take long, after the same work on all
                      ranks: where it is true they end with what they have, or raise NoneFound
@@ -332,6 +336,7 @@ class Toolbox(ABC):
     bounds_follow: bool = False
     text: Callable[[np.ndarray, float | int], str] | None = None
     read: Callable[[str], np.ndarray] | None = None
+    course: Callable[[np.ndarray, np.ndarray], str] | None = None
     left_out: str = ""
     look: Look = staticmethod(never)
 

@@ -701,16 +701,18 @@ def cases(draw):
         data["policy"]["hub_degree"] = max(data["policy"]["hub_degree"], 0.01)
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
-    count = data["problem"].pop("terminals")
+    count, component = data["problem"].pop("terminals"), data["problem"].pop("component")
     keys = "capacity", "depot", "vehicles", "max_length", "service"
     routing = {key: data["problem"].pop(key) for key in keys}
     if not routing["max_length"]:
         routing["service"] = 0.0
-    which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp"]))
+    which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp", "dismantle"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
             data["problem"] |= {"name": which, **blocks}
+        elif which == "dismantle":
+            data["problem"] |= {"name": which, "component": component if component < 1 else component // 1}
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:

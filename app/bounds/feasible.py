@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph, narrow
@@ -94,6 +94,25 @@ def node_of_cycle(graph: Graph, chosen_all: np.ndarray) -> int | None:
     keys = np.concatenate([tree.row * np.int64(graph.n) + tree.col, tree.col * np.int64(graph.n) + tree.row])
     closing = ~np.isin(rows * np.int64(graph.n) + columns, keys)
     return int(rows[closing.argmax()]) if closing.any() else None
+
+
+def node_of_large_component(graph: Graph, chosen_all: np.ndarray, most: int) -> tuple[int, int] | None:
+    """A node of a whole graph in a component of more than `most` nodes outside the set, the largest one, and
+    how many these are; None: there is none.
+
+    chosen_all  [n] bool
+    """
+    _require(graph, chosen_all)
+    kept = ~chosen_all
+    rows = graph.row_of()
+    inner = kept[rows] & kept[graph.indices]
+    entries = np.ones(np.count_nonzero(inner), np.int8), (rows[inner], graph.indices[inner])
+    matrix = narrow(sp.csr_array(entries, shape=(graph.n, graph.n)))
+    part = connected_components(matrix, directed=False)[1][kept]
+    size = np.bincount(part, minlength=1)
+    if size.max() <= most:
+        return None
+    return int(np.flatnonzero(kept)[(part == size.argmax()).argmax()]), int(size.max())
 
 
 def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> str | None:

@@ -38,7 +38,9 @@ def conflicts(
     yield from _missing_graphs(case, has_graphs, has_training)
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
-    of_problems = (_policy_alone, _communities, _partition, _steiner, _routing, _directed)
+    of_problems = (
+        _policy_alone, _communities, _partition, _dismantling, _steiner, _routing, _directed,
+    )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
     yield from network_conflicts(case, places)
@@ -255,6 +257,19 @@ def _partition(case: Case) -> Iterator[Mistake]:
     for key in ("parts", "imbalance"):
         if (given := getattr(problem, key)) != (right := getattr(usual, key)):
             yield ("problem", key), f"only partition has one: {right} would be right, got {given}"
+
+
+def _dismantling(case: Case) -> Iterator[Mistake]:
+    """How large components may be, of other problems; neither a whole number nor a share."""
+    problem, usual = case.problem, ProblemCase()
+    given = problem.component
+    if problem.name != "dismantle":
+        if given != usual.component:
+            right = f"only dismantle has one: {usual.component} would be right, got {given:g}"
+            yield ("problem", "component"), right
+    elif given > 1 and given % 1:
+        right = "a whole number of nodes, or a share of them below 1, would be right"
+        yield ("problem", "component"), f"{right}, got {given:g}"
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:

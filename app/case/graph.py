@@ -111,8 +111,9 @@ class GraphCase(Table, frozen=True):
     node_weights: Annotated[
         str,
         about(
-            "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, clique (set_cover: of a cost for "
-            "each set, hitting_set: for each element): lines of an id and a number, or .npy; "
+            "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, dismantle, clique "
+            "(set_cover: of a cost for each set, hitting_set: for each element): lines of an id and a "
+            "number, or .npy; "
             '"": those in graph.path'
         ),
     ] = ""

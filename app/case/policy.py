@@ -25,6 +25,7 @@ class ProblemCase(Table, frozen=True):
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
             "(graph.terminals); dfvs: the fewest nodes without which a directed graph has no directed cycle; "
+            "dismantle: the fewest nodes without which no component has more than problem.component; "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
         ),
@@ -45,6 +46,13 @@ class ProblemCase(Table, frozen=True):
     imbalance: Annotated[
         Amount, about("partition: by how much a block may be heavier than an even share, as a part of that")
     ] = 0.03
+    component: Annotated[
+        AboveZero,
+        about(
+            "dismantle: nodes that a component may have at the end, a whole number from 1 on; below 1: as a "
+            "share of all nodes, rounded down, at least one node"
+        ),
+    ] = 0.01
     terminals: Annotated[
         Count,
         about(

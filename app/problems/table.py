@@ -16,6 +16,7 @@ PROBLEMS = Table(
         "mds": "app.problems.mds:MinimumDominatingSet",
         "fvs": "app.problems.fvs:FeedbackVertexSet",
         "dfvs": "app.problems.dfvs:DirectedFeedbackVertexSet",
+        "dismantle": "app.problems.dismantle:Dismantling",
         "clique": "app.problems.clique:MaximumClique",
         "coloring": "app.problems.coloring:GraphColoring",
         "communities": "app.problems.communities:Communities",
@@ -34,6 +35,7 @@ PROBLEMS = Table(
 UNTRAINED = (
     *COVERING,
     "dfvs",
+    "dismantle",
     "coloring",
     "communities",
     "partition",
@@ -55,14 +57,16 @@ ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "clique", *COVERING], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique", *COVERING], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }
 
 
-NODE_WEIGHTS_RIGHT = "mvc, mis, mds, fvs, dfvs, clique, partition, set_cover or hitting_set would be right"
+NODE_WEIGHTS_RIGHT = (
+    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover or hitting_set would be right"
+)
 
 
 def reads_node_weights(name: str) -> bool:

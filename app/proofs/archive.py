@@ -25,6 +25,7 @@ from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
+from app.bounds.dismantle import witness as dismantle_witness
 from app.bounds.domination import packing as domination_packing
 from app.bounds.fvs import witness as fvs_witness
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
@@ -38,6 +39,7 @@ from app.proofs.kinds import (
     CoverProof,
     CutProof,
     DirectedFeedbackProof,
+    DismantleProof,
     DominationProof,
     FeedbackProof,
     SteinerProof,
@@ -126,6 +128,17 @@ KINDS = {
         DirectedFeedbackPart,
         dict.fromkeys(("nodes", "ptr", "row_nodes", "tree", "leaf_ptr", "leaf_rows", "leaf_values"), "int64")
         | {"cliques": "uint8"},
+    ),
+    "dismantling": Kind(DismantleProof, {"log": "int64"}),
+    "dismantling bound": Kind(dismantle_witness.DismantleBound),
+    "dismantling part": Kind(
+        dismantle_witness.PartBound,
+        dict.fromkeys((
+            "nodes", "tree_ptr", "clique_ptr", "edge_ptr", "half_ptr", "cases", "y_ptr", "y"
+        ), "int64")
+        | dict.fromkeys((
+            "tree_nodes", "above", "clique_nodes", "edge_u", "edge_v", "half_rows", "y_rows"
+        ), "int32"),
     ),
     "routes": Kind(
         RoutingBound, dict.fromkeys(("set_ptr", "set_nodes", "near"), "int64"), tables=("near",)

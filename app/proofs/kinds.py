@@ -13,6 +13,7 @@ from app.bounds.cover.witness import CoverBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
+from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.domination.packing import Mask, Packing
 from app.bounds.fvs.witness import FeedbackBound
 from app.bounds.steiner.witness import SteinerBound
@@ -130,6 +131,23 @@ class FeedbackProof:
 
     log: np.ndarray
     bound: FeedbackBound
+
+    @property
+    def checked(self) -> bool:
+        """False where a finished search has found a better bound."""
+        return self.bound.checked
+
+
+@dataclass(frozen=True, eq=False)
+class DismantleProof:
+    """Of sets that dismantle a graph.
+
+    log     [words] int64, reductions (app/reductions/dismantle/log.py)
+    bound   of the sets of what they leave
+    """
+
+    log: np.ndarray
+    bound: DismantleBound
 
     @property
     def checked(self) -> bool:

@@ -42,6 +42,7 @@ class Solved:
     """An entry of result.json, with what is written and drawn beside it.
 
     text    of the solution's file
+    course  of the file of its course (Toolbox.course); empty: it has none
     trace   the best and the bound over time; empty where only the policy was asked
     certificate   the file of what proves the bound; empty: none
     """
@@ -53,11 +54,12 @@ class Solved:
     graph: Graph | None
     metric: Any = None
     certificate: bytes = b""
+    course: str = ""
 
     def state(self) -> State:
         """What a checkpoint keeps of it."""
         trace = [astuple(event) for event in self.trace]
-        values = {"entry": self.entry, "text": self.text, "trace": trace}
+        values = {"entry": self.entry, "text": self.text, "course": self.course, "trace": trace}
         certificate = np.frombuffer(self.certificate, dtype=np.uint8)
         return State(values, {"solution": self.solution, "certificate": certificate})
 
@@ -102,8 +104,9 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     trace = [Event(*each) for each in values["trace"]]
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
     return Solved(
-        values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state)
-    )
+        values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state),
+        values.get("course", ""),  # checkpoints of before have none
+    )  # fmt: skip
 
 
 def certificate_in(state: State) -> bytes:
@@ -131,7 +134,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             instance = Instance(
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
-                deliveries_of(context.case, loaded, whole, written),
+                deliveries_of(context.case, loaded, whole, written), component=asked.component,
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -281,7 +284,9 @@ def answer_whole(
             text = problem.text(found.solution, written_ids(loaded, ids))
         else:
             text = toolbox.text(found.solution, entry["objective"])
-        return Solved(entry, text, found.solution, found.trace, whole, loaded.metric, found.certificate)
+        course = "" if toolbox.course is None else toolbox.course(found.solution, written_ids(loaded, ids))
+        rest = found.trace, whole, loaded.metric, found.certificate, course
+        return Solved(entry, text, found.solution, *rest)
 
     try:
         answer = pipeline.answer(toolbox, whole.name, given)

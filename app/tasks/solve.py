@@ -42,15 +42,16 @@ COLUMNS = (
 
 
 class Written(NamedTuple):
-    """The text of a solution, and the file of what proves its bound; empty: none."""
+    """The text of a solution, the file of what proves its bound, the table of its course; empty: none."""
 
     text: str = ""
     certificate: bytes = b""
+    course: str = ""
 
 
 def written_of(solved: Solved) -> Written:
     """What is written of an answer."""
-    return Written(solved.text, solved.certificate)
+    return Written(solved.text, solved.certificate, solved.course)
 
 
 def run_solve(context: Context) -> dict[str, Any]:
@@ -206,7 +207,8 @@ def _solve_at_once(
             yield entry, written, solved
             if number not in known:
                 kept = {"certificate": np.frombuffer(written.certificate, dtype=np.uint8)}
-                told = State({"entry": entry, "text": written.text, "trace": []}, kept)
+                texts = {"text": written.text, "course": written.course}
+                told = State({"entry": entry, **texts, "trace": []}, kept)
                 _keep(context, number, told if solved is None else solved.state())
         if context.group.max_integer(int(halted)):
             context.keeper.halt()
@@ -235,8 +237,10 @@ def _exchange(
         solved = mine[place] if owner == grid.number else None
         written, root = Written() if solved is None else written_of(solved), owner * size
         if texts:
-            text = context.group.broadcast_text(written.text, root)
-            written = Written(text, context.group.broadcast_bytes(written.certificate, root))
+            text, course = (
+                context.group.broadcast_text(each, root) for each in (written.text, written.course)
+            )
+            written = Written(text, context.group.broadcast_bytes(written.certificate, root), course)
         yield number, entry, written, solved
 
 
@@ -325,10 +329,14 @@ def file_name(graph: str) -> str:
 
 
 def _write(context: Context, name: str, written: Written) -> None:
-    """solution/NAME.txt by the input file's ids, certificates/NAME.npz. Ranks: all call; rank 0 writes."""
+    """solution/NAME.txt by the input file's ids, certificates/NAME.npz, dismantling/NAME.csv. Ranks: all
+    call; rank 0 writes.
+    """
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
         if context.case.output.solutions:
             context.folder.write_text(f"solution/{name}.txt", written.text)
+            if written.course:
+                context.folder.write_text(f"dismantling/{name}.csv", written.course)
         if written.certificate and context.group.rank == 0:
             with context.folder.placed(f"certificates/{name}.npz") as file:
                 file.write(written.certificate)

@@ -6,7 +6,8 @@ from collections import deque
 
 import numpy as np
 
-from app.bounds.fvs.witness import FREE, PartBound, bound_of, edge_rows
+from app.bounds.case_proof import FREE, bound_of
+from app.bounds.fvs.witness import PartBound, edge_rows
 from app.graphs.multigraph import Multigraph
 
 BITS = 44  # of the heaviest weight in units of multipliers

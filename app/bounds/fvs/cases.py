@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.bounds.case_proof import FREE, KEPT, TAKEN
 from app.bounds.fvs.program import FeedbackProgram
-from app.bounds.fvs.witness import FREE, KEPT, TAKEN, PartBound
+from app.bounds.fvs.witness import PartBound
 from app.graphs.multigraph import Multigraph
 from app.rng import stream
 
@@ -42,14 +43,17 @@ class PartSearch:
     lower, upper  no set weighs less; what the best weighs that is known, `best` [k] bool
     cases         that were looked into       solved   the bound is the weight of the best set
     whole         what to try next is cases, no more inequalities
+    kinds         of inequalities that proofs have lists of
     """
+
+    kinds = 3
 
     def __init__(self, core: Multigraph, nodes: np.ndarray) -> None:
         self.core, self.nodes = core, nodes
         self.best = np.ones(core.n, dtype=bool)
         self.upper = int(core.weights.sum())
         self.lower, self.cases, self.kept, self.divided, self.given_up = 0, 0, True, False, False
-        self.program = FeedbackProgram(core)
+        self.program = self.program_of(core)
         self._draws = stream(0, "feedback cuts")
         self._y: list[tuple[np.ndarray, np.ndarray]] = []
         self._nbytes = 0
@@ -79,8 +83,7 @@ class PartSearch:
 
     def run(self) -> Iterator[None]:
         """The work in pieces, a linear program each."""
-        program = self.program
-        program.add([*program.separation.doubles(), program.separation.whole()])
+        self._begin()
         state = np.zeros(self.core.n, dtype=np.uint8)
         self._leaf[0] = self._multipliers(*self._none())
         root = _Open(0, 0, 0, state, self._leaf[0])
@@ -96,6 +99,15 @@ class PartSearch:
             self._now = None
             self._tell()
         self._tell()
+
+    def program_of(self, core: Multigraph) -> FeedbackProgram:
+        """The program of the part."""
+        return FeedbackProgram(core)
+
+    def _begin(self) -> None:
+        """The first inequalities."""
+        find = self.program.separation
+        self.program.add([*find.doubles(), find.whole()])
 
     def _none(self) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -305,27 +317,38 @@ class PartSearch:
                 cases.append(-1 - used.setdefault(self._leaf.get(number, 0), len(used)))
         return self._told(cases, [self._y[which] for which in used])
 
-    def _told(self, cases: list[int], y: list[tuple[np.ndarray, np.ndarray]]) -> PartBound:
-        """The inequalities that are used, subgraphs before cliques."""
+    def _used(self, y: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, list[list]]:
+        """The places of inequalities among those that are used, and these by kind."""
         numbers = np.unique(np.concatenate([np.zeros(0, np.int32), *(which for which, _ in y)]))
         keys = list(self.program.pool.keys)
         base = {each for number in numbers.tolist() if keys[number][0] == 2 for each in keys[number][1]}
-        own = sorted(base.union(numbers.tolist()), key=lambda number: (keys[number][0], number))
+        own = sorted(base.union(numbers.tolist()), key=lambda number: (self._rank(keys[number]), number))
         place = np.zeros(len(keys), dtype=np.int32)
         place[own] = np.arange(len(own))
-        cuts, cliques, halves = ([keys[i][1] for i in own if keys[i][0] == kind] for kind in range(3))
+        kinds = [[keys[i][1] for i in own if self._rank(keys[i]) == kind] for kind in range(self.kinds)]
+        return place, kinds
+
+    def _rank(self, key: tuple) -> int:
+        """Which list of a proof an inequality is in; halves in the last."""
+        return int(key[0])
+
+    def _told(self, cases: list[int], y: list[tuple[np.ndarray, np.ndarray]]) -> PartBound:
+        """The inequalities that are used, subgraphs before cliques."""
+        place, (cuts, cliques, halves) = self._used(y)
         ends = np.array([edge for cut in cuts for edge in cut], dtype=np.int32).reshape(-1, 2)
         return PartBound(
-            self.nodes.astype(np.int64), _ptr(cuts), ends[:, 0].copy(), ends[:, 1].copy(), _ptr(cliques),
-            np.array([node for clique in cliques for node in clique], dtype=np.int32), _ptr(halves),
+            self.nodes.astype(np.int64), ends_of(cuts), ends[:, 0].copy(), ends[:, 1].copy(),
+            ends_of(cliques),
+            np.array([node for clique in cliques for node in clique], dtype=np.int32), ends_of(halves),
             place[[number for each in halves for number in each]].astype(np.int32),
-            np.array(cases, dtype=np.int64), _ptr([which for which, _ in y]),
+            np.array(cases, dtype=np.int64), ends_of([which for which, _ in y]),
             np.concatenate([np.zeros(0, np.int32), *(place[which] for which, _ in y)]).astype(np.int32),
             np.concatenate([np.zeros(0, np.int64), *(value for _, value in y)]), self.program.places,
         )  # fmt: skip
 
 
-def _ptr(lists: list) -> np.ndarray:
+def ends_of(lists: list) -> np.ndarray:
+    """[k+1] int64, where each of some lists begins where they lie one behind the other, and the end."""
     return np.append(0, np.cumsum([len(each) for each in lists])).astype(np.int64)
 
 

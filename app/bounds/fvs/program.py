@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.bounds.case_proof import KEPT, TAKEN, Rows, bound_of, half_row
 from app.bounds.fvs.cuts import Cut, Separation
-from app.bounds.fvs.witness import KEPT, TAKEN, Rows, bound_of, half_row
 from app.bounds.highs import SIMPLEX, ints, new_solver
 from app.graphs.multigraph import Multigraph
 
@@ -94,8 +94,8 @@ class FeedbackProgram:
     def __init__(self, core: Multigraph) -> None:
         import highspy  # not needed by those who start the program for something else
 
-        self._highs, self.core, self.pool = highspy, core, Pool(core.n)
-        self.separation = Separation(core)
+        self._highs, self.core = highspy, core
+        self.pool, self.separation = self.parts_of(core)
         n = core.n
         self.x, self.value = np.zeros(n), 0.0
         self.places = max(0, BITS - int(core.weights.max(initial=1)).bit_length())
@@ -106,6 +106,10 @@ class FeedbackProgram:
         self._solver = solver = new_solver(**SIMPLEX)
         empty = ints(np.zeros(n)), ints([]), np.zeros(0)
         solver.addCols(n, core.weights / self._unit, np.zeros(n), np.ones(n), 0, *empty)
+
+    def parts_of(self, core: Multigraph) -> tuple[Pool, Separation]:
+        """Where inequalities are kept, and what finds them."""
+        return Pool(core.n), Separation(core)
 
     def add(
         self,

@@ -1,0 +1,392 @@
+"""The functions of dismantle.c without the library: the same draws, numbers and order of the nodes.
+
+`s` is an app.search.dismantle.search.DismantleSearch throughout.
+"""
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from app.graphs.sized import SizedGraph
+from app.rng import SplitMix
+
+PROPOSALS = 32  # of a step
+DRAWS = 4096  # random numbers told apart when a loss is let pass or not
+LONGEST = 30  # doublings of a cycle
+CHOICES = 64  # components that a node is kept apart from, of so many
+SHIFT, SELDOM = 12, 20  # bits of a draw that say which comes first, and whether a node is taken
+CHECKS = 64  # looks at the components while nodes are put in order
+
+Search = Any
+
+
+def _bits(s: Search) -> int:
+    draws = SplitMix(s.random)
+    value = draws.bits()
+    s.random = draws.state
+    return value
+
+
+def _worth(s: Search, v: int) -> int:
+    return 1 if s.weight is None else int(s.weight[v])
+
+
+def _size(s: Search, v: int) -> int:
+    return 1 if s.size is None else int(s.size[v])
+
+
+def _row(s: Search, v: int) -> list[int]:
+    return s.indices[s.indptr[v] : s.indptr[v + 1]].tolist()
+
+
+# ---- components --------------------------------------------------------------------------------------------
+
+
+def _note(s: Search, v: int) -> None:
+    if s.moved_size < 0:
+        return
+    if s.moved_size == s.n:
+        s.moved_size = -1
+        return
+    s.moved[s.moved_size] = v
+    s.moved_size += 1
+
+
+def _swap_places(s: Search, i: int, v: int) -> None:
+    other, at = s.order[i], s.place[v]
+    s.order[i], s.place[v] = v, i
+    s.order[at], s.place[other] = other, at
+
+
+def _relabel(s: Search, start: int, old: int, number: int) -> int:
+    """All that is joined with `start` in component `old` gets another number; returns its size."""
+    s.label[start] = number
+    queue = [start]
+    for v in queue:
+        for u in _row(s, v):
+            if s.label[u] == old:
+                s.label[u] = number
+                queue.append(u)
+    return sum(_size(s, v) for v in queue)
+
+
+def _gather(s: Search, v: int) -> dict[int, int]:
+    """What the neighbours of v weigh in each component next to it, in their order."""
+    contact: dict[int, int] = {}
+    for u in _row(s, v):
+        if (c := int(s.label[u])) >= 0:
+            contact[c] = contact.get(c, 0) + _worth(s, u)
+    return contact
+
+
+def _give_back(s: Search, number: int) -> None:
+    s.spare[s.spares] = number
+    s.spares += 1
+
+
+def _spare(s: Search) -> int:
+    s.spares -= 1
+    return int(s.spare[s.spares])
+
+
+def _enter(s: Search, v: int) -> None:
+    """v is no longer taken: it joins the components next to it, in the number of the largest."""
+    near = _gather(s, v)
+    if near:
+        into = max(near, key=lambda c: int(s.total[c]))
+    else:
+        into = _spare(s)
+        s.total[into] = 0
+    for u in _row(s, v):
+        c = int(s.label[u])
+        if c >= 0 and c != into:
+            s.total[into] += _relabel(s, u, c, into)
+            _give_back(s, c)
+    s.label[v] = into
+    s.total[into] += _size(s, v)
+    s.taken -= 1
+    _swap_places(s, s.taken, v)
+    s.cost -= _worth(s, v)
+    _note(s, v)
+
+
+def _leave(s: Search, v: int) -> None:
+    """v is taken: what it held together falls into pieces."""
+    old = int(s.label[v])
+    s.label[v] = -1
+    s.total[old] -= _size(s, v)
+    near = [u for u in _row(s, v) if s.label[u] == old]
+    if len(near) > 1:
+        for u in near:
+            if s.total[old] and s.label[u] == old:
+                number = _spare(s)
+                s.total[number] = _relabel(s, u, old, number)
+                s.total[old] -= s.total[number]
+    if not s.total[old]:
+        _give_back(s, old)
+    _swap_places(s, s.taken, v)
+    s.taken += 1
+    s.cost += _worth(s, v)
+    _note(s, v)
+
+
+def _fits(s: Search, v: int) -> bool:
+    """Whether v joins nothing that becomes too large."""
+    return sum(int(s.total[c]) for c in _gather(s, v)) + _size(s, v) <= s.most
+
+
+def _keep_best(s: Search) -> None:
+    if s.cost >= s.best:
+        return
+    s.best, s.found_at = s.cost, s.steps
+    moved = slice(0, s.n) if s.moved_size < 0 else s.moved[: s.moved_size]
+    s.best_left[moved] = s.label[moved] >= 0
+    s.moved_size = 0
+
+
+def go_back(s: Search) -> None:
+    """Go on from the best set, without nodes that it does not need, from a drawn one on."""
+    n = s.n
+    if not n:
+        return
+    shift = (_bits(s) >> 32) * n >> 32
+    taken = np.flatnonzero(s.best_left == 0)
+    s.order[:] = [*taken.tolist(), *np.flatnonzero(s.best_left)[::-1].tolist()]
+    s.place[s.order] = np.arange(n)
+    s.label[:] = np.where(s.best_left, n, -1)
+    s.taken, components = len(taken), 0
+    for v in range(n):
+        if s.label[v] == n:
+            s.total[components] = _relabel(s, v, n, components)
+            components += 1
+    s.spares = n - components
+    s.spare[: s.spares] = np.arange(n - 1, components - 1, -1)
+    s.cost, s.moved_size = s.best, 0
+    for v in [*range(shift, n), *range(shift)]:
+        if s.label[v] < 0 and _fits(s, v):
+            _enter(s, v)
+    _keep_best(s)
+    s.moved_size = 0
+
+
+# ---- steps -------------------------------------------------------------------------------------------------
+
+
+def _keep_apart(s: Search, contact: dict[int, int], room: int, first: int) -> list[int] | None:
+    """Components that a node is kept apart from, so that what it joins is small, the one of number `first`
+    before others; None: too many to choose from.
+    """
+    total = {c: int(s.total[c]) for c in contact}
+    left = sum(total.values())
+    if left <= room:
+        return []
+    if len(contact) > CHOICES or room < 0:
+        return None
+    chosen: list[int] = []
+    while left > room:
+        best = list(contact)[first] if not chosen and first < len(contact) else -1
+        for c in contact if best < 0 else ():
+            if c not in chosen and (best < 0 or contact[c] * total[best] < contact[best] * total[c]):
+                best = c
+        left -= total[best]
+        chosen.append(best)
+    apart = []
+    for c in reversed(chosen):
+        if left + total[c] <= room:
+            left += total[c]
+        else:
+            apart.append(c)
+    return apart
+
+
+def _take(s: Search, coldness: int, draw: int) -> None:
+    """A node that is left is taken, if that is let pass."""
+    left = s.n - s.taken
+    if not left:
+        return
+    v = int(s.order[s.taken + ((draw >> 32) * left >> 32)])
+    worth = _worth(s, v)
+    if worth > s.largest or worth * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+        return
+    _keep_best(s)
+    _leave(s, v)
+
+
+def _propose(s: Search, coldness: int) -> None:
+    """A node that is taken is left instead of its neighbours in some components, if that is let pass."""
+    if not s.taken:
+        return
+    draw = _bits(s)
+    if not draw >> SELDOM & 15:
+        _take(s, coldness, draw)
+        return
+    v = int(s.order[(draw >> 32) * s.taken >> 32])
+    contact = _gather(s, v)
+    apart = _keep_apart(s, contact, s.most - _size(s, v), draw >> SHIFT & CHOICES - 1)
+    if apart is None:
+        return
+    loss = sum(contact[c] for c in apart) - _worth(s, v)
+    if loss > 0:
+        if loss > s.largest or loss * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+            return
+        _keep_best(s)
+    leaving = [u for u in _row(s, v) if int(s.label[u]) in apart]
+    for u in leaving:
+        _leave(s, u)
+    _enter(s, v)
+    for u in leaving:
+        if _fits(s, u):
+            _enter(s, u)
+
+
+def _length(s: Search) -> int:
+    return s.first << min(s.cycle, LONGEST)
+
+
+def _step(s: Search) -> None:
+    if s.at == _length(s):
+        _keep_best(s)
+        go_back(s)
+        s.cycle += 1
+        s.at = 0
+    hot = int(s.hot[s.cycle % len(s.hot)])
+    risen = float(s.cold - hot) * float(s.at) / float(_length(s))
+    for _ in range(PROPOSALS):
+        _propose(s, hot + int(risen))
+    s.at += 1
+    _keep_best(s)
+
+
+def run(s: Search, steps: int) -> None:
+    """So many steps."""
+    for _ in range(steps):
+        s.steps += 1
+        _step(s)
+
+
+# ---- greedy rules ------------------------------------------------------------------------------------------
+
+
+def _rows(core: SizedGraph) -> list[list[int]]:
+    ptr, columns = core.indptr.tolist(), core.indices.tolist()
+    return [columns[ptr[v] : ptr[v + 1]] for v in range(core.n)]
+
+
+def _root(part: list[int], v: int) -> int:
+    while part[v] != v:
+        part[v] = part[part[v]]
+        v = part[v]
+    return v
+
+
+def trees(core: SizedGraph, chosen: np.ndarray) -> np.ndarray:
+    """[n] bool as lk_dismantle_trees has it."""
+    near, total, taken = _rows(core), core.size.tolist(), chosen.tolist()
+    above, queue, read = [-2] * core.n, [], 0
+    for first in range(core.n):
+        if taken[first] or above[first] != -2:
+            continue
+        above[first] = -1
+        queue.append(first)
+        while read < len(queue):
+            v = queue[read]
+            read += 1
+            for u in near[v]:
+                if not taken[u] and above[u] == -2:
+                    above[u] = v
+                    queue.append(u)
+    for v in reversed(queue):
+        if total[v] > core.most:
+            taken[v] = True
+        elif above[v] >= 0:
+            total[above[v]] += total[v]
+    return np.array(taken, dtype=bool)
+
+
+def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int) -> list[int]:
+    """The nodes that lk_dismantle_reinsert puts back, in their order."""
+    n, near, taken = core.n, _rows(core), chosen.tolist()
+    part, total = list(range(n)), core.size.tolist()
+    for v in range(n):
+        for u in near[v]:
+            if u < v and not taken[u] and not taken[v]:
+                r, own = _root(part, u), _root(part, v)
+                if r != own:
+                    total[own] += total[r]
+                    part[r] = own
+
+    def joined(v: int) -> int:
+        return int(core.size[v]) + sum(total[r] for r in {_root(part, u) for u in near[v] if not taken[u]})
+
+    sums = {v: joined(v) for v in range(n) if taken[v]}
+    heap = [value * top // gain[v] * n + v for v, value in sums.items() if value <= core.most]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap:
+        rank, v = divmod(heapq.heappop(heap), n)
+        value = joined(v)
+        if value > core.most:
+            continue
+        if value * top // gain[v] != rank:
+            heapq.heappush(heap, value * top // gain[v] * n + v)
+            continue
+        taken[v] = False
+        order.append(v)
+        for u in near[v]:
+            if not taken[u]:
+                part[_root(part, u)] = v
+        total[v] = value
+    return order
+
+
+def ordered(core: SizedGraph, gain: list[int], radius: int, scale: int, limit: int) -> list[int] | None:
+    """The nodes that lk_dismantle_order puts in order; None: more than `limit` entries were looked at."""
+    n, near, degree, work = core.n, _rows(core), core.degrees().tolist(), 0
+
+    def ball(v: int, reach: int) -> tuple[list[int], int]:
+        nonlocal work
+        nodes, met, edge, read = [v], {v}, 0, 0
+        for _ in range(reach):
+            end = len(nodes)
+            for at in nodes[read:end]:
+                work += len(near[at])
+                for u in near[at]:
+                    if degree[u] >= 0 and u not in met:
+                        met.add(u)
+                        nodes.append(u)
+            read = edge = end
+        return nodes, edge
+
+    def influence(v: int) -> int:
+        if not radius or degree[v] < 1:
+            return degree[v]
+        nodes, edge = ball(v, radius)
+        return (degree[v] - 1) * sum(degree[u] - 1 for u in nodes[edge:]) * scale + degree[v]
+
+    value = [influence(v) * gain[v] for v in range(n)]
+    heap = [v - value[v] * n for v in range(n)]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap and work <= limit:
+        if len(order) % (n // CHECKS + 1) == 0 and core.without(np.array(degree) < 0)[0].apart():
+            break
+        v = -1
+        while heap and v < 0:
+            key = heapq.heappop(heap)
+            at = key % n
+            if degree[at] >= 0 and value[at] == (at - key) // n:
+                v = at
+        if v < 0:
+            break
+        reached, _ = ball(v, radius + 1)
+        for u in near[v]:
+            degree[u] -= degree[u] >= 0
+        degree[v] = -1
+        order.append(v)
+        for u in reached[1:]:
+            now = influence(u) * gain[u]
+            if now != value[u]:
+                value[u] = now
+                heapq.heappush(heap, u - now * n)
+    return None if work > limit else order
