@@ -213,8 +213,8 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
 
 def row_cases(rows: int) -> Iterator[Case]:
-    """Activations, losses, layer normalisation, Adam, attention, edges, pairs of nodes, choices."""
-    near = attention_cases, edge_cases, pair_cases
+    """Activations, losses, normalisation, Adam, attention of both kinds, edges, pairs of nodes, choices."""
+    near = attention_cases, dynamic_cases, edge_cases, pair_cases
     for cases in (activation_cases, loss_cases, layer_cases, *near, state_cases):
         yield from cases(rows)
 
@@ -334,6 +334,32 @@ def attention_cases(rows: int) -> Iterator[Case]:
         "attention and back",
         attention,
         [normal("E", rows, 27), normal("L", rows, 3), normal("D", rows, 24)],
+        None,
+    )
+
+
+def dynamic_cases(rows: int) -> Iterator[Case]:
+    """Attention of three heads whose scores are of both ends' rows, forward and backward."""
+
+    def dynamic(device: Any, S: Array, T: Array, D: Array, a: Array) -> tuple[Array, ...]:
+        (n, width), h = S.shape, 3
+        offsets, columns = np.arange(0, 2 * n + 1, 2), np.arange(2 * n) * 5 % n
+        pattern = device.attention_pattern(device.csr(offsets, columns, None, (n, n)))
+        M, V = device.empty((n, 2 * h)), device.empty((n, width))
+        device.dynamic_begin(M, V)
+        device.dynamic_add(pattern, S, T, a, M, V)
+        device.dynamic_finish(M, V)
+        F = device.empty((n, 2 * width + 3 * h))
+        device.dynamic_pack(D, T, M, V, F)
+        dT, G, dS = (device.zeros((n, width)) for _ in range(3))
+        device.dynamic_back_rows(pattern, S, F, a, dT, G)
+        device.dynamic_back_columns(pattern, F, S, a, dS)
+        return M, V, F, dT, G, dS
+
+    yield (
+        "dynamic attention and back",
+        dynamic,
+        [normal("S", rows, 24), normal("T", rows, 24), normal("D", rows, 24), normal("a", 24, 1)],
         None,
     )
 
