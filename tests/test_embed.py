@@ -19,12 +19,14 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.embed.clusters import cluster, to_length_one
-from app.gnn.embed.spectral import spectral_rows
+from app.gnn.embed.spectral import leading, spectral_rows
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information
 from app.gnn.embed.views import VIEWS, draw_view
 from app.gnn.rehearsal import rehearse
 from app.gnn.training import ended_early, fit
 from app.memory.tiers import TierBudget
+from app.model.gnn_memory import judging
+from app.model.node_plan import training_of
 
 alone = pytest.mark.mpi_skip
 LAYERS = {
@@ -296,6 +298,24 @@ def test_eigenvectors_are_those_of_the_whole_matrix(group, solo):
     assert values[-1] - values[-6] > 0.01  # none of them are any others
 
 
+@alone
+@pytest.mark.parametrize("graph", [nx.complete_graph(40), nx.disjoint_union_all([nx.complete_graph(2)] * 60)])
+def test_eigenvectors_of_alike_nodes_are_the_same_each_time(graph):
+    A = nx.to_scipy_sparse_array(graph, format="csr")
+    found = [leading(np.diff(A.indptr), A.indices, 10) for _ in range(2)]
+    assert np.array_equal(*found)
+    assert np.allclose(found[0].T @ found[0], np.eye(10))
+
+
+@alone
+def test_eigenvectors_that_lie_too_close_are_left_out(monkeypatch):
+    monkeypatch.setattr("app.gnn.embed.spectral.RESTARTS", 2)
+    A = nx.to_scipy_sparse_array(nx.path_graph(3000), format="csr")
+    assert leading(np.diff(A.indptr), A.indices, 10) is None
+    told = embed(nx.path_graph(300), labels=np.arange(300) % 2, train=range(200), dimension=8, settings=FEW)
+    assert set(told.plain) == {"features", "propagated"}
+
+
 # ---- from Python ------------------------------------------------------------------------------------------
 
 FEW = {"gnn.epochs": 3, "gnn.hidden": 8, "embed.probe_epochs": 10, "embed.starts": 2}
@@ -396,6 +416,7 @@ def test_all_ranks_get_the_same_answer():
         ({"settings": {"links.loss": "bpr"}}, r"links\.loss: is read by gnn.level = \"link\" alone"),
         ({"settings": {"run.task": "study", "study.kind": "models"}}, "no study is of vectors"),
         ({"settings": {"embed.probe_decays": []}}, r"embed\.probe_decays"),
+        ({"settings": {"embed.decorrelation": 1e300}}, r"embed\.decorrelation: must be from 0 to 1000000"),
     ],
 )
 def test_what_does_not_fit_is_refused(more, said):
@@ -480,6 +501,9 @@ def test_files_without_labels_and_weights_on_another_graph(tmp_path):
     found = run(tmp_path / "bare", *file, *SMALL[1:], "graph.features=degrees")
     assert "test_accuracy" not in found
     assert not (tmp_path / "bare/clusters").exists()
+    asked = [*file, *SMALL[1:], "graph.features=degrees", "output.probabilities=true"]
+    said = run(tmp_path / "unlikely", *asked, code=2)
+    assert "output.probabilities: are those of the probe, which has no labels" in said
     (tmp_path / "y.txt").write_text("\n".join(kinds) + "\n")
     more = [f"graph.labels={tmp_path / 'y.txt'}", "graph.splits=random"]
     weights = [f"gnn.weights={tmp_path / 'bare/weights.npz'}", "gnn.epochs=0", "embed.clusters=2"]
@@ -501,3 +525,17 @@ def test_a_dry_run_tells_of_views():
         assert "an epoch with its evaluations" in printed
         assert ("views" in printed.partition("an epoch with")[2]) == (not more)
     assert "up to 3 x 300 epochs each; 10 starts of k-means" in printed
+
+
+@alone
+def test_estimates_count_what_tells_how_good_vectors_are():
+    keys = PLAIN | {"graph.generator": "sbm", "graph.nodes": 40_000, "graph.random_classes": 4}
+
+    def judged(**more):
+        case = build(keys | {key.replace("__", "."): value for key, value in more.items()})
+        return judging(training_of(case, 40_000, 400_000, 1, HostDevice()), 0)["judging"]
+
+    assert judged(embed__dimension=128) > judged(embed__dimension=64) >= 4 * 5 * 64 * 40_000
+    assert judged(embed__clusters=3000) > 8 * 3000 * 40_000  # distances from all centres
+    wide = {"graph__random_features": 500}
+    assert judged(**wide) > 8 * 500 * 40_000 > judged(**wide, gnn__baselines=False)

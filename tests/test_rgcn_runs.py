@@ -280,6 +280,7 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
         (["rgcn.goal=links", "rgcn.prune=false"], 'rgcn.prune: is read with rgcn.goal = "classes"'),
         (["rgcn.scorer=distmult"], 'rgcn.scorer: is read with rgcn.goal = "links"; leave it out'),
         (["rgcn.n3=0.1"], 'rgcn.n3: is read with rgcn.goal = "links"; leave it out'),
+        (["rgcn.goal=links", "rgcn.n3=1e300"], "must be from 0 to 1000000, got 1e+300"),
         (
             ["rgcn.goal=links", "rgcn.loss=softmax", "rgcn.negatives=9"],
             'rgcn.negatives: is read with rgcn.loss = "sigmoid"; leave it out',

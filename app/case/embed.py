@@ -20,7 +20,9 @@ class EmbedCase(Table, frozen=True):
         ),
     ] = "cca"
     decorrelation: Annotated[
-        Amount, about("how much columns that are alike count, beside views that differ; over dimension")
+        float,
+        Meta(ge=0.0, le=1e6),
+        about("how much columns that are alike count, beside views that differ; over dimension"),
     ] = 0.5
     feature_drop: Annotated[
         BelowOne, about("share of the columns of features that a view leaves out, others in each epoch")

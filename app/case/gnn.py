@@ -329,7 +329,8 @@ class RgcnCase(Table, frozen=True):
     ] = "sigmoid"
     negatives: Annotated[Positive, about("links: wrong triples for each right one, with loss = sigmoid")] = 4
     n3: Annotated[
-        Amount,
+        float,
+        Meta(ge=0.0, le=1e6),
         about("links: times the mean over triples of the cubes of their rows' numbers is added to the loss"),
     ] = 0.0
     held_out: Annotated[

@@ -97,6 +97,8 @@ class Inputs:
     learned    where edges have the labels, the share of them that is learned from; else 0
     ranked     of links: rankings that are asked for
     dropped    of vectors: the share of the edges that a view leaves out
+    clusters   of vectors: how many these are put in
+    probed     of vectors: whether plain rules stand beside a linear classifier of them
     """
 
     features: int
@@ -113,6 +115,8 @@ class Inputs:
     learned: float = 0.0
     ranked: Ranked | None = None
     dropped: float = 0.0
+    clusters: int = 0
+    probed: bool = False
 
     @property
     def dense(self) -> bool:

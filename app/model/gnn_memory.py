@@ -42,11 +42,16 @@ after training
     propagation      of gnn.baselines and [smooth], beside the buffers: ARRAYS of up to COLUMNS columns
                      (gnn/propagation.py), which lie in the buffers under a limit that these pass; on the host
                      4 to 8 rows of classes
+    judging          of vectors of d columns, beside the buffers, the most of: 20 d n_p of probes; 8 k + 16 d
+                     n_p of k clusters; with plain rules 14 f n_p, of sparse features 24 an entry, and of
+                     graphs that are small enough for eigenvectors (gnn/embed/spectral.py), c columns of
+                     these, 44 c for each node and 70 for each stored entry of the graph
 """
 
 import numpy as np
 
 from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
+from app.gnn.embed import spectral
 from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
@@ -280,6 +285,30 @@ def gradients(training: Training, rank: int) -> int:
 def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
     """Bytes of a rank in training, by what they are for."""
     return {"base": base} | at_rest(training, rank) | in_training(training, rank)
+
+
+def afterwards(training: Training, rank: int, smoothed: bool) -> dict[str, int]:
+    """Bytes of what follows once training has ended, see `propagation` and `judging`."""
+    return propagation(training, rank, smoothed) | judging(training, rank)
+
+
+def judging(training: Training, rank: int) -> dict[str, int]:
+    """Bytes of what tells how good vectors are; none of other levels."""
+    inputs, layout = training.inputs, training.layout
+    if training.case.level != "embed":
+        return {}
+    own, d = int(layout.rows[rank]), inputs.classes
+    parts = [20 * d * own, (8 * inputs.clusters + 16 * d) * own if inputs.clusters else 0]
+    if inputs.probed:
+        parts.append(14 * inputs.features * own if inputs.dense else 24 * inputs.stored // layout.ranks)
+        parts.append(_eigenvectors(layout.total_rows, int(layout.stored.sum()), d))
+    return {"judging": max(parts)}
+
+
+def _eigenvectors(n: int, entries: int, d: int) -> int:
+    """Bytes of eigenvectors beside vectors of d columns; 0: there are none of so large a graph."""
+    small = n <= spectral.MOST_NODES and entries <= spectral.MOST_ENTRIES
+    return (44 * min(d, spectral.COLUMNS) * n + 70 * entries) * small
 
 
 def propagation(training: Training, rank: int, smoothed: bool) -> dict[str, int]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
+from app.case.embed import EmbedCase, reads_clusters
+from app.case.gnn import GnnCase
 from app.case.graph import PLANTED, WORDS
 from app.errors import CaseError
 from app.gnn.categories import count_categories
@@ -80,10 +82,8 @@ def training_of(
             inputs, classes=case.links.dimension, train=1.0, apart=apart, ranks=_rounds(case, nodes),
             ranked=_ranked(case, nodes, entries),
         )  # fmt: skip
-    if gnn.level == "embed":  # all nodes are in the loss
-        dropped = case.embed.edge_drop if gnn.epochs else 0.0
-        inputs = replace(inputs, classes=case.embed.dimension, train=1.0, several=False, dropped=dropped)
-        gnn = live_case(gnn, case.embed)
+    if gnn.level == "embed":
+        inputs, gnn = _of_vectors(inputs, gnn, case.embed), live_case(gnn, case.embed)
     saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
@@ -107,6 +107,16 @@ def training_of(
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, width)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
+
+
+def _of_vectors(inputs: Inputs, gnn: GnnCase, embed: EmbedCase) -> Inputs:
+    """What vectors are learned from, all nodes, and what tells how good they are; inputs: with labels."""
+    probed = bool(gnn.baselines and embed.probe_epochs and inputs.classes)
+    return replace(
+        inputs, classes=embed.dimension, train=1.0, several=False, probed=probed,
+        dropped=embed.edge_drop if gnn.epochs else 0.0,
+        clusters=reads_clusters(embed, 0 if inputs.several else inputs.classes),
+    )  # fmt: skip
 
 
 def _rounds(case: Case, nodes: int) -> int:
@@ -151,7 +161,7 @@ def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: obj
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
     rank = training.layout.heaviest
     held = gnn_memory.peak(training, rank, DEFAULTS.base_bytes)
-    return Need(case.run.name, held | gnn_memory.propagation(training, rank, case.smooth.method != "none"))
+    return Need(case.run.name, held | gnn_memory.afterwards(training, rank, case.smooth.method != "none"))
 
 
 def estimate_lines(training: Training, rates: Rates, smoothed: bool) -> Iterator[str]:
@@ -161,7 +171,7 @@ def estimate_lines(training: Training, rates: Rates, smoothed: bool) -> Iterator
     """
     layout, rank = training.layout, training.layout.heaviest
     held = gnn_memory.peak(training, rank, rates.calibration.base_bytes)
-    held |= gnn_memory.propagation(training, rank, smoothed)
+    held |= gnn_memory.afterwards(training, rank, smoothed)
     ranks = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"
     yield f"{size(total(held))} a rank on {ranks} (exchange {layout.mode}): {words(held)}"
     terms = training.mean_epoch(rank)

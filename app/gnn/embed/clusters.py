@@ -117,16 +117,16 @@ def _square(vector: np.ndarray) -> float:
 
 def _drawn(engine: Engine, X: Array, away: np.ndarray, draws: np.random.Generator) -> np.ndarray:
     """[d] the row of a node that is drawn with a probability as `away` [n_own] >= 0, in whole steps; where
-    all are zero, the first one. Ranks: all call."""
+    all are zero, zeros. Ranks: all call."""
     group, device = engine.group, engine.device
     top = group.max_integer(int(away.max(initial=0).view(np.int64)))  # of positive numbers the order of bits
     largest = float(np.int64(top).view(np.float64))
     steps = np.floor(away * (UNITS / largest)).astype(np.int64) if largest > 0 else np.zeros(len(away), int)
     sums = group.gather_integers(np.array([int(steps.sum())]))[:, 0]
     total, before = int(sums.sum()), int(sums[: group.rank].sum())
-    at = int(draws.integers(total)) - before if total else -before
+    at = int(draws.integers(total)) - before if total else -1
     row = np.zeros((1, X.shape[1]), dtype=np.float32)
-    if 0 <= at < max(int(sums[group.rank]), 0):
+    if 0 <= at < int(sums[group.rank]):
         place = int(np.searchsorted(np.cumsum(steps), at, side="right"))
         row[0] = device.get(X[place : place + 1])[0]
     return np.array(device.get(group.merge_rows(device.put(row))))[0]

@@ -319,6 +319,9 @@ class VectorExamples(Examples):
 def read_vectors(context: Context) -> VectorExamples:
     """The nodes of a case's graph. Ranks: all call."""
     loaded, data = load(context)
+    if context.case.output.probabilities and not (data.classes and data.counts["train"]):
+        right = "graph.labels and training nodes, or false, would be right"
+        raise CaseError(f"output.probabilities: are those of the probe, which has no labels; {right}")
     return VectorExamples(loaded, data, context.case.embed, context.case.graph.neighbours)
 
 
