@@ -225,7 +225,7 @@ class DismantleTools(NodeTools):
         """[k] int32, the nodes of a set [n] bool in the order in which they are best taken out.
 
         It is that of greedy reinsertion backwards: last comes the node that makes the smallest component
-        where it alone goes back, the lowest number of several, and so on.
+        where it alone goes back, the lowest number of several, and so on (see reinsertions).
         """
         return reinsertions(self._plain(), solution, self.instance.compiled)[::-1]
 
