@@ -17,7 +17,9 @@ from app.search.fvs.baselines import greedy_order
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 TREES = function("lk_dismantle_trees", Long, *(Pointer,) * 3, Long, *(Pointer,) * 4)
-REINSERT = function("lk_dismantle_reinsert", Long, *(Pointer,) * 4, *(Long,) * 3, *(Pointer,) * 5, returns=Long)
+REINSERT = function(
+    "lk_dismantle_reinsert", Long, *(Pointer,) * 4, *(Long,) * 3, *(Pointer,) * 5, returns=Long
+)
 ORDER = function(
     "lk_dismantle_order", Long, *(Pointer,) * 4, Long, Long, Long, Long, *(Pointer,) * 6, returns=Long
 )
@@ -144,8 +146,8 @@ def reinserted(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> n
 
 
 def reinsertions(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """[k] int32, those nodes in the order in which they go back; of large graphs, where each step would look at
-    most nodes again, the later ones by what they were last seen to make.
+    """[k] int32, those nodes in the order in which they go back; of large graphs, where each step would look
+    at most nodes again, the later ones by what they were last seen to make.
     """
     gain, top = gains(core)
     gain = np.array([top // each for each in gain.tolist()], dtype=np.int64) if top > 1 else gain
