@@ -1,6 +1,7 @@
 """Network dismantling: against all sets of small graphs, without kernels, on any ranks; proofs; refusals."""
 
 import csv
+import io
 import json
 import sys
 from dataclasses import replace
@@ -346,6 +347,9 @@ def test_the_course_of_a_set_is_that_of_its_components():
     told = tools.course(chosen, np.arange(80)).splitlines()
     assert told[0] == "removed,node,weight,largest" and told[1] == f"0,,0,{largest[0]}"
     assert told[-1] == f"{len(order)},{order[-1]},1,{largest[-1]}"
+    names = np.array([f"{i},\r\n'{chr(34)}" for i in range(80)])
+    table = list(csv.reader(io.StringIO(tools.course(chosen, names), newline="")))
+    assert [row[1] for row in table[2:]] == names[order].tolist()
     nothing = DismantleTools(Instance(from_edges(0, np.zeros(0), np.zeros(0))), Dismantling())
     assert nothing.course(np.zeros(0, dtype=bool), np.arange(0)).endswith("\n0,,0,0\n")
 

@@ -236,7 +236,7 @@ class DismantleTools(NodeTools):
 
 def quoted(name: str) -> str:
     """A field of a table with commas between."""
-    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\n') else name
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\r\n') else name
 
 
 def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
