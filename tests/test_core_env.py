@@ -17,7 +17,7 @@ from app.graphs.graph import Graph, from_edges
 from app.graphs.multigraph import Multigraph, from_pairs
 from app.problems.table import make_problem
 from app.rl.dynamics import begin_environment
-from app.rl.env import RULED_OUT, step_together
+from app.rl.env import FEW_ROWS, RULED_OUT, _gather_few, step_together
 from app.rl.forest import fault_of_forest, parts_ext
 from app.rl.incremental import LiveScores
 from app.rl.qnet import QNetwork
@@ -96,6 +96,18 @@ def test_rounds_are_border_crossings(group):
     step_together(group, [env], [np.array([1000])])
     assert env.done
     assert len(asked) <= group.size + 1
+
+
+@pytest.mark.parametrize("most", [0, 1, FEW_ROWS, FEW_ROWS + 1])
+def test_few_rows_are_told_with_how_many_there_are(group, most):
+    """As many messages as are needed, the same rows as by two: of three lists, one without rows."""
+    counts_all = [[most // 3, 0, most - most // 3], [0, 0, most // 2], [most, 0, 0]]
+    rows_all = [np.arange(2 * sum(each)).reshape(-1, 2) + 1000 * i for i, each in enumerate(counts_all)]
+    mine = group.rank % 3
+    found, rows = _gather_few(group, np.array(counts_all[mine]), rows_all[mine])
+    turns = [i % 3 for i in range(group.size)]
+    assert found.tolist() == [counts_all[i] for i in turns]
+    assert np.array_equal(rows, np.concatenate([rows_all[i] for i in turns]))
 
 
 def test_the_papers_scan_is_refused(solo):

@@ -1,6 +1,7 @@
 """Network dismantling: against all sets of small graphs, without kernels, on any ranks; proofs; refusals."""
 
 import csv
+import io
 import json
 import sys
 from dataclasses import replace
@@ -28,7 +29,8 @@ from app.proofs import archive
 from app.reductions.dismantle.log import DROP, MERGE, PAIR, TAKE
 from app.reductions.dismantle.reducer import DismantleReducer
 from app.reductions.dismantle.verify import BadReduction, verify_log
-from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd, reinserted
+from app.search.dismantle import baselines
+from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd, reinserted, reinsertions
 from app.search.dismantle.search import ARRAYS, NUMBERS, DismantleSearch
 from app.search.dismantle.tools import DismantleTools, largest_components
 from app.toolbox import Instance
@@ -234,6 +236,7 @@ def test_what_is_asked_for_wrongly_is_refused():
     with pytest.raises(FixedNodesError, match="a component of 4 nodes with 0 is to be outside"):
         DismantleTools(Instance(whole(graph), outside=np.arange(4), component=3), Dismantling())
     assert [largest_component(250, each) for each in (0.01, 0.001, 1, 7.0, 0.29)] == [2, 1, 1, 7, 72]
+    assert [largest_component(n, 1e300) for n in (0, 1, 250)] == [1, 1, 250]
     assert node_of_large_component(whole(graph), np.arange(9) % 4 == 0, 3) is None
 
 
@@ -314,6 +317,22 @@ def test_weights_may_be_large_and_nodes_go_back_where_they_may():
 
 
 @alone
+def test_nodes_that_go_back_are_the_same_without_kernels_where_looks_are_few(monkeypatch):
+    core = drawn(2, 60, 3)._replace(most=40)
+    chosen = np.arange(60) % 3 > 0
+    orders = {}
+    for looks in (0, 20, 1 << 40):
+        monkeypatch.setattr(baselines, "GROWN_LOOKS", looks)
+        both = [reinsertions(core, chosen, compiled).tolist() for compiled in (True, False)]
+        assert both[0] == both[1]
+        orders[looks] = tuple(both[0])
+        left = chosen.copy()
+        left[both[0]] = False
+        assert weight(core, left) < core.weights[chosen].sum()
+    assert len(set(orders.values())) == 3
+
+
+@alone
 def test_the_course_of_a_set_is_that_of_its_components():
     graph = nx.gnm_random_graph(80, 130, seed=4)
     tools = DismantleTools(Instance(whole(graph), component=4), Dismantling())
@@ -328,6 +347,9 @@ def test_the_course_of_a_set_is_that_of_its_components():
     told = tools.course(chosen, np.arange(80)).splitlines()
     assert told[0] == "removed,node,weight,largest" and told[1] == f"0,,0,{largest[0]}"
     assert told[-1] == f"{len(order)},{order[-1]},1,{largest[-1]}"
+    names = np.array([f"{i},\r\n'{chr(34)}" for i in range(80)])
+    table = list(csv.reader(io.StringIO(tools.course(chosen, names), newline="")))
+    assert [row[1] for row in table[2:]] == names[order].tolist()
     nothing = DismantleTools(Instance(from_edges(0, np.zeros(0), np.zeros(0))), Dismantling())
     assert nothing.course(np.zeros(0, dtype=bool), np.arange(0)).endswith("\n0,,0,0\n")
 

@@ -109,7 +109,8 @@ def from_ends(u: np.ndarray, v: np.ndarray, size: np.ndarray, weights: np.ndarra
 
 
 def largest_component(n: int, component: float) -> int:
-    """How many of n nodes a component may have: a whole number as it is, a share below 1 of n rounded down,
-    at least one.
+    """How many of n nodes a component may have: a whole number, n at most, as it is, a share below 1 of n
+    rounded down, at least one.
     """
-    return int(component) if component >= 1 else max(int(Fraction(str(float(component))) * n), 1)
+    most = component if component >= 1 else Fraction(str(float(component))) * n
+    return max(int(min(most, n)), 1)

@@ -329,13 +329,14 @@ INLINE int64_t joined(const int64_t *indptr, const int32_t *indices, const int64
 }
 
 /* Chosen nodes go back, the one first that makes the smallest component for its gain [n] of at most `top`, as long as
- * none is larger than `most`. chosen [n]; order [n]: the nodes, as they go back; part [n], total [n], mark [n] scratch.
- * Returns how many there are, -1 without memory. */
+ * none is larger than `most`; once `limit` entries of nodes whose components had grown were looked at, others go back by
+ * what they were last seen to make. chosen [n]; order [n]: the nodes, as they go back; part [n], total [n], mark [n]
+ * scratch. Returns how many there are, -1 without memory. */
 int64_t lk_dismantle_reinsert(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *size,
-                              const int64_t *gain, int64_t top, int64_t most, uint8_t *chosen, int32_t *order,
-                              int32_t *part, int64_t *total, int64_t *mark) {
+                              const int64_t *gain, int64_t top, int64_t most, int64_t limit, uint8_t *chosen,
+                              int32_t *order, int32_t *part, int64_t *total, int64_t *mark) {
     Heap heap = {malloc((size_t)(n + 1) * sizeof(int64_t)), 0, n + 1};
-    int64_t count = 0, stamp = 0;
+    int64_t count = 0, stamp = 0, looked = 0;
     if (!heap.key) return -1;
     for (int32_t v = 0; v < n; ++v) {
         part[v] = v;
@@ -362,7 +363,8 @@ int64_t lk_dismantle_reinsert(int64_t n, const int64_t *indptr, const int32_t *i
         const int32_t v = (int32_t)(key % n);
         const int64_t sum = joined(indptr, indices, size, chosen, part, total, mark, ++stamp, v);
         if (sum > most) continue;
-        if (sum * top / gain[v] != key / n) {
+        if (sum * top / gain[v] != key / n && looked <= limit) {
+            looked += indptr[v + 1] - indptr[v];
             if (heap_push(&heap, sum * top / gain[v] * n + v)) count = -1;
             continue;
         }

@@ -105,7 +105,7 @@ class FeedbackVertexSet(ResidualProblem):
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A cycle of which no node is taken, of a graph that is held whole; of a part of the rows nothing:
-        whether their edges close cycles is told by all ranks together (app/rl/across.py).
+        whether their edges close cycles is told by all ranks together (app/rl/forest.py).
         """
         if graph_rows.lo > 0 or graph_rows.hi < graph_rows.n:
             return None

@@ -17,6 +17,7 @@ from app.sparse.rowblock import RowBlock
 Array = Any
 RULED_OUT = -2  # in chosen_at: a node that cannot be chosen any more
 NONE_REACHED = np.empty((0, 2), dtype=np.int64)
+FEW_ROWS = 32  # of a rank, that others are told in one message with how many there are
 
 
 class Environment(Protocol):
@@ -283,12 +284,26 @@ def _reached_next(group: Group, envs: list[Environment], nodes: list[np.ndarray]
     own = [env.reached_own(each) for env, each in zip(envs, nodes)]
     if group.size == 1:
         return own
-    counts = group.gather_integers(np.array([len(r) for r in own]))
-    if not counts.any():
+    counts, rows = _gather_few(group, np.array([len(r) for r in own]), np.concatenate(own))
+    if not len(rows):
         return [NONE_REACHED] * len(envs)
-    rows = group.gather_host(np.concatenate(own), counts.sum(axis=1).tolist())
     owner = np.repeat(np.tile(np.arange(len(envs)), group.size), counts.reshape(-1))
     return [rows[owner == i] for i in range(len(envs))]
+
+
+def _gather_few(group: Group, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[size, k] counts and [m, 2] rows of all ranks: in one message where each has few. Ranks: all call.
+
+    counts   [k], which add up to the rows [m_own, 2] int64 of this rank
+    """
+    told, first = np.zeros(len(counts) + 2 * FEW_ROWS, dtype=np.int64), rows[:FEW_ROWS].reshape(-1)
+    told[: len(counts)] = counts
+    told[len(counts) : len(counts) + len(first)] = first
+    counts_all, first_all = np.split(group.gather_integers(told), [len(counts)], axis=1)
+    sizes = counts_all.sum(axis=1).tolist()
+    if max(sizes) > FEW_ROWS:
+        return counts_all, group.gather_host(rows, sizes)
+    return counts_all, np.concatenate([each[: 2 * m] for each, m in zip(first_all, sizes)]).reshape(-1, 2)
 
 
 def codes_of(envs: list[Environment], every: bool = False) -> np.ndarray:

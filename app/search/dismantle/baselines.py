@@ -17,12 +17,15 @@ from app.search.fvs.baselines import greedy_order
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 TREES = function("lk_dismantle_trees", Long, *(Pointer,) * 3, Long, *(Pointer,) * 4)
-REINSERT = function("lk_dismantle_reinsert", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 5, returns=Long)
+REINSERT = function(
+    "lk_dismantle_reinsert", Long, *(Pointer,) * 4, *(Long,) * 3, *(Pointer,) * 5, returns=Long
+)
 ORDER = function(
     "lk_dismantle_order", Long, *(Pointer,) * 4, Long, Long, Long, Long, *(Pointer,) * 6, returns=Long
 )
 RADIUS = 2  # of the balls of collective influence, where they are not too large
 LOOKS = 100_000_000  # entries that they are found by, at most: some seconds
+GROWN_LOOKS = 20_000_000  # the same of nodes that are to go back, while components grow beside them
 FINE = 10  # bits of the gain of the lightest node
 KEY = 62  # bits of a heap's key
 
@@ -143,16 +146,18 @@ def reinserted(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> n
 
 
 def reinsertions(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """[k] int32, those nodes in the order in which they go back."""
+    """[k] int32, those nodes in the order in which they go back; of large graphs, where each step would look
+    at most nodes again, the later ones by what they were last seen to make.
+    """
     gain, top = gains(core)
     gain = np.array([top // each for each in gain.tolist()], dtype=np.int64) if top > 1 else gain
     if not (compiled and REINSERT and core.n):
-        return np.array(plain.reinsert(core, chosen, gain.tolist(), top), dtype=np.int32)
+        return np.array(plain.reinsert(core, chosen, gain.tolist(), top, GROWN_LOOKS), dtype=np.int32)
     taken, order, part = chosen.astype(np.uint8), *(np.empty(core.n, dtype=np.int32) for _ in range(2))
     total, mark = (np.empty(core.n, dtype=np.int64) for _ in range(2))
     given = map(address, (core.indptr, core.indices, core.size, gain))
     scratch = map(address, (taken, order, part, total, mark))
-    count = REINSERT(core.n, *given, top, core.most, *scratch)
+    count = REINSERT(core.n, *given, top, core.most, GROWN_LOOKS, *scratch)
     if count < 0:
         raise MemoryError
     return order[:count].copy()

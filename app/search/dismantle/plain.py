@@ -304,7 +304,7 @@ def trees(core: SizedGraph, chosen: np.ndarray) -> np.ndarray:
     return np.array(taken, dtype=bool)
 
 
-def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int) -> list[int]:
+def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int, limit: int) -> list[int]:
     """The nodes that lk_dismantle_reinsert puts back, in their order."""
     n, near, taken = core.n, _rows(core), chosen.tolist()
     part, total = list(range(n)), core.size.tolist()
@@ -323,12 +323,14 @@ def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int) ->
     heap = [value * top // gain[v] * n + v for v, value in sums.items() if value <= core.most]
     heapq.heapify(heap)
     order: list[int] = []
+    looked = 0
     while heap:
         rank, v = divmod(heapq.heappop(heap), n)
         value = joined(v)
         if value > core.most:
             continue
-        if value * top // gain[v] != rank:
+        if value * top // gain[v] != rank and looked <= limit:
+            looked += len(near[v])
             heapq.heappush(heap, value * top // gain[v] * n + v)
             continue
         taken[v] = False

@@ -225,7 +225,7 @@ class DismantleTools(NodeTools):
         """[k] int32, the nodes of a set [n] bool in the order in which they are best taken out.
 
         It is that of greedy reinsertion backwards: last comes the node that makes the smallest component
-        where it alone goes back, the lowest number of several, and so on.
+        where it alone goes back, the lowest number of several, and so on (see reinsertions).
         """
         return reinsertions(self._plain(), solution, self.instance.compiled)[::-1]
 
@@ -236,7 +236,7 @@ class DismantleTools(NodeTools):
 
 def quoted(name: str) -> str:
     """A field of a table with commas between."""
-    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\n') else name
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\r\n') else name
 
 
 def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
