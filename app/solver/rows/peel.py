@@ -118,7 +118,7 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
         begun, late = time.perf_counter(), 0
         while made < most and not env.done and not late:
             before = time.perf_counter()
-            select(group, residual, scores, rule, Share(block.n, fraction), 1)
+            select(group, residual, scores, rule, Share(len(kind.nodes), fraction), 1)
             took += time.perf_counter() - before if made else 0.0  # the first one is cold
             made += 1
             late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
@@ -178,15 +178,15 @@ def _stage(
     whole: bool = False,
 ) -> Rollout:  # fmt: skip
     """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
-    marks, first = _spread(kind, own, block), 0
+    marks, first, nodes = _spread(kind, own, block), (0, 0), len(kind.nodes)
 
     def enough(env: Environment) -> bool:
         nonlocal first
         if whole:
             return False
-        nodes, edges = kind.size(env.totals)
-        first = first or edges
-        return env.steps > 0 and (kind.fits(nodes, edges) or edges <= STAGE * first)
+        size = kind.size(env.totals)
+        first = first if any(first) else size
+        return size != first and (kind.fits(*size) or size[1] <= STAGE * first[1])
 
     def stop() -> bool:
         ended = peeler.most > 0 and made.evaluations >= peeler.most
@@ -208,12 +208,12 @@ def _stage(
         return _priced(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
     rule, fraction = peeler.rule, peeler.fraction
-    if rule == "single" and block.n > ONE_BY_ONE and peeler.part > ONE:
+    if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
-        finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
-        greedy=_greedy(kind),
+        finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
+        greedy=_greedy(kind), nodes=nodes,
     )  # fmt: skip
 
 
