@@ -104,6 +104,18 @@ def test_the_same_on_any_number_of_ranks(problem, rule):
     assert check(MESH, found[1], comm=MPI.COMM_SELF).bound == found[1].bound
 
 
+@pytest.mark.parametrize(
+    ("problem", "rule", "fits"), [("mvc", "adaptive", (465, 619)), ("mds", "single", (45, 80))]
+)
+def test_padding_between_ranks_changes_no_choice(problem, rule, fits):
+    """Each rank's rows are padded: neither what a rule goes by nor when a stage ends may count that."""
+    graph = nx.gnm_random_graph(1078, 2695, seed=1)
+    settings = {"search.baselines": False, "search.steps": 0, "search.bounds": False, "select.rule": rule}
+    settings |= limit(*fits)
+    found = [solve(graph, problem, settings=settings, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
+    assert found[0].nodes == found[1].nodes
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_weights_are_what_a_greedy_goes_by(problem):
     """The policy does not see them, and is not asked on rows. Far better than by its scores."""
