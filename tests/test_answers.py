@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from app import solve
 from app.errors import CaseError, GraphError, LockstepError
+from app.problems.table import ROW_PEELED
 from app.reductions.cover import compiled
 from app.reductions.cut import compiled as cut_compiled
 from app.reductions.domination import table_rows
@@ -267,12 +268,14 @@ def test_the_policy_alone_tells_the_weight_of_its_nodes(problem):
         for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)
         for settings in (
             alone, alone | {"search.bounds": False, "search.baselines": False},
-            {"memory.whole_graph_mb": 1e-4},
+            alone | {"memory.whole_graph_mb": 1e-4}, {"memory.whole_graph_mb": 1e-4},
         )
     ]  # fmt: skip
-    for answer in found:
+    for number, answer in enumerate(found):
+        on_rows = number % 4 == 3 and problem in ROW_PEELED  # by a greedy that goes by weights
+        first = found[3 if on_rows else 0]
         assert answer.objective == round(weights[answer.nodes].sum(), 1) != len(answer.nodes)
-        assert (answer.nodes, answer.objective) == (found[0].nodes, found[0].objective)
+        assert (answer.nodes, answer.objective) == (first.nodes, first.objective)
 
 
 # ---- the command line -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import itertools
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -20,6 +21,7 @@ from app.model.memory import whole_graph
 from app.problems.table import ROW_PEELED
 from app.proofs.archive import from_bytes
 from app.solver.row_reductions import reduce_rows
+from app.solver.rows import peel
 from app.solver.rows.cover_bound import bound_covers
 from app.solver.rows.domination_bound import bound_dominations
 from app.solver.rows.dominations import reduce_dominations
@@ -104,6 +106,18 @@ def test_the_same_on_any_number_of_ranks(problem, rule):
     assert check(MESH, found[1], comm=MPI.COMM_SELF).bound == found[1].bound
 
 
+@pytest.mark.parametrize(
+    ("problem", "rule", "fits"), [("mvc", "adaptive", (465, 619)), ("mds", "single", (45, 80))]
+)
+def test_padding_between_ranks_changes_no_choice(problem, rule, fits):
+    """Each rank's rows are padded: neither what a rule goes by nor when a stage ends may count that."""
+    graph = nx.gnm_random_graph(1078, 2695, seed=1)
+    settings = {"search.baselines": False, "search.steps": 0, "search.bounds": False, "select.rule": rule}
+    settings |= limit(*fits)
+    found = [solve(graph, problem, settings=settings, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
+    assert found[0].nodes == found[1].nodes
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_weights_are_what_a_greedy_goes_by(problem):
     """The policy does not see them, and is not asked on rows. Far better than by its scores."""
@@ -161,6 +175,23 @@ def test_a_replay_leads_to_the_answer_that_a_clock_has_cut_short(problem, monkey
     assert {each for each in seen[0].replay if "starts" not in each} == {
         each for each in seen[1].replay if "starts" not in each
     }
+
+
+def test_a_policy_whose_time_is_up_computes_no_scores(monkeypatch):
+    """Once its selections are made a greedy goes on, stage by stage; without time nothing is tried."""
+    calls, rolled = [], peel.roll_out
+
+    def counted(*given, **more):
+        calls.append(given)
+        return rolled(*given, **more)
+
+    monkeypatch.setattr(peel, "roll_out", counted)
+    settings = QUIET | limit(20, 20) | {"select.rule": "fraction", "search.row_evaluations": 1}
+    solve(MESH, "mds", settings=settings, comm=MPI.COMM_SELF)
+    assert len(calls) == 1
+    kind = SimpleNamespace(weights=None, nodes=range(2 * peel.ONE_BY_ONE))
+    for rule, part in (("single", peel.LARGEST_PART), ("fraction", peel.PART)):
+        assert peel.affordable_part(SELF, kind, peel.Peeler(None, None, "auto", rule, 0.1), 1, 0.0) == part
 
 
 def test_a_resumed_run_chooses_as_much_as_the_part_before_it(monkeypatch):

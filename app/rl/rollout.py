@@ -159,8 +159,9 @@ def roll_out(
     marks: np.ndarray | None = None,
     before: np.ndarray | None = None,
     enough: Callable[[Environment], bool] = lambda env: False,
-    pieces: int = MOST_STEPS,
+    pieces: int = 1 << 62,
     greedy: Greedy = PLAIN,
+    nodes: int = 0,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -175,14 +176,15 @@ def roll_out(
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     before     [k] global nodes that are chosen before the policy chooses; None: none
-    enough     asked of the first state and where `progress` is called, the same on all ranks: when true the
-               solution is what it is so far, and no greedy goes on
-    pieces     selections of one node between two calls of these, at most
+    enough     asked of the first state, the last and between them after each selection, or every `pieces` of
+               one node, the same on all ranks: when true the solution is what it is so far, and no greedy
+               goes on
     greedy     how the plain one takes candidates
+    nodes      of the graph, where rows between them are padding; 0: all of the block
     Ranks      all call; identical choices on all
     """
-    most, piece = most or 1 << 62, min(piece_steps([block]), pieces)
-    choose = find_rule(rule)
+    most, piece = most or 1 << 62, piece_steps([block])
+    choose, share = find_rule(rule), Share(nodes or block.n, fraction)
     residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
     given = _choose_before(group, residual.env, before)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
@@ -193,20 +195,22 @@ def roll_out(
     scores, ends = make_scores(group, net, params, residual.env, full), enough(residual.env)
     while not (ends or residual.env.done) and residual.first_step + residual.env.steps < most and not stop():
         beat()
-        env = residual.env
-        left = most - residual.first_step - env.steps
-        select(group, residual, scores, choose, Share(block.n, fraction), min(piece, left))
+        env, made = residual.env, residual.first_step + residual.env.steps
+        steps = min(most - made, piece - env.steps % piece, pieces - made % pieces)
+        select(group, residual, scores, choose, share, steps)
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
-        # At the same selections on any number of ranks.
-        if choose is not single or smaller or not env.steps % piece or env.done:
-            progress(residual.first_step + env.steps - given, env)
-            ends = enough(env)
+        made = residual.first_step + env.steps
+        # At the same selections on any number of ranks, whenever rows are compacted.
+        asked = choose is not single or not made % pieces or env.done
+        ends = asked and enough(env)
+        if asked or smaller or not env.steps % piece:
+            progress(made - given, env)
         if smaller:
             residual.write_back(chosen_at_own)
             del scores  # their rows, before there are new ones
             residual = compact.compact(group, residual)
-            piece = min(piece_steps([residual.env.block]), pieces)
+            piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and not ends and residual.env.value is None:

@@ -34,7 +34,7 @@ from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
-STAGE = 0.75  # of the edges: where so many are left, rows are reduced again
+STAGE, LATE_STAGE = 0.75, 0.5  # of the edges: where so many are left, rows are reduced again; by a greedy
 PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
 ROUNDS = 4  # of these reductions, at most
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
@@ -98,8 +98,10 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     nbytes   that work on what is left would take on one rank
     Ranks    all call; identical on all
     """
-    if kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
+    if peeler.rule != "single" or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
+    if seconds <= 0:
+        return LARGEST_PART  # trials would take what is left of the whole time limit
     most = group.max_integer(int(kind.own.degrees().max(initial=0)))
     even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
     if not np.isfinite(seconds):
@@ -118,7 +120,7 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
         begun, late = time.perf_counter(), 0
         while made < most and not env.done and not late:
             before = time.perf_counter()
-            select(group, residual, scores, rule, Share(block.n, fraction), 1)
+            select(group, residual, scores, rule, Share(len(kind.nodes), fraction), 1)
             took += time.perf_counter() - before if made else 0.0  # the first one is cold
             made += 1
             late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
@@ -156,8 +158,7 @@ def complete(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> np.nd
 
     Ranks    all call; the same on any number of them. `made` counts its evaluations
     """
-    spent = peeler.most > 0 and made.evaluations >= peeler.most
-    if not len(kind.nodes) or kind.weights is not None or made.cut_short or spent:
+    if not len(kind.nodes) or kind.weights is not None or _is_late(peeler, made):
         return None
     block, own = _block(group, kind, peeler.exchange)
     rollout = _stage(group, kind, peeler, block, own, made, whole=True)
@@ -178,53 +179,57 @@ def _stage(
     whole: bool = False,
 ) -> Rollout:  # fmt: skip
     """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
-    marks, first = _spread(kind, own, block), 0
+    marks, first, nodes = _spread(kind, own, block), (0, 0), len(kind.nodes)
+    late, counted = _is_late(peeler, made), made.evaluations
+    stage = LATE_STAGE if late else STAGE
 
     def enough(env: Environment) -> bool:
         nonlocal first
         if whole:
             return False
-        nodes, edges = kind.size(env.totals)
-        first = first or edges
-        return env.steps > 0 and (kind.fits(nodes, edges) or edges <= STAGE * first)
+        size = kind.size(env.totals)
+        first = first if any(first) else size
+        return size != first and (kind.fits(*size) or size[1] <= stage * first[1])
 
     def stop() -> bool:
-        ended = peeler.most > 0 and made.evaluations >= peeler.most
-        late = bool(peeler.stop())
-        made.cut_short |= late and not ended and begun()
-        return ended or made.cut_short
-
-    counted = made.evaluations
-
-    def begun() -> bool:
-        return counted > 0
+        made.cut_short |= bool(peeler.stop()) and counted > made.evaluations  # as a replay tells stages apart
+        return made.cut_short
 
     def tell(evaluations: int, env: Environment) -> None:
         nonlocal counted
         counted = made.evaluations + evaluations
         peeler.tell(counted, env)
 
-    if kind.weights is not None:
-        return _priced(group, kind, peeler, block, own, marks, enough)
+    if late or kind.weights is not None:
+        return _by_greedy(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
     rule, fraction = peeler.rule, peeler.fraction
-    if rule == "single" and block.n > ONE_BY_ONE and peeler.part > ONE:
+    if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
-        finish=True, marks=marks, enough=enough, pieces=max(block.n // PIECES, 1),
-        greedy=_greedy(kind),
+        finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
+        greedy=_greedy(kind), nodes=nodes,
     )  # fmt: skip
 
 
-def _priced(
+def _is_late(peeler: Peeler, made: Peeled) -> bool:
+    """Whether the policy is asked no more, never before its first selection. Ranks: all call."""
+    ended = 0 < peeler.most <= made.evaluations
+    made.cut_short |= bool(peeler.stop()) and not ended and made.evaluations > 0
+    return ended or made.cut_short
+
+
+def _by_greedy(
     group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
     enough: Callable[[Environment], bool],
 ) -> Rollout:  # fmt: skip
-    """The same by the plain greedy alone, by weights: a policy does not see them. Ranks: all call."""
+    """The same by the plain greedy alone: by weights, which a policy does not see, or where it is asked no
+    more. Ranks: all call.
+    """
     residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
-    price_own = kind.weights[np.maximum(own, 0)].astype(np.float32)
+    price_own = None if kind.weights is None else kind.weights[np.maximum(own, 0)].astype(np.float32)
     residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, _greedy(kind))
     residual.write_back(chosen_at_own)
     made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
