@@ -13,7 +13,7 @@ EXAMPLES = {
     "train_and_apply": r"held-back totals: \[\d+, \d+, \d+",
     "own_features": r"test [89]\d\.\d %",
     "own_graphs": r"1252 graphs, 100 epochs; .*test R2 0\.9\d+\)\nthe same number",
-    "own_triples": r"test (9\d|100)\.\d %\)\n.* is a \w+\nLinkPrediction\(31 held-out triples.*learned 0\.1",
+    "own_triples": r"test (9\d|100)\.\d %\)\n.* is a \w+\nLinkPrediction\(31 held-out triples.*learned 0\.2",
     "own_loop": r"\d{4} steps, \d{4} losses, weights [0-9a-f]{12}\na graph of 300 nodes: 2\d\d by the policy",
     "own_mpi_program": r"graph 0 on \d+ ranks: (\d+) nodes .* at most \1\ngraph 1 ",
 }
