@@ -1,7 +1,7 @@
 """Learning triples against all nodes: the right one at an end of a triple by softmax (1-vs-all)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,26 @@ from app.numerics.products import merge_span
 Array = Any
 SCORES_AT_ONCE = 1 << 21  # numbers of a block of scores; it makes the blocks, and so the order of sums
 MOST_QUERIES = 512  # of a block
+
+
+class Asked(NamedTuple):
+    """A block of queries, in r rows, r a multiple of 8; the first `count` of them are queries.
+
+    side             0: the subjects are known, 1: the objects
+    known, relation  [r] int64     counts   [r] float32, the right answers of each
+    first            [r] int32, the first of these, -1: none     lines   [count] 0, 1, ...
+    rows, answers    [t] int64, row and right node of each
+    """
+
+    side: int
+    count: int
+    known: np.ndarray
+    relation: np.ndarray
+    counts: np.ndarray
+    first: np.ndarray
+    lines: np.ndarray
+    rows: np.ndarray
+    answers: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -37,6 +57,22 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.known)
+
+    def block(self, number: int) -> "Asked":
+        """The queries of a block, filled up to a multiple of 8 by ones without an answer."""
+        lo, hi = self.blocks[number], self.blocks[number + 1]
+        count, rows = int(hi - lo), -(-int(hi - lo) // 8) * 8
+        starts = self.starts[lo : hi + 1] - self.starts[lo]
+        answers, counts = self.answers[self.starts[lo] : self.starts[hi]], np.diff(starts)
+        filled = np.zeros((3, rows), dtype=np.int64)
+        filled[:, :count] = self.known[lo:hi], self.relation[lo:hi], counts
+        first = np.full(rows, -1, dtype=np.int32)
+        first[:count] = answers[starts[:-1]]
+        lines = np.arange(count)
+        return Asked(
+            int(number >= self.first_object_block), count, filled[0], filled[1], filled[2].astype(np.float32),
+            first, lines, np.repeat(lines, counts), answers,
+        )  # fmt: skip
 
     @staticmethod
     def of(train: np.ndarray, nodes: int, relations: int) -> "Queries":
@@ -114,33 +150,24 @@ class FullSoftmax(Decoder):
 
         E_t   [d, n], E transposed
         """
-        device, xp, queries, unit = self.device, self.device.xp, self.queries, self._unit
-        lo, hi = queries.blocks[block], queries.blocks[block + 1]
-        count, rows = int(hi - lo), -(-int(hi - lo) // 8) * 8
-        known, relation = np.zeros((2, rows), dtype=np.int64)
-        known[:count], relation[:count] = queries.known[lo:hi], queries.relation[lo:hi]
-        side = int(block >= queries.first_object_block)
-        starts = queries.starts[lo : hi + 1] - queries.starts[lo]
-        right = queries.answers[queries.starts[lo] : queries.starts[hi]]
-        asked = np.repeat(np.arange(count), np.diff(starts))
-        label, weight = np.full(rows, -1, dtype=np.int32), np.zeros(rows, dtype=np.float32)
-        label[:count], weight[:count] = right[starts[:-1]], unit * np.diff(starts)
-        Q = self.scorer.query(xp, side, *self._rows(E, known, relation))
+        device, xp, put, unit = self.device, self.device.xp, self.device.put, self._unit
+        asked = self.queries.block(block)
+        count = asked.count
+        Q = self.scorer.query(xp, asked.side, *self._rows(E, asked.known, asked.relation))
         F = device.row_product(Q, E_t)
-        at, of = device.put(asked), device.put(right)
-        chosen = device.put(label[:count])
-        lines = device.put(np.arange(count))
+        rows, answers, line, first = (
+            put(each) for each in (asked.rows, asked.answers, asked.lines, asked.first)
+        )
         # softmax_loss takes the first right answer for all k: what the others score instead is added.
-        others = (F[lines, chosen][at] - F[at, of]) * unit
-        weights = device.put(weight)
-        losses = device.softmax_loss(F, device.put(label), weights)
-        F[lines, chosen] += weights[:count]
-        F[at, of] -= unit
+        others = (F[line, first[:count]][rows] - F[rows, answers]) * unit
+        weight = put(unit * asked.counts)
+        losses = device.softmax_loss(F, first, weight)
+        F[line, first[:count]] += weight[:count]
+        F[rows, answers] -= unit
         dQ = device.row_product(F, E)[:count]
         dE = device.block_gram(F[:count], xp.ascontiguousarray(Q[:count]), np.array([[0, count]]))
         terms = xp.concatenate([losses[:count], others])[:, None]
-        loss = device.fold(np.array([0, len(terms)]), terms)
-        return xp.concatenate([dE, loss], axis=1), dQ
+        return xp.concatenate([dE, device.fold(np.array([0, len(terms)]), terms)], axis=1), dQ
 
     def _rows(self, E: Array, known: np.ndarray, relation: np.ndarray) -> tuple[Array, Array]:
         """The rows of known ends and of relations."""
