@@ -13,22 +13,20 @@ Source   of the annealing of sets of nodes: Qin and Zhou, Simulated annealing ap
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.sized import SizedGraph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
 from app.numerics.elementary import log
+from app.search.annealed_set import AnnealedSet
 from app.search.dismantle import plain
-from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ONE = 1 << 16  # of the whole numbers that stand for coldnesses and logarithms
 HOT = (4.0, 3.0)  # at the start of even cycles, of odd ones
 COLD = 10.0  # at the end of all
 LEAST = 64  # steps of the first cycle, or half the nodes; each has 32 proposals
-LEAST_MEETING = 1 << 14  # steps between two meetings of several searches, or 4 for each node
 GIVEN = ("indptr", "size", "weight", "indices", "hot", "escape")
 ARRAYS = ("best_left", "order", "place", "moved", "label", "spare", "met", "out", "queue", "total", "contact")
 NUMBERS = ("taken", "cost", "best", "steps", "found_at", "moved_size", "cycle", "at", "spares")
@@ -54,7 +52,7 @@ def available() -> bool:
     return None not in (RUN, RETURN)
 
 
-class DismantleSearch(Search):
+class DismantleSearch(AnnealedSet):
     """A search for a set of least weight; a function of core, start, seed, what it hears, and steps made.
 
     start      [n] bool, a set that leaves no component that is too large
@@ -77,6 +75,9 @@ class DismantleSearch(Search):
 
     hears = True
 
+    record, arrays, numbers, constants = _Search, (*GIVEN, *ARRAYS), NUMBERS, CONSTANTS
+    kernels, twin = (RUN, RETURN), plain
+
     def __init__(self, core: SizedGraph, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         n = self.n = core.n
         self.compiled = compiled and available()
@@ -98,67 +99,9 @@ class DismantleSearch(Search):
         self.total, self.contact = (np.zeros(n, dtype=np.int64) for _ in range(2))
         self.taken = self.cost = self.steps = self.found_at = self.moved_size = self.spares = 0
         self.random = seed & (1 << 64) - 1
-        self._least = 0 if core.apart() else int(core.weights.min())
-        self._weights = core.weights
-        self._bind()
-        self._return()
-
-    def _bind(self) -> None:
-        """Give the kernels the addresses of the arrays, and what never changes."""
-        self._search = _Search(self.n)
-        for name in CONSTANTS:
-            setattr(self._search, name, getattr(self, name))
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
-
-    def _return(self) -> None:
-        """Go on from the best set."""
-        if self.compiled:
-            self._call(RETURN)
-        else:
-            plain.go_back(self)
+        self._begin(core.weights, 0 if core.apart() else int(core.weights.min()))
 
     @property
     def done(self) -> bool:
         """True when no set can weigh less: one node is no heavier than any, or nothing is too large."""
         return self.best <= self._least
-
-    def run(self, steps: int) -> None:
-        """So many steps, fewer only when done."""
-        if self.done:
-            return
-        if self.compiled:
-            self._call(RUN, steps)
-        else:
-            plain.run(self, steps)
-
-    def solution(self) -> np.ndarray:
-        """[n] bool, the best set, a copy."""
-        return self.best_left == 0
-
-    # ---- what others found ---------------------------------------------------------------------------------
-
-    @property
-    def meeting_steps(self) -> int:
-        """Steps between two meetings of several searches."""
-        return max(LEAST_MEETING, 4 * self.n)
-
-    def news(self) -> np.ndarray:
-        """[1, n] int64, the best set."""
-        return self.solution().astype(np.int64)[None, :]
-
-    def meet(self, others: list[np.ndarray]) -> None:
-        """The best sets of the other searches: the best of all is where the next cycle begins."""
-        for each in others:
-            self.hear(each[0].astype(bool))
-
-    def hear(self, solution: np.ndarray) -> None:
-        """A set from elsewhere; where it is better, the next cycle begins there."""
-        value = int(self._weights[solution].sum())
-        if value < self.best:
-            self.best, self.found_at, self.moved_size = value, self.steps, -1
-            self.best_left[:] = ~solution

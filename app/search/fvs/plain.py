@@ -115,7 +115,7 @@ def _keep_best(s: Search) -> None:
         return
     s.best, s.found_at = s.cost, s.steps
     moved = slice(0, s.n) if s.moved_size < 0 else s.moved[: s.moved_size]
-    s.best_forest[moved] = s.label[moved] >= 0
+    s.best_left[moved] = s.label[moved] >= 0
     s.moved_size = 0
 
 
@@ -131,7 +131,7 @@ def _root(part: Any, v: int) -> int:
 
 def _joins(s: Search, v: int) -> bool:
     """Whether v closes no cycle with a forest; then it is one of its trees."""
-    near = [(u, double) for u, double in _row(s, v) if s.best_forest[u]]
+    near = [(u, double) for u, double in _row(s, v) if s.best_left[u]]
     if any(double for _, double in near):
         return False
     roots = [_root(s.part, u) for u, _ in near]
@@ -151,13 +151,13 @@ def go_back(s: Search) -> None:
     turned = [*range(shift, n), *range(shift)]
     s.part[:] = np.arange(n)
     s.label[:n] = -1
-    for v in np.flatnonzero(s.best_forest).tolist():
+    for v in np.flatnonzero(s.best_left).tolist():
         for u, _ in _row(s, v):
-            if u < v and s.best_forest[u]:
+            if u < v and s.best_left[u]:
                 s.part[_root(s.part, u)] = _root(s.part, v)
     for v in turned:
-        if not s.best_forest[v] and _joins(s, v):
-            s.best_forest[v] = 1
+        if not s.best_left[v] and _joins(s, v):
+            s.best_left[v] = 1
             s.best -= _worth(s, v)
             s.found_at = s.steps
     _line_up(s, turned)
@@ -170,7 +170,7 @@ def _line_up(s: Search, turned: list[int]) -> None:
     read, last = 0, s.n
     s.label[s.n] = 0
     for first in turned:
-        if not s.best_forest[first] or _inside(s, first):
+        if not s.best_left[first] or _inside(s, first):
             continue
         s.label[first] = s.earlier[first] = 0
         queue.append(first)
@@ -180,12 +180,12 @@ def _line_up(s: Search, turned: list[int]) -> None:
             s.next[last], s.before[v] = v, last
             last = v
             for u, _ in _row(s, v):
-                if s.best_forest[u] and not _inside(s, u):
+                if s.best_left[u] and not _inside(s, u):
                     s.label[u], s.earlier[u] = 0, 1
                     queue.append(u)
     s.next[last], s.before[s.n] = s.n, last
     s.outside = s.n - len(queue)
-    s.order[:] = [*np.flatnonzero(s.best_forest == 0).tolist(), *queue]
+    s.order[:] = [*np.flatnonzero(s.best_left == 0).tolist(), *queue]
     s.place[s.order] = np.arange(s.n)
     _spread(s)
 

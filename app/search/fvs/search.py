@@ -12,24 +12,22 @@ Source   Qin and Zhou, Simulated annealing approach to the undirected feedback v
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.multigraph import Multigraph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
 from app.numerics.elementary import log
+from app.search.annealed_set import AnnealedSet
 from app.search.fvs import plain
-from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ONE = 1 << 16  # of the whole numbers that stand for coldnesses and logarithms
 HOT = (4.0, 3.0)  # at the start of even cycles, of odd ones
 COLD = 10.0  # at the end of all
 LEAST = 64  # steps of the first cycle, or half the nodes; each has 32 proposals
-LEAST_MEETING = 1 << 14  # steps between two meetings of several searches, or 4 for each node
 GIVEN = ("indptr", "weight", "indices", "twice", "hot", "escape")
-ARRAYS = ("best_forest", "order", "place", "moved", "next", "before", "earlier", "part", "seen", "label")
+ARRAYS = ("best_left", "order", "place", "moved", "next", "before", "earlier", "part", "seen", "label")
 NUMBERS = ("outside", "cost", "best", "steps", "found_at", "moved_size", "cycle", "at")
 CONSTANTS = ("unit", "largest", "first", "cold")
 
@@ -53,7 +51,7 @@ def available() -> bool:
     return None not in (RUN, RETURN)
 
 
-class FeedbackSearch(Search):
+class FeedbackSearch(AnnealedSet):
     """A search for a set of least weight; a function of core, start, seed, what it hears, and steps made.
 
     start      [n] bool, a feedback vertex set      seed  an integer, taken modulo 2^64
@@ -62,7 +60,7 @@ class FeedbackSearch(Search):
     steps      32 proposals each                    best  weight of the best set, found_at the step it was
                found in
 
-    best_forest             [n] uint8, what the best set leaves
+    best_left               [n] uint8, what the best set leaves
     order, place            [n] int32, the `outside` nodes that are not in the forest, then those that are
     moved                   [n] int32, the `moved_size` changes since the best set was saved; -1: any
     next, before            [n+1] int32, the list as a ring; n stands before the first
@@ -75,6 +73,9 @@ class FeedbackSearch(Search):
     """
 
     hears = True
+
+    record, arrays, numbers, constants = _Search, (*GIVEN, *ARRAYS), NUMBERS, CONSTANTS
+    kernels, twin = (RUN, RETURN), plain
 
     def __init__(self, core: Multigraph, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         n = self.n = core.n
@@ -89,7 +90,7 @@ class FeedbackSearch(Search):
         self.escape = (-log(np, passing) * ONE).astype(np.int64)
         self.largest = int(self.escape.max()) * self.unit // int(self.hot.min())
         self.first, self.cycle, self.at = max(LEAST, n // 2), 0, 0
-        self.best_forest, self.best = (~start).astype(np.uint8), int(core.weights[start].sum())
+        self.best_left, self.best = (~start).astype(np.uint8), int(core.weights[start].sum())
         self.order, self.place, self.moved, self.earlier, self.part, self.seen = (
             np.zeros(n, dtype=np.int32) for _ in range(6)
         )
@@ -97,68 +98,9 @@ class FeedbackSearch(Search):
         self.label = np.zeros(n + 1, dtype=np.int64)
         self.outside = self.cost = self.steps = self.found_at = self.moved_size = 0
         self.random = seed & (1 << 64) - 1
-        self._least = int(core.weights.min()) if core.cycles() else 0
-        self._guest: np.ndarray | None = None
-        self._weights = core.weights
-        self._bind()
-        self._return()
-
-    def _bind(self) -> None:
-        """Give the kernels the addresses of the arrays, and what never changes."""
-        self._search = _Search(self.n)
-        for name in CONSTANTS:
-            setattr(self._search, name, getattr(self, name))
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
-
-    def _return(self) -> None:
-        """Go on from the best set."""
-        if self.compiled:
-            self._call(RETURN)
-        else:
-            plain.go_back(self)
+        self._begin(core.weights, int(core.weights.min()) if core.cycles() else 0)
 
     @property
     def done(self) -> bool:
         """True when no set can weigh less: one node is no heavier than any, or there is no cycle."""
         return self.best <= self._least
-
-    def run(self, steps: int) -> None:
-        """So many steps, fewer only when done."""
-        if self.done:
-            return
-        if self.compiled:
-            self._call(RUN, steps)
-        else:
-            plain.run(self, steps)
-
-    def solution(self) -> np.ndarray:
-        """[n] bool, the best set, a copy."""
-        return self.best_forest == 0
-
-    # ---- what others found ---------------------------------------------------------------------------------
-
-    @property
-    def meeting_steps(self) -> int:
-        """Steps between two meetings of several searches."""
-        return max(LEAST_MEETING, 4 * self.n)
-
-    def news(self) -> np.ndarray:
-        """[1, n] int64, the best set."""
-        return self.solution().astype(np.int64)[None, :]
-
-    def meet(self, others: list[np.ndarray]) -> None:
-        """The best sets of the other searches: the best of all is where the next cycle begins."""
-        for each in others:
-            self.hear(each[0].astype(bool))
-
-    def hear(self, solution: np.ndarray) -> None:
-        """A set from elsewhere; where it is better, the next cycle begins there."""
-        value = int(self._weights[solution].sum())
-        if value < self.best:
-            self.best, self.found_at, self.moved_size = value, self.steps, -1
-            self.best_forest[:] = ~solution
