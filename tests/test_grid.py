@@ -23,10 +23,19 @@ from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.log import Log
+from app.partition.whole import (
+    EVALUATED,
+    FOLLOWED_ENTRIES,
+    FOLLOWED_ROWS,
+    followed_by,
+    learning_work,
+    sharers,
+)
 from app.problems.table import make_problem
 from app.rl.agent import Agent
 from app.rl.learner import Lesson
 from app.rl.training import mean_lesson, share_of, train_policy
+from app.tasks.compare import spatial_of, too_large
 from app.tasks.context import Context
 from app.tasks.solve import run_solve
 
@@ -43,10 +52,11 @@ def with_replicas(case, replicas):
     )
 
 
-def trained(group, case, groups=1, **more):
+def trained(group, case, groups=1, unsplit=False, **more):
     """Digests of the last and the best weights and every record of a training on a grid of ranks."""
     last = []
     grid = cut_grid(group, case.parallel.data, groups)
+    grid = grid.unsplit() if unsplit else grid
     result = train_policy(
         grid.group, case, make_problem("mvc"), make_blocks(grid.group, GRAPHS),
         make_blocks(grid.group, HELD), snapshot=lambda step, weights: last.append(digest(weights)), grid=grid,
@@ -69,6 +79,7 @@ def grids(replicas):
     [
         (1, 1, 0, 1), (1, 5, 0, 1), (4, 1, 0, 1), (4, 2, 0, 2), (4, 4, 0, 4), (3, 2, 0, 1), (4, 3, 0, 1),
         (6, 4, 0, 2), (4, 3, 2, 2), (4, 8, 1, 4), (4, 2, 4, 1), (6, 96, 1, 6),
+        (4, 2, 1, 2), (3, 1, 1, 1), (4, 3, 1, 2),
     ],
 )  # fmt: skip
 def test_groups_divide_the_ranks(ranks, replicas, spatial, groups):
@@ -77,7 +88,7 @@ def test_groups_divide_the_ranks(ranks, replicas, spatial, groups):
 
 @pytest.mark.parametrize(
     ("ranks", "replicas", "spatial", "right"),
-    [(4, 2, 3, "2, 4"), (4, 2, 1, "2, 4"), (3, 1, 1, "3"), (1, 2, 2, "1")],
+    [(4, 2, 3, "1, 2, 4"), (4, 1, 2, "1, 4"), (3, 1, 2, "1, 3"), (1, 2, 2, "1")],
 )
 def test_ranks_that_do_not_fit_are_refused(ranks, replicas, spatial, right):
     with pytest.raises(CaseError, match=rf"parallel.spatial: .*: {right}; got {spatial}$"):
@@ -103,6 +114,21 @@ def test_every_replica_has_one_group(replicas):
         assert grid.total([sum(grid.mine)]) == [sum(range(replicas))]
         assert len(grid.mine) in (replicas // groups, replicas // groups + 1)
         assert grid.number == world.rank // grid.group.size
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 7])
+def test_unsplit_every_rank_has_replicas_and_whole_graphs(replicas):
+    """As many groups as have one; the ranks of a group do the same, and take turns at what is dealt out."""
+    world = Group(WORLD, HostDevice())
+    grid = cut_grid(world, replicas, 1).unsplit()
+    assert grid.group.size == 1
+    assert grid.groups == max(g for g in range(1, replicas + 1) if world.size % g == 0)
+    assert grid.beside.size == world.size
+    assert grid.total([len(grid.mine)]) == [replicas]
+    places = world.gather_integers(np.array([grid.number, grid.beside.rank]))
+    assert places[:, 1].tolist() == list(range(world.size))
+    assert np.bincount(places[:, 0]).tolist() == [world.size // grid.groups] * grid.groups
+    assert cut_grid(world, replicas, 1).beside.size == 1
 
 
 # ---- sums over replicas -----------------------------------------------------------------------------------
@@ -273,6 +299,22 @@ def test_a_grid_goes_on_where_another_stopped(name):
         assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
 
 
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("name", AGENTS)
+def test_ranks_that_have_the_graphs_whole_learn_the_same(name, replicas):
+    """The same weights, records and checkpoints; one is gone on from by ranks that split the graphs."""
+    case = with_replicas(CASES[name], replicas)
+    world, middle = Group(WORLD, HostDevice()), case.train.steps // 2
+    keeper = At(middle)
+    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case, keeper=keeper)
+    whole = At(middle)
+    assert trained(world, case, unsplit=True, keeper=whole) == expected
+    assert repr(whole.state.values) == repr(keeper.state.values)  # some are not a number
+    assert digest(whole.state.arrays) == digest(keeper.state.arrays)
+    last, *rest = trained(world, case, keeper=At(state=whole.state))
+    assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
+
+
 # ---- solving ----------------------------------------------------------------------------------------------
 
 SET = Case(
@@ -297,6 +339,56 @@ def test_a_set_is_solved_at_once_as_one_by_one(solver, rest):
     expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
     parallel = msgspec.structs.replace(case, parallel=ParallelCase(**rest))
     assert solved(Group(WORLD, HostDevice()), parallel) == expected
+
+
+LEARNED = ("mvc", "mis", "clique", "mds", "maxcut", "tsp", "fvs")
+
+
+@pytest.mark.parametrize("solver", ["full", "policy"])
+@pytest.mark.parametrize("name", LEARNED)
+def test_where_a_graph_is_whole_changes_no_answer(name, solver):
+    """By size, on every rank, and split over all: of the policy's start, the policy alone, and beside it."""
+    if (name, solver) == ("tsp", "policy"):
+        pytest.skip("the policy inserts cities in the pipeline alone")
+    case = changed(SET, problem={"name": name}, search={"solver": solver, "bounds": False, "steps": 40})
+    graph = {"count": 2, "nodes": (40, 50)}
+    graph |= {"generator": "uniform_points"} if name == "tsp" else {}
+    case = changed(case, graph=graph)
+    expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
+    assert any(each["learned"] is not None for each in expected[1])
+    for spatial in (0, 1, WORLD.size):
+        assert solved(Group(WORLD, HostDevice()), changed(case, parallel={"spatial": spatial})) == expected
+
+
+def test_which_graphs_are_split():
+    """Large ones, all where parallel.spatial says so, and none where a rank may not hold one."""
+    world = Group(WORLD, HostDevice())
+    alone = world.alone()
+    assert sharers(world, 0, EVALUATED, EVALUATED) is (alone if world.size > 1 else world)
+    assert sharers(world, 0, EVALUATED + 1, EVALUATED) is world
+    assert sharers(world, world.size, 1, EVALUATED) is (world if world.size > 1 else sharers(world, 1, 1, 1))
+    assert sharers(world, 1, 1 << 40, EVALUATED).size == 1
+    assert followed_by(world, 0, FOLLOWED_ROWS, FOLLOWED_ENTRIES).size == 1
+    assert followed_by(world, 0, FOLLOWED_ROWS + 1, 1) is world
+    assert followed_by(world, 0, 1, FOLLOWED_ENTRIES + 1) is world
+    assert learning_work(Case(parallel=ParallelCase(data=4)), 10, 640) == 4 * 20
+
+
+@pytest.mark.parametrize("spatial", [0, 1])
+def test_a_graph_beyond_the_limit_of_a_rank_is_split(spatial):
+    """P2: no rank takes the whole of it for the policy, small as it is."""
+    world = Group(WORLD, HostDevice())
+    case = changed(SET, graph={"count": 1}, memory={"whole_graph_mb": 0.001}, parallel={"spatial": spatial})
+    context = Context(case, world, Log(False), None)
+    (loaded,) = context.load(case.graph, "instances")
+    assert too_large(context, loaded)
+    assert spatial_of(context, [loaded]) == world.size
+    roomy = Context(changed(case, memory={"whole_graph_mb": 10.0}), world, Log(False), None)
+    assert spatial_of(roomy, [loaded]) == spatial
+    problem = make_problem("mvc")
+    whole, split = (roomy.state_rows_on(g, [loaded], problem)[0] for g in (world.alone(), world))
+    assert whole.n_real == loaded.graph.n
+    assert world.sum_integers(np.array([split.n_real]))[0] == loaded.graph.n
 
 
 def test_a_single_graph_is_searched_by_all():

@@ -64,7 +64,12 @@ class ParallelCase(Table, frozen=True):
         ),
     ] = 1
     spatial: Annotated[
-        Count, about("ranks that share a graph; 0: ranks / as many groups as divide ranks and data")
+        Count,
+        about(
+            "ranks that share a graph; 1: every rank has it whole and does all of it by itself, which "
+            "changes no bit; 0: 1 where a policy sees graphs so small that ranks would wait for each other, "
+            "else ranks / as many groups as divide ranks and data"
+        ),
     ] = 0
     exchange: Annotated[
         Literal["auto", "gather", "halo", "staged"],

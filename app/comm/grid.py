@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -27,8 +27,11 @@ class Grid:
     replica changes no bit: a replica depends on its number, and a sum over replicas is the tree of
     app/comm/tree.py with one leaf for each of them.
 
+    Where graphs are too small to be shared every rank has them whole (`unsplit`): the ranks of a group then
+    do the same, each by itself.
+
     world      all N ranks
-    group      the ranks that share graphs with this one (spatial parallelism)
+    group      the ranks that share graphs with this one (spatial parallelism); unsplit: this one
     across     the ranks in the same place of every group, by group (data parallelism)
     number     of this rank's group
     replicas   D
@@ -39,6 +42,16 @@ class Grid:
     across: Group
     number: int
     replicas: int
+
+    @property
+    def beside(self) -> Group:
+        """The ranks that may do different work at the same time, each for those it shares graphs with."""
+        return self.across if self.group.size * self.groups == self.world.size else self.world
+
+    def unsplit(self) -> "Grid":
+        """The same replicas with whole graphs on every rank, on as many groups as may be. Ranks: all call."""
+        groups = fit_groups(self.world.size, self.replicas, spatial=1)
+        return replace(cut_grid(self.world, self.replicas, groups), group=self.world.alone())
 
     @property
     def groups(self) -> int:
@@ -80,16 +93,15 @@ class Grid:
             yield
 
     def in_step(self, pieces: Iterator[None], what: str) -> Iterator[None]:
-        """Pieces of each group's work, one of every group at a time, and after each a look outside.
+        """Pieces of the work of those `beside` each other, one of each at a time, then a look outside.
 
-        Where one group's fails, all leave with the same error. Ranks: all take them, until there are no more
+        Where one's fails, all leave with the same error. Ranks: all take them, until there are no more
         """
         more = True
         while more:
-            with self.together(what):
+            with raise_together(self.beside, what):
                 more = next(pieces, self) is None
-            if self.groups > 1:
-                more = bool(self.across.max_integer(int(more)))
+            more = bool(self.beside.max_integer(int(more)))
             if more:
                 yield
 
@@ -122,14 +134,17 @@ class Grid:
 def fit_groups(ranks: int, replicas: int, spatial: int = 0) -> int:
     """How many groups share `replicas` replicas on `ranks` ranks, where `spatial` ranks share a graph.
 
-    spatial   0: as many groups as divide ranks and replicas, so that all do the same work; that always fits
+    spatial   0: as many groups as divide ranks and replicas, so that all do the same work; 1: as many as have
+              a replica each; these always fit
     Raises CaseError.
     """
     if not spatial:
         return gcd(ranks, replicas)
-    right = [s for s in range(1, ranks + 1) if ranks % s == 0 and ranks // s <= replicas]
+    if spatial == 1:
+        return max(groups for groups in range(1, replicas + 1) if ranks % groups == 0)
+    right = [s for s in range(1, ranks + 1) if ranks % s == 0 and (s == 1 or ranks // s <= replicas)]
     if spatial not in right:
-        most = f" into at most parallel.data = {replicas} group{'s' if replicas > 1 else ''}"
+        most = f" into at most parallel.data = {replicas} group{'s' if replicas > 1 else ''}, or be 1"
         raise CaseError(
             f"parallel.spatial: must divide the {ranks} rank{'s' if ranks > 1 else ''}"
             f"{most if replicas < ranks else ''}: {', '.join(map(str, right))}; got {spatial}"

@@ -61,6 +61,7 @@ class Group:
         self.calls = 0
         self.prefix = ""
         self._parts: dict[tuple[int, str], Group] = {}
+        self._alone: dict[str, Group] = {}
         self._scratch: dict[tuple[str, str], Array] = {}
 
     def part(self, groups: int, colour: int, prefix: str = "") -> "Group":
@@ -75,7 +76,9 @@ class Group:
 
     def alone(self, prefix: str = "") -> "Group":
         """This rank by itself, counted here."""
-        return self._counted(MPI.COMM_SELF, prefix)
+        if prefix not in self._alone:
+            self._alone[prefix] = self._counted(MPI.COMM_SELF, prefix)
+        return self._alone[prefix]
 
     def _counted(self, comm: MPI.Comm, prefix: str) -> "Group":
         part = Group(comm, self.device, self.direct, self.reproducible)

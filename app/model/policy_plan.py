@@ -17,6 +17,7 @@ from app.model.memory import Need, at_rest, size, total, whole_graph, whole_work
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
+from app.partition.whole import LEARNED_ON, learning_work
 from app.problems.table import ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
@@ -219,7 +220,7 @@ def held_solving(case: Case, net: QNetwork | None, base: int, counts: Counts, ra
 
 def held_training(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
     """Bytes by term of the rank that holds most while it learns; base: before it holds any graph."""
-    shared, agent = Shared.by(case, ranks), case.agent
+    shared, agent = Shared.by(case, counts, ranks), case.agent
     layout = _layout(case, counts, shared.ranks)
     held = peak(net, layout, _minibatch(case, counts), "learning", base)
     rest = total(at_rest(layout, layout.heaviest))
@@ -248,7 +249,7 @@ def _training(
         return
     agent, replicas = case.agent, case.parallel.data
     held = held_training(case, net, calibration.base_bytes, counts, ranks)
-    yield _memory_line(counts, ranks, _layout(case, counts, Shared.by(case, ranks).ranks), held)
+    yield _memory_line(counts, ranks, _layout(case, counts, Shared.by(case, counts, ranks).ranks), held)
     seconds, steps = {}, {}
     for p in {ranks, *CANDIDATES}:
         with suppress(CaseError):  # parallel.spatial does not divide these ranks
@@ -276,17 +277,24 @@ class Shared:
     turns: int
 
     @classmethod
-    def by(cls, case: Case, ranks: int) -> "Shared":
+    def by(cls, case: Case, counts: Counts, ranks: int) -> "Shared":
         """Raises CaseError where parallel.spatial does not divide the ranks."""
-        groups = fit_groups(ranks, case.parallel.data, case.parallel.spatial)
-        return cls(ranks // groups, groups, -(-case.parallel.data // groups))
+        replicas, spatial = case.parallel.data, case.parallel.spatial
+        small = learning_work(case, counts.n, counts.entries) <= LEARNED_ON
+        fits = whole_graph(counts.n, counts.entries // 2) <= 1e6 * case.memory.whole_graph_mb
+        if fits and (spatial == 1 or (small and not spatial)):
+            groups, sharing = fit_groups(ranks, replicas, spatial=1), 1
+        else:
+            groups = fit_groups(ranks, replicas, spatial)
+            sharing = ranks // groups
+        return cls(sharing, groups, -(-replicas // groups))
 
 
 def _step_seconds(
     case: Case, net: QNetwork, calibration: Calibration, counts: Counts, ranks: int
 ) -> tuple[float, float]:
     """Of a gradient step, and of an action of every replica."""
-    shared, network = Shared.by(case, ranks), given_network(case)
+    shared, network = Shared.by(case, counts, ranks), given_network(case)
     rates, layout = Rates(calibration, shared.ranks, network), _layout(case, counts, shared.ranks)
     learn = rates.total(learning(net, layout, _minibatch(case, counts), case.agent.double))
     act = rates.total(evaluation(net, layout, EPISODE))

@@ -259,6 +259,12 @@ def room_for_features(xp: Any, code: Array, state: Array, columns: int) -> Array
     return xp.empty((*shape, columns), dtype=code.dtype)
 
 
+def state_size(problem: Problem, graph: Graph) -> tuple[int, int]:
+    """Nodes and stored entries of the whole graph whose states a policy sees, of which rows are held."""
+    n, edges = graph.n, graph.edges
+    return n, n * (n - 1) - 2 * edges if problem.complemented else 2 * edges
+
+
 class NodesCount:
     """The objective of problems that count the nodes of a solution."""
 

@@ -20,6 +20,13 @@ DYNAMICS: dict[str, type] = {
 }
 
 
+def follows_compiled(problem: Problem) -> bool:
+    """Whether steps of one node and the scores that follow them are compiled, on one rank of a CPU."""
+    if problem.dynamics == "field":
+        return bool(problem.compiled_field)
+    return bool(getattr(DYNAMICS[problem.dynamics], "compiled", ""))
+
+
 def begin_environment(
     group: Group, block: RowBlock, problem: Problem, scan: bool = False, mark_own: np.ndarray | None = None
 ) -> Environment:

@@ -29,7 +29,7 @@ def insert_tour(
 ) -> tuple[np.ndarray | None, int, float]:
     """A tour by learned insertion.
 
-    block     rows of the nearest-neighbour graph, with its metric
+    block     rows of the nearest-neighbour graph, with its metric, split over ranks of the group
     least     at least this fraction of the cities outside is taken at once
     seconds   infinite, or a limit: what an evaluation costs, after what all insertions do, decides how many
               cities each has to choose
@@ -43,8 +43,8 @@ def insert_tour(
     seconds -= INSERT_SECONDS * n * n
     if n > LARGEST or fraction is None or not _from_first(group, seconds > 0):
         return None, 0, least
-    env = TourEnv(group, block, net.problem)
-    scores, evaluations = FullScores(group, net, params, env), 0
+    env = TourEnv(block.group, block, net.problem)
+    scores, evaluations = FullScores(block.group, net, params, env), 0
     if np.isfinite(seconds):
         scores.keys_own()
         begun = time.perf_counter()  # of an evaluation whose code and data are warm
@@ -53,7 +53,7 @@ def insert_tour(
     stop = fraction is None
     planned = 0 if stop else evaluations + evaluations_of(n, fraction)
     while not env.done and not stop:
-        scores.remove(choose_cities(group, scores.keys_own(), env, fraction))
+        scores.remove(choose_cities(block.group, scores.keys_own(), env, fraction))
         evaluations += 1
         stop = look(evaluations, planned)
     return (env.tour.order.astype(np.int64) if env.done else None), evaluations, fraction or least

@@ -19,6 +19,7 @@ from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
+from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget
@@ -81,7 +82,8 @@ def train_policy(
               learner's notes
     snapshot  called with each evaluation: step and host copies of the weights
     keeper    where the loop may be stopped, and what it goes on from
-    grid      None: one group, which plays all replicas in turn
+    grid      None: one group, which plays all replicas in turn; unsplit: every rank of a group learns the
+              same by itself, and evaluates a share of the held-back graphs
     enough    asked after each evaluation, the same on all ranks: True ends the training
     watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
               remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
@@ -264,17 +266,16 @@ def _held_back(
     grid: Grid, learner: Learner, held_back: list[RowBlock], look: Callable[[], None], tell: Teller
 ) -> list[float]:
     """The objectives of the held-back graphs, in no unit of theirs. Ranks: all call; identical on all."""
-    share = slice(grid.number, None, grid.groups)
+    share = slice(grid.beside.rank, None, grid.beside.size)
     mine, values = held_back[share], np.zeros(len(held_back))
-    with grid.together("evaluating"):
+    with raise_together(grid.beside, "evaluating"):
         envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
     for _ in grid.in_step(pieces, "evaluating"):
         tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
         look()
     values[share] = [objective_of(env) for env in envs]
-    # One group alone has a graph's value, the others have zeros, whose bits are zeros.
-    bits = grid.total(values.view(np.int64).tolist())
-    return np.array(bits, dtype=np.int64).view(np.float64).tolist()
+    # One of those beside each other has a graph's value, the others have zeros, whose bits are zeros.
+    return grid.beside.sum_integers(values.view(np.int64)).view(np.float64).tolist()
 
 
 def whole_or_float(value: float) -> float:

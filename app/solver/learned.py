@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from app.case.run import ParallelCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Pace
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
-from app.rl.dynamics import begin_environment
+from app.partition.whole import EVALUATED, followed_by, sharers, work_of
+from app.problems.problem import Problem
+from app.rl.dynamics import begin_environment, follows_compiled
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
 from app.rl.rollout import drop_redundant, roll_out
@@ -56,6 +59,18 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
     return RowBlock(group, mine, rows, exchange, metric=metric)
 
 
+def rows_to_roll_out(
+    group: Group, problem: Problem, graph: Graph, parallel: ParallelCase, metric: Metric | None = None
+) -> RowBlock:
+    """The rows that a policy's own rollout works on, split over the ranks that help. Ranks: all call."""
+    entries = len(graph.indices)
+    if graph.n <= SET_ONE_BY_ONE and follows_compiled(problem):
+        group = followed_by(group, parallel.spatial, graph.n, entries)
+    else:
+        group = sharers(group, parallel.spatial, work_of(graph.n, entries), EVALUATED)
+    return rows_of(group, graph, parallel.exchange, metric)
+
+
 @dataclass(frozen=True)
 class StartLimits:
     """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
@@ -88,7 +103,13 @@ class Peeled:
 
 
 def peel(
-    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, limits: StartLimits, passes: int
+    group: Group,
+    net: Any,
+    params: Any,
+    toolbox: Toolbox,
+    parallel: ParallelCase,
+    limits: StartLimits,
+    passes: int,
 ) -> Peeled:
     """Reduce and peel, again with smaller parts while few evaluations were needed; the best counts.
 
@@ -102,14 +123,14 @@ def peel(
     fraction, spent, largest = limits.fraction, 0, 1.0
     if np.isfinite(seconds):
         largest = max(fraction, LARGE_PART if large and _unweighted(toolbox) else LARGEST_PART)
-        fraction, spent = _affordable(group, net, params, toolbox, exchange, fraction, seconds, largest)
+        fraction, spent = _affordable(group, net, params, toolbox, parallel, fraction, seconds, largest)
     made, least = Peeled(None, spent, fraction, 0, spent), 0
     if fraction > largest:
         return made
     while True:
         clock = StartClock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
-        one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
+        one = _peel_once(group, net, params, toolbox.peeler(), fraction, parallel, most, clock)
         if not one.evaluations and one.cut and made.passes:  # a pass that was not begun
             return made
         made.evaluations += one.evaluations
@@ -152,7 +173,7 @@ class _Pass:
 
 
 def _peel_once(
-    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, most: int,
+    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, parallel: ParallelCase, most: int,
     clock: "StartClock",
 ) -> _Pass:  # fmt: skip
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
@@ -162,17 +183,18 @@ def _peel_once(
     """
     evaluations = largest = 0
     while (rest := peeler.rest) is not None and evaluations < most and not clock.rings():
-        largest = max(largest, _take_part(group, net, params, peeler, rest, fraction, exchange))
+        largest = max(largest, _take_part(group, net, params, peeler, rest, fraction, parallel))
         evaluations += 1
         clock.tell(evaluations, "")
     return _Pass(peeler.solution(), evaluations, largest, rest is not None)
 
 
 def _take_part(
-    group: Group, net: Any, params: Any, peeler: Peeler, rest: Graph, fraction: float, exchange: str
+    group: Group, net: Any, params: Any, peeler: Peeler, rest: Graph, fraction: float, parallel: ParallelCase
 ) -> int:
     """One evaluation on the rest, its best nodes taken; returns how many. Ranks: all call."""
-    block = rows_of(group, rest, exchange)
+    group = sharers(group, parallel.spatial, work_of(rest.n, len(rest.indices)), EVALUATED)
+    block = rows_of(group, rest, parallel.exchange)
     env = begin_environment(group, block, net.problem)
     keys_own = FullScores(group, net, params, env).keys_own()
     wanted = max(1, int(fraction * env.totals.alive))
@@ -184,8 +206,8 @@ def _take_part(
 
 
 def _affordable(
-    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, fraction: float, seconds: float,
-    largest: float,
+    group: Group, net: Any, params: Any, toolbox: Toolbox, parallel: ParallelCase, fraction: float,
+    seconds: float, largest: float,
 ) -> tuple[float, int]:  # fmt: skip
     """A fraction whose evaluations fit the seconds, by rank 0's clock, and the evaluations that told.
 
@@ -200,7 +222,7 @@ def _affordable(
     peeler, each, made, edges = toolbox.peeler(), 0.0, 0, [core.edges] * 2
     while made < 2 and (rest := peeler.rest) is not None:  # the second one finds code and data warm
         begun = time.perf_counter()
-        _take_part(group, net, params, peeler, rest, fraction, exchange)
+        _take_part(group, net, params, peeler, rest, fraction, parallel)
         each, made = time.perf_counter() - begun, made + 1
         edges.append(rest.edges)
     fall = math.log(max(edges[-2], 1) / max(edges[-1], 1)) / (2 * fraction)
@@ -214,7 +236,7 @@ def rollout(
     """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
 
     Where moves may be undone, and on large graphs, several nodes at once.
-    block     the rows of the core (rows_of); rank 0's clock decides
+    block     the rows of the core (rows_to_roll_out); rank 0's clock decides
     marks     [n] int32 of the first state, or None: a fresh one
     returns   the core solution [n] bool on every rank, the evaluations made, the setting that makes the same
               ones. Where it ends before the last choice: the best state so far or, where states are no
@@ -237,14 +259,14 @@ def rollout(
 
     rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
     cover = roll_out(
-        group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
+        block.group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
         finish=True, marks=marks,
     )  # fmt: skip
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, setting
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
-        cover = drop_redundant(group, cover)
-    solution = group.gather_host(cover.solution_own.astype(np.uint8), block.rows.row_counts())
+        cover = drop_redundant(block.group, cover)
+    solution = block.group.gather_host(cover.solution_own.astype(np.uint8), block.rows.row_counts())
     return solution.astype(bool), cover.evaluations, setting
 
 
@@ -290,8 +312,8 @@ def _affordable_at_once(
     """
     if seconds < LEAST_MOVES * (ROUND_SECONDS + ENTRY_SECONDS * (block.n + 2 * block.edges)):
         return block.n + 1  # to find out exactly would already take too long
-    env, each = begin_environment(group, block, net.problem), 0.0
-    scores = FullScores(group, net, params, env)
+    env, each = begin_environment(block.group, block, net.problem), 0.0
+    scores = FullScores(block.group, net, params, env)
     for _ in range(2):  # the second one finds code and data warm
         if env.done:
             break

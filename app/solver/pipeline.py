@@ -1,7 +1,7 @@
 """The pipeline of a solve: reductions, a learned start, local search and bounds, one instance at a time.
 
 Every rank holds the whole instance (within memory.whole_graph_mb). Reductions are replicated, the policy's
-evaluations are split by rows, searches and bounds are dealt to the ranks.
+evaluations of large graphs are split by rows, searches and bounds are dealt to the ranks.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
 from app.solver.budget import Budget
-from app.solver.learned import ROLLOUTS, StartClock, StartLimits, peel, rollout, rows_of
+from app.solver.learned import ROLLOUTS, StartClock, StartLimits, peel, rollout, rows_to_roll_out
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 from app.toolbox import EXACT, Toolbox
@@ -210,18 +210,18 @@ class Pipeline:
         """The policy's core solution, and the evaluations made: reduce and peel where there is a peeler, else
         its rollout. Ranks: all call.
         """
-        search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
+        search, parallel, before = self.case.search, self.case.parallel, list(self.replay)
         limits = StartLimits(
             search.peel_fraction, search.evaluations, budget.left(), self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip
         if toolbox.peels:
-            made = peel(self.group, self.net, self.params, toolbox, exchange, limits, search.peels)
+            made = peel(self.group, self.net, self.params, toolbox, parallel, limits, search.peels)
             core, evaluations = made.solution, made.evaluations
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
             self.replay.append(f"search.evaluations={made.evaluations - made.told}")
         else:
-            block = rows_of(self.group, toolbox.shown, exchange, toolbox.metric)
+            block = rows_to_roll_out(self.group, self.net.problem, toolbox.shown, parallel, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
             core, evaluations, setting = roll(self.group, self.net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)

@@ -46,6 +46,7 @@ class ExchangePlan:
 class RowBlock(HostRows):
     """Adjacency rows of one graph on one rank.
 
+    group      the ranks that the rows are split over
     A          CSR on the device [n_own, n_ext], all stored values one; staged: a list of tiles, for each rank
                the columns that are its rows, [n_own, own_counts[rank]]
     A_weights  two like A, of the positive and of the negated negative edge weights (None: none is negative);
@@ -73,7 +74,7 @@ class RowBlock(HostRows):
         metric: Metric | None = None,
     ) -> None:  # fmt: skip
         self.name, self.n, self.edges = graph.name, graph.n, graph.edges
-        self.metric = metric
+        self.group, self.metric = group, metric
         self.rows, self.exchange, self.width, self._rank = rows, exchange, width, group.rank
         self.lo = int(rows.offsets[group.rank])
         self.n_own = int(rows.offsets[group.rank + 1]) - self.lo

@@ -40,6 +40,12 @@ def too_large(context: Context, loaded: Loaded) -> bool:
     return not holds(context, graph_bytes(loaded))
 
 
+def spatial_of(context: Context, graphs: list[Loaded]) -> int:
+    """parallel.spatial; where it lets ranks hold graphs that are too large for one, the ranks there are."""
+    wanted, size = context.case.parallel.spatial, context.group.size
+    return size if wanted < 2 and any(too_large(context, loaded) for loaded in graphs) else wanted
+
+
 def holds(context: Context, nbytes: int) -> bool:
     """Whether a rank may take so many bytes for work on a whole graph."""
     return nbytes <= context.case.memory.whole_graph_mb * 1e6

@@ -38,6 +38,7 @@ from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.order import check_order
 from app.partition.recut import read_cost_model
 from app.partition.stands_for import is_covering, is_quadratic
+from app.partition.whole import held_whole
 from app.problems.table import (
     NODE_WEIGHTS_RIGHT,
     UNTRAINED,
@@ -397,6 +398,18 @@ class Context:
         if not problem.complemented:
             return self.rows(loaded, width)
         return self.rows(replace(loaded, graph=complement_of(self.group, loaded.graph)), width)
+
+    def state_rows_on(
+        self, group: Group, graphs: list[Loaded], problem: "Problem", width: int = 0
+    ) -> list[RowBlock]:
+        """`state_rows` of graphs, split over the ranks of `group`: the context's, or this rank by itself.
+
+        Ranks       all of the context call
+        """
+        if group is not self.group:
+            graphs = [held_whole(self.group, loaded) for loaded in graphs]
+            self = replace(self, group=group)
+        return [self.state_rows(loaded, problem, width) for loaded in graphs]
 
     def rows(self, loaded: Loaded, width: int = 0) -> RowBlock:
         """The device rows of a loaded graph.

@@ -19,16 +19,27 @@ from app.graphs.quadratic import SPINS
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.partition.stands_for import is_covering, is_quadratic
-from app.problems.problem import Problem
+from app.partition.whole import EVALUATED, followed_by, sharers, work_of
+from app.problems.problem import Problem, state_size
 from app.problems.table import UNTRAINED, WEIGHED
+from app.rl.dynamics import follows_compiled
 from app.rl.env import Environment
 from app.rl.forest import ACROSS
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
+from app.rl.rules import find_rule
+from app.rl.select import single
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox, written_ids
-from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
+from app.tasks.compare import (
+    baseline_values,
+    bound_of,
+    seconds_of_baselines,
+    seconds_of_bounds,
+    spatial_of,
+    whole_graph,
+)
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
@@ -115,13 +126,8 @@ def policy_alone(
         return {}
     with context.log.phase("policy"):
         mixable = with_shared_blocks(context.group, small, largest=largest)
-        blocks = [context.state_rows(loaded, problem) for loaded in mixable]
-        envs = _solve_side_by_side(context, policy, blocks)
-    found = {}
-    for loaded, shared, env in zip(small, mixable, envs):
-        rollout = finished_rollout(context.group, problem, env.block, env.chosen_at, env.steps, env.value)
-        found[id(loaded)] = _whole_solution(context, shared, _finish(context, rollout))
-    return found
+        envs = _solve_side_by_side(context, policy, mixable)
+    return {id(loaded): _whole_solution(_finished(context, env)) for loaded, env in zip(small, envs)}
 
 
 def is_small(loaded: Loaded) -> bool:
@@ -166,16 +172,15 @@ def _solve_all(
     todo     id(loaded) of the graphs to solve
     before   see follow_policy
     """
-    case, group = context.case, context.group
+    case = context.case
     generated = [g for g in graphs if g.source == "generator" and id(g) in todo]
     small = [g for g in generated if g.graph.n <= SIDE_BY_SIDE_NODES]
     together: dict[int, Environment] = {}
     start = time.perf_counter()
     limited = case.search.seconds or case.search.evaluations or before is not None
     if case.select.rule == "single" and small and not limited:
-        blocks = [context.state_rows(loaded, policy.net.problem) for loaded in small]
         with context.log.phase("policy"):
-            envs = _solve_side_by_side(context, policy, blocks)
+            envs = _solve_side_by_side(context, policy, small)
         together = {id(loaded): env for loaded, env in zip(small, envs)}
     share = (time.perf_counter() - start) / max(len(small), 1)
     for loaded in (g for g in graphs if id(g) in todo):
@@ -183,13 +188,13 @@ def _solve_all(
         if env is None:
             yield (loaded, *_solve_one(context, policy, loaded, before))
         else:
-            rollout = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
-            yield loaded, _finish(context, rollout), share
+            yield loaded, _finished(context, env), share
 
 
-def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]) -> list[Environment]:
+def _solve_side_by_side(context: Context, policy: Policy, graphs: list[Loaded]) -> list[Environment]:
     """Graphs one node at a time, with a look at signals now and then. Ranks: all call."""
-    envs, pieces = one_at_a_time(context.group, policy.net, policy.params, blocks)
+    blocks = _state_rows(context, policy, graphs, "single")
+    envs, pieces = one_at_a_time(blocks[0].group, policy.net, policy.params, blocks)
     for _ in pieces:
         done, chosen = sum(env.done for env in envs), sum(env.steps for env in envs)
         context.log.progress("policy: %d of %d graphs, %d nodes chosen", done, len(envs), chosen)
@@ -206,10 +211,9 @@ def _solve_one(
         introduce(context, loaded)
     if graph.node_weights is not None:
         log.info("warning: %s has node weights, which the policy does not see", graph.name)
-    problem = policy.net.problem
-    block = context.state_rows(loaded, problem)
+    (block,) = _state_rows(context, policy, [loaded], case.select.rule)
     mode = block.plan.mode
-    if mode in ("halo", "staged") and not problem.complemented:
+    if mode in ("halo", "staged") and not policy.net.problem.complemented:
         loaded.release()  # the block has numbered the columns anew
 
     made, start = 0, time.perf_counter() if before is None else before.begun
@@ -228,7 +232,7 @@ def _solve_one(
 
     with log.phase("policy"):
         rollout = roll_out(
-            context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
+            block.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
             stop=stop, most=case.search.evaluations, finish=True,
             before=None if before is None else before.chosen,
         )  # fmt: skip
@@ -269,15 +273,37 @@ def _limited(rollout: Rollout) -> str:
     return "" if rollout.done else ": the limit was reached"
 
 
+def _state_rows(context: Context, policy: Policy, graphs: list[Loaded], rule: str) -> list[RowBlock]:
+    """The rows of the states of graphs that are solved side by side, split where that helps.
+
+    rule     that chooses nodes: of one at a time, scores follow each choice
+    Ranks    all call
+    """
+    problem, spatial = policy.net.problem, spatial_of(context, graphs)
+    sizes = np.array([state_size(problem, loaded.graph) for loaded in graphs])
+    if find_rule(rule) is single and follows_compiled(problem):
+        group = followed_by(context.group, spatial, *sizes.max(axis=0).tolist())
+    else:
+        group = sharers(context.group, spatial, work_of(*sizes.sum(axis=0).tolist()), EVALUATED)
+    return context.state_rows_on(group, graphs, problem)
+
+
+def _finished(context: Context, env: Environment) -> Rollout:
+    """The rollout of an environment that is done. Ranks: all call."""
+    group = env.block.group
+    made = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
+    return _finish(context, made)
+
+
 def _finish(context: Context, rollout: Rollout) -> Rollout:
-    """Drop redundant nodes where the case wants it."""
-    return drop_redundant(context.group, rollout) if context.case.search.drop_redundant else rollout
+    """Drop redundant nodes where the case wants it. Ranks: all call."""
+    return drop_redundant(rollout.block.group, rollout) if context.case.search.drop_redundant else rollout
 
 
-def _whole_solution(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
+def _whole_solution(rollout: Rollout) -> np.ndarray:
     """[n] bool, the solution of all ranks' rows. Ranks: all call."""
-    own = rollout.solution_own.astype(np.uint8)
-    return context.group.gather_host(own, loaded.rows.row_counts()).astype(bool)
+    own, block = rollout.solution_own.astype(np.uint8), rollout.block
+    return block.group.gather_host(own, block.rows.row_counts()).astype(bool)
 
 
 def _account(
@@ -327,9 +353,11 @@ def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
 
     A wrong answer is an internal error, never a result.
     """
-    group, solution = context.group, _whole_solution(context, loaded, rollout)
-    across = ACROSS.get(rollout.problem.name)
-    together = None if across is None else across(group, rollout.block, loaded.graph, solution)
+    group, solution = context.group, _whole_solution(rollout)
+    across, together = ACROSS.get(rollout.problem.name), None
+    if across is not None:
+        block = rollout.block if rollout.block.group is group else context.state_rows(loaded, rollout.problem)
+        together = across(group, block, loaded.graph, solution)
     with raise_together(group, "checking the solution"):
         wrong = together or rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:

@@ -12,17 +12,20 @@ from app.case.graph import GraphCase
 from app.checkpoint.identity import TRAINED
 from app.checkpoint.store import State
 from app.comm.grid import Grid
+from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.log import Log, ToGo
 from app.partition.load import Loaded, with_shared_blocks
+from app.partition.whole import LEARNED_ON, learning_work, sharers
 from app.plots.runs import plot_learning
-from app.problems.problem import Problem
+from app.problems.problem import Problem, state_size
 from app.problems.table import WEIGHED, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.training import Recorder, Training, train_policy, whole_or_float
 from app.rl.weights import save_weights
-from app.tasks.compare import compare_graphs
+from app.sparse.rowblock import RowBlock
+from app.tasks.compare import compare_graphs, spatial_of
 from app.tasks.context import KEPT_FIRST, LEARNED, Context
 
 SAVED = ("best_step", "best_total", "records", "replay_bytes", "paper_replay_bytes")  # of a Training
@@ -64,25 +67,28 @@ def learn(
     """
     case, log, inner = context.case, context.log, context.within(grid)
     problem = make_problem(case.problem.name)
-    if grid.replicas > 1:
-        log.info("%s", grid)
     with grid.together("loading the training graphs"):
         if given is None:
             graphs, held_back = training_graphs(inner, case.train.graphs or case.graph)
         else:
             graphs, held_back = hold_back(inner, given(inner))
-        width = case.policy.dimension
-        blocks, held = ([inner.state_rows(g, problem, width) for g in part] for part in (graphs, held_back))
+        group, blocks, held = rows_to_learn_on(inner, problem, graphs, held_back)
+    if group.size < inner.group.size:
+        grid = grid.unsplit()
+    if grid.replicas > 1:
+        log.info("%s", grid)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
+    whole = "; too small to be split: every rank has them all" if group.size < inner.group.size else ""
     log.info(
-        "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
-    )
+        "training on %d graphs, %d nodes, %d edges; %d held back%s",
+        len(graphs), nodes, edges, len(held_back), whole,
+    )  # fmt: skip
 
     training = _trained_before(context, problem)
     if training is None:
         with log.phase("train"):
             training = train_policy(
-                inner.group, case, problem, blocks, held, _recorder(context), keeper=context.keeper,
+                grid.group, case, problem, blocks, held, _recorder(context), keeper=context.keeper,
                 grid=grid, tell=partial(_tell, log),
             )  # fmt: skip
         _keep(context, training)
@@ -92,6 +98,22 @@ def learn(
     )  # fmt: skip
     _warn_of_untrained(context, training)
     return training, held_back
+
+
+def rows_to_learn_on(
+    context: Context, problem: Problem, graphs: list[Loaded], held_back: list[Loaded]
+) -> tuple[Group, list[RowBlock], list[RowBlock]]:
+    """The device rows of the training and the held-back graphs, and the ranks that they are split over.
+
+    Ranks   all of a group call
+    """
+    case, count = context.case, len(graphs)
+    nodes, entries = (sum(each) / count for each in zip(*(state_size(problem, g.graph) for g in graphs)))
+    work = learning_work(case, nodes, entries)
+    group = sharers(context.group, spatial_of(context, graphs + held_back), work, LEARNED_ON)
+    width = case.policy.dimension
+    blocks, held = (context.state_rows_on(group, part, problem, width) for part in (graphs, held_back))
+    return group, blocks, held
 
 
 def _warn_of_untrained(context: Context, training: Training) -> None:

@@ -1,7 +1,7 @@
 """Study of quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over steps."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.graph import GraphCase
+from app.comm.grid import cut_grid
 from app.comm.guard import digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
@@ -30,6 +31,7 @@ from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.references import find_references, ratios_to
+from app.tasks.train import rows_to_learn_on
 
 TRAINING_GRAPHS = 300
 TRAINING_NODES = (50, 100)
@@ -37,7 +39,10 @@ TRAINING_NODES = (50, 100)
 
 @dataclass(frozen=True)
 class TestSet:
-    """Unseen graphs of one family, and the reference each ratio is taken to."""
+    """Unseen graphs of one family, and the reference each ratio is taken to.
+
+    blocks   of the graphs that are dealt to this rank, whole: numbers rank, rank + size, ...
+    """
 
     family: str
     graphs: list[Loaded]
@@ -104,8 +109,13 @@ def _train_and_test(
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
     held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
     with context.log.phase("read"):
-        blocks = [context.state_rows(g, problem) for g in generate_set(group, table, seed, "training")]
-        held = [context.state_rows(g, problem) for g in generate_set(group, held_table, seed, "held-back")]
+        made = (
+            generate_set(group, table, seed, "training"),
+            generate_set(group, held_table, seed, "held-back"),
+        )
+        group, blocks, held = rows_to_learn_on(replace(context, case=case), problem, *made)
+    grid = cut_grid(context.group, case.parallel.data, 1)
+    grid = grid.unsplit() if group is not context.group else grid
     snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
     name = f"{tests.family}/{recipe}/{seed}"
 
@@ -118,7 +128,7 @@ def _train_and_test(
     with context.log.phase("train"):
         training = train_policy(
             group, case, problem, blocks, held, record,
-            lambda step, weights: snapshots.append((step, weights)), context.keeper,
+            lambda step, weights: snapshots.append((step, weights)), context.keeper, grid,
         )  # fmt: skip
     with context.log.phase("test"):
         found = [
@@ -141,10 +151,13 @@ def _solution_sizes(
     context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet
 ) -> np.ndarray:
     """Objectives of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
-    params = Parameters(context.device, net.shapes())
+    params, group = Parameters(context.device, net.shapes()), context.group
     params.set(weights)
-    envs = rolled_out_one_at_a_time(context.group, net, params, tests.blocks)
-    return np.array([net.problem.objective(env.chosen, env.totals) for env in envs])
+    values = np.zeros(len(tests.graphs), dtype=np.int64)
+    with raise_together(group, "testing"):
+        envs = rolled_out_one_at_a_time(group.alone(), net, params, tests.blocks)
+        values[group.rank :: group.size] = [net.problem.objective(env.chosen, env.totals) for env in envs]
+    return group.sum_integers(values)
 
 
 def family_table(family: str, nodes: int | tuple[int, int], count: int) -> GraphCase:
@@ -177,7 +190,7 @@ def _test_set(context: Context, family: str) -> TestSet:
     kept = [graphs[i] for i in graphs_kept]
     if not kept:
         raise CaseError(f"study.sizes: none of the test graphs has one of {study.sizes} nodes")
-    blocks = [context.state_rows(g, problem) for g in kept]
+    blocks = context.state_rows_on(group.alone(), kept, problem)[group.rank :: group.size]
     return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source, problem)
 
 

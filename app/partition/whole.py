@@ -1,0 +1,55 @@
+"""Graphs that are not worth splitting: every rank has them whole and follows a policy on them by itself.
+
+A step of a policy on a small graph takes less time than the messages of its ranks would. Where a graph is
+split changes no bit (docs/how_it_works.md), so it is decided by size alone, the same on all ranks.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.case.config import Case
+from app.comm.group import Group
+from app.partition.assemble import gather_whole
+from app.partition.load import Loaded
+from app.partition.rows import RowPartition
+
+ENTRIES_A_ROW = 64  # stored entries that take about as long as what a row's dense products take
+# The work from which ranks that share it are faster (bench/splitting.py): messages of a step take 1 to 3 ms.
+LEARNED_ON = 1 << 13  # of a gradient step: all states of its minibatch
+EVALUATED = 1 << 15  # of an evaluation from the first row to the last
+FOLLOWED_ROWS, FOLLOWED_ENTRIES = 1 << 19, 1 << 24  # of one whose scores follow each choice: about 250 MB
+
+
+def work_of(rows: float, entries: float) -> float:
+    """What an evaluation of states of so many nodes and stored entries takes, in rows."""
+    return rows + entries / ENTRIES_A_ROW
+
+
+def learning_work(case: Case, nodes: float, entries: float) -> float:
+    """What a replica's gradient step takes, on graphs of so many nodes and stored entries in the mean."""
+    return max(case.agent.batch // case.parallel.data, 1) * work_of(nodes, entries)
+
+
+def sharers(group: Group, spatial: int, work: float, most: int) -> Group:
+    """The ranks that a graph is split over: those of `group`, or this one by itself.
+
+    spatial   parallel.spatial: 0 by size, 1 this rank by itself, more: `group`, which has so many
+    most      work up to which ranks would not help
+    """
+    alone = spatial == 1 or (not spatial and work <= most)
+    return group.alone() if alone and group.size > 1 else group
+
+
+def followed_by(group: Group, spatial: int, rows: int, entries: int) -> Group:
+    """`sharers` of a graph whose scores are computed anew only where a choice has changed them."""
+    fits = rows <= FOLLOWED_ROWS and entries <= FOLLOWED_ENTRIES
+    return sharers(group, spatial, 0 if fits else work_of(rows, entries), 0)
+
+
+def held_whole(group: Group, loaded: Loaded) -> Loaded:
+    """A graph with all its rows on every rank, in the row blocks it has. Ranks: all call."""
+    graph = gather_whole(group, loaded.graph, loaded.rows)
+    starts = loaded.rows.starts
+    rows = RowPartition(loaded.rows.n, starts, np.array([0, len(starts) - 1]))
+    return replace(loaded, graph=graph, rows=rows)
