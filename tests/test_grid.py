@@ -30,6 +30,7 @@ from app.partition.whole import (
     followed_by,
     learning_work,
     sharers,
+    taken_off,
 )
 from app.problems.table import make_problem
 from app.rl.agent import Agent
@@ -365,7 +366,8 @@ def test_which_graphs_are_split():
     world = Group(WORLD, HostDevice())
     alone = world.alone()
     assert sharers(world, 0, EVALUATED, EVALUATED) is (alone if world.size > 1 else world)
-    assert sharers(world, 0, EVALUATED + 1, EVALUATED) is world
+    assert sharers(world, 0, 2 * EVALUATED + 1, EVALUATED) is world
+    assert [taken_off(12, ranks) for ranks in (1, 2, 4)] == [0, 6, 9]
     assert sharers(world, world.size, 1, EVALUATED) is (world if world.size > 1 else sharers(world, 1, 1, 1))
     assert sharers(world, 1, 1 << 40, EVALUATED).size == 1
     assert followed_by(world, 0, FOLLOWED_ROWS, FOLLOWED_ENTRIES).size == 1

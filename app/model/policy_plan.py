@@ -17,7 +17,7 @@ from app.model.memory import Need, at_rest, size, total, whole_graph, whole_work
 from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
-from app.partition.whole import LEARNED_ON, learning_work
+from app.partition.whole import LEARNED_ON, learning_work, taken_off
 from app.problems.table import ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
@@ -280,13 +280,12 @@ class Shared:
     def by(cls, case: Case, counts: Counts, ranks: int) -> "Shared":
         """Raises CaseError where parallel.spatial does not divide the ranks."""
         replicas, spatial = case.parallel.data, case.parallel.spatial
-        small = learning_work(case, counts.n, counts.entries) <= LEARNED_ON
+        groups = fit_groups(ranks, replicas, spatial)
+        sharing = ranks // groups
+        small = taken_off(learning_work(case, counts.n, counts.entries), sharing) <= LEARNED_ON
         fits = whole_graph(counts.n, counts.entries // 2) <= 1e6 * case.memory.whole_graph_mb
         if fits and (spatial == 1 or (small and not spatial)):
             groups, sharing = fit_groups(ranks, replicas, spatial=1), 1
-        else:
-            groups = fit_groups(ranks, replicas, spatial)
-            sharing = ranks // groups
         return cls(sharing, groups, -(-replicas // groups))
 
 

@@ -15,9 +15,9 @@ from app.partition.load import Loaded
 from app.partition.rows import RowPartition
 
 ENTRIES_A_ROW = 64  # stored entries that take about as long as what a row's dense products take
-# The work from which ranks that share it are faster (bench/splitting.py): messages of a step take 1 to 3 ms.
-LEARNED_ON = 1 << 13  # of a gradient step: all states of its minibatch
-EVALUATED = 1 << 15  # of an evaluation from the first row to the last
+# Work that has to be taken off a rank before messages pay (bench/splitting.py):
+LEARNED_ON = 1 << 14  # of a gradient step: all states of its minibatch
+EVALUATED = 1 << 14  # of an evaluation from the first row to the last
 FOLLOWED_ROWS, FOLLOWED_ENTRIES = 1 << 19, 1 << 24  # of one whose scores follow each choice: about 250 MB
 
 
@@ -35,10 +35,15 @@ def sharers(group: Group, spatial: int, work: float, most: int) -> Group:
     """The ranks that a graph is split over: those of `group`, or this one by itself.
 
     spatial   parallel.spatial: 0 by size, 1 this rank by itself, more: `group`, which has so many
-    most      work up to which ranks would not help
+    most      work up to which it does not help that others take it off
     """
-    alone = spatial == 1 or (not spatial and work <= most)
+    alone = spatial == 1 or (not spatial and taken_off(work, group.size) <= most)
     return group.alone() if alone and group.size > 1 else group
+
+
+def taken_off(work: float, ranks: int) -> float:
+    """The part of some work that the others of so many ranks do."""
+    return work * (1 - 1 / ranks)
 
 
 def followed_by(group: Group, spatial: int, rows: int, entries: int) -> Group:
