@@ -13,6 +13,7 @@ from app.watchdog import wait_begins, wait_ends
 
 Array = Any
 HIGHEST_BIT = np.uint64(1 << 63)
+POLLED_S, NAP_SHARE, LONGEST_NAP_S = 2e-4, 1 / 32, 2e-3  # of `rest`
 
 
 def communicator(given: MPI.Comm | None) -> MPI.Comm:
@@ -379,6 +380,21 @@ class Group:
         """Wait for all ranks."""
         with _Clock(self, "barrier"):
             self.comm.Barrier()
+
+    def rest(self) -> None:
+        """Wait for all ranks without taking a core from them: in naps, a small part of the time waited so far.
+
+        In other calls a rank polls. Where there are more ranks than cores, or cores that two threads share,
+        those that wait for long work of others slow it down.
+        """
+        if self.size == 1:
+            return
+        with _Clock(self, "barrier"):
+            begun, met = time.monotonic(), self.comm.Ibarrier()
+            while not met.Test():
+                waited = time.monotonic() - begun
+                if waited > POLLED_S:
+                    time.sleep(min(waited * NAP_SHARE, LONGEST_NAP_S))
 
     # ---- buffers and counters ---------------------------------------------------------------------------
 

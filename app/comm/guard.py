@@ -36,10 +36,11 @@ _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has 
 
 
 @contextmanager
-def raise_together(group: Group, what: str) -> Iterator[None]:
+def raise_together(group: Group, what: str, rest: bool = False) -> Iterator[None]:
     """Run work that may fail on some ranks only; all ranks leave with the same error.
 
     No collective may be called inside. Of several failing ranks the lowest one's error is raised on all.
+    rest    the work differs in length, so that ranks wait asleep (Group.rest)
     Ranks   all enter
     """
     beat()
@@ -48,6 +49,8 @@ def raise_together(group: Group, what: str) -> Iterator[None]:
         yield
     except Exception as error:  # re-raised below, on every rank
         failure = error
+    if rest:
+        group.rest()
     share_failure(group, failure, what)
 
 

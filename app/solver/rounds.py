@@ -130,7 +130,7 @@ class Rounds:
             except Stopped as stopped:
                 stopped.so_far = self._best(found)
                 raise
-            with raise_together(self.group, "searching"):
+            with raise_together(self.group, "searching", rest=True):
                 self.work.search(self._steps())
                 self.work.bound(self._news)
                 self.work.search_exactly()

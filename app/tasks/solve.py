@@ -33,6 +33,7 @@ from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
 from app.text import WIDEST, figures, gap_words
 
 DRAWN = 4  # instances of which the course of the search is drawn
+FEW_RANKS = 2  # a search and the bounds of a graph keep so many at work
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
 LISTED = 20  # instances that have a line each in the log
 COLUMNS = (
@@ -71,6 +72,10 @@ def run_solve(context: Context) -> dict[str, Any]:
     if grid.groups > 1:
         sharing = f"{grid.group.size} rank{'s' if grid.group.size > 1 else ''}"
         context.log.info("%d graphs, %d at once, %s each", count, grid.groups, sharing)
+    elif count > 1 and context.group.size > FEW_RANKS and not context.case.parallel.spatial:
+        most = max(g for g in range(1, count + 1) if context.group.size % g == 0)
+        said = "%d graphs, one after the other on all ranks; parallel.data=%d would solve %d at once"
+        context.log.info(said, count, most, most)
     with grid.together("reading the graphs"):
         graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
         for loaded in graphs:
