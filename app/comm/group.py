@@ -382,7 +382,7 @@ class Group:
             self.comm.Barrier()
 
     def rest(self) -> None:
-        """Wait for all ranks without taking a core from them: in naps, a small part of the time waited so far.
+        """Wait for all ranks without taking a core from them: in naps, a small part of the time waited.
 
         In other calls a rank polls. Where there are more ranks than cores, or cores that two threads share,
         those that wait for long work of others slow it down.
