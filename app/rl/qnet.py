@@ -117,7 +117,10 @@ class QNetwork:
                   that are alive [t, 1]; what neighbour sums are multiplied by: 1 over the first number of
                   each state [states], with policy.hub_degree for each entry [t]
         """
-        entries = self._entries_of(batch)
+        return self.tables_of(self._entries_of(batch), totals)
+
+    def tables_of(self, entries: int, totals: list[Any]) -> list[np.ndarray]:
+        """`tables` of so many entries for each state."""
         state = np.array([self.problem.state(t) for t in totals], dtype=np.float32)
         # The paper's features are of the code alone: one table serves all states.
         own = state[:1] if self.paper else state
