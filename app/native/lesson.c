@@ -567,14 +567,27 @@ int64_t lk_lesson(const Lesson *l, char *room) {
     return 0;
 }
 
+static void score_states(Work *w, const Look *look, const float *weights, float *score) {
+    lay_states(w);
+    make_inputs(w, look);
+    embed(w, weights, w->net->theta7a < 0);
+    local_scores(w, weights, score);
+}
+
 /* Scores [rows] of states with given codes, and which rows are candidates (app/rl/agent.py: score_environments). */
 void lk_lesson_scores(const Network *net, const World *world, Sample *sample, const Look *look, const float *weights,
                       char *room, float *score, uint8_t *candidate) {
     Work w;
     lay_out(&w, room, net, world, sample);
-    lay_states(&w);
-    make_inputs(&w, look);
-    embed(&w, weights, net->theta7a < 0);
-    local_scores(&w, weights, score);
+    score_states(&w, look, weights, score);
     memcpy(candidate, w.is_candidate, (size_t)w.R);
+}
+
+/* The best candidate of every such state, -1 where there is none; 1 where its score is NaN. */
+int64_t lk_lesson_best(const Network *net, const World *world, Sample *sample, const Look *look, const float *weights,
+                       char *room, int64_t *node) {
+    Work w;
+    lay_out(&w, room, net, world, sample);
+    score_states(&w, look, weights, w.score);
+    return best_of_states(&w, node);
 }

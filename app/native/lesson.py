@@ -55,11 +55,14 @@ N, W, S = (ctypes.POINTER(kind) for kind in (_Network, _World, _Sample))
 ROOM = function("lk_lesson_room", N, W, S, returns=Long)
 LESSON = function("lk_lesson", ctypes.POINTER(_Lesson), Pointer, returns=Long)
 SCORES = function("lk_lesson_scores", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 4)
+BEST = function(
+    "lk_lesson_best", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 3, returns=Long
+)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (ROOM, LESSON, SCORES)
+    return None not in (ROOM, LESSON, SCORES, BEST)
 
 
 @dataclass
@@ -164,6 +167,15 @@ class LessonKernels:
         outputs = address(score), address(candidate)
         SCORES(self._net, self._world, sample, look.struct(), address(weights), room, *outputs)
         return score, candidate
+
+    def best(
+        self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray
+    ) -> tuple[np.ndarray, bool]:
+        """[states] int64, the best candidate of each such state, -1 for none; whether one's score is NaN."""
+        sample, room = self._prepare(graphs, True, every)
+        node = np.empty(len(graphs), np.int64)
+        bad = BEST(self._net, self._world, sample, look.struct(), address(weights), room, address(node))
+        return node, bool(bad)
 
     def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> tuple[_Sample, int]:
         """A sample, and the address of room for a call with it."""

@@ -12,7 +12,7 @@ from app.comm.group import Group
 from app.errors import CaseError
 from app.gnn.loss import td_loss
 from app.rl.env import Environment
-from app.rl.learner import Learner, Lesson
+from app.rl.learner import Learner, Lesson, score_environments
 from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
@@ -82,8 +82,10 @@ class Agent(Learner):
 
     def best_actions(self, graphs: list[int], envs: list[Environment]) -> np.ndarray:
         """The greedy action of every environment, on training graphs `graphs`. Ranks: all call."""
+        if self.whole is not None and self.whole.holds(graphs, PART_ROWS):
+            return self.whole.best(self.params, envs, graphs)
         batch = self.layouts.of(graphs, [1] * len(envs))
-        return best_nodes(self.group, batch, *self.scores(batch, graphs, envs))
+        return best_nodes(self.group, batch, *score_environments(self.net, self.params, batch, envs))
 
     # ---- learning ---------------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class Agent(Learner):
         The minibatch goes through the network in parts whose arrays stay in the cache; the gradient is their
         sum. How it is cut depends on the graphs alone.
         """
-        if self.whole is not None and len(list(cut_states(self._sizes_of(sample)))) == 1:
+        if self.whole is not None and self.whole.holds(sample.graphs.tolist(), PART_ROWS):
             return self._whole_lesson(sample)
         gradient, losses = None, []
         for part in self._cut(sample):

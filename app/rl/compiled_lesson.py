@@ -38,7 +38,7 @@ class CompiledLessons:
         graph = self._graph_table()
         self.tables = StoredTables(net, int(graph[:, 6].max()))
         self._told = 0  # which of these the kernels know
-        self._sizes, self._entries = graph[:, 0], graph[:, 6]
+        self._sizes = [block.n for block in blocks]
         problem, policy, embedding = net.problem, net.policy, net.embedding
         self._makes_codes = problem.dynamics == "residual"
         self.kernels = LessonKernels(
@@ -50,6 +50,11 @@ class CompiledLessons:
             (problem.first_candidate, group.device.native.tile_bytes, problem.closed),
             policy.mean_degree and problem.own_degree,
         )
+
+    def holds(self, graphs: list[int], most: int) -> bool:
+        """Whether states of these graphs have at most so many nodes together: room for more is much."""
+        sizes = self._sizes
+        return sum([sizes[graph] for graph in graphs]) <= most
 
     @staticmethod
     def serves(group: Group, net: QNetwork, blocks: list[RowBlock]) -> bool:
@@ -116,10 +121,20 @@ class CompiledLessons:
 
     def scores(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> tuple[Any, Any]:
         """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
+        return self.kernels.scores(*self._states(envs, graphs), params.flat)
+
+    def best(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> np.ndarray:
+        """best_nodes of these: [envs] int64 nodes. Raises NumericsError."""
+        nodes, bad = self.kernels.best(*self._states(envs, graphs), params.flat)
+        if bad:
+            raise NumericsError(NAN_SCORE)
+        return nodes
+
+    def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:
+        """The states of environments as the kernels want them."""
         every = self.net.paper and self.net.pools_to_choose
         code, totals = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32), [env.totals for env in envs]
-        look = Looks(self._numbers(totals), _alive(totals), code)
-        return self.kernels.scores(np.array(graphs, dtype=np.int64), look, every, params.flat)
+        return np.array(graphs, dtype=np.int64), Looks(self._numbers(totals), _alive(totals), code), every
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:
         """[states] int32, the tables of states, which the kernels know from now on."""

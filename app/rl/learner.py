@@ -24,7 +24,6 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-MOST_WHOLE_ROWS = 1 << 15  # of states that are evaluated in one compiled call: room for larger ones is much
 
 
 @dataclass
@@ -108,15 +107,6 @@ class Learner:
 
     def remember(self, number: int, node: int, reward: float, env: Environment) -> None:
         """Episode `number` chose a node and earned a reward; env stands after it."""
-
-    def scores(self, batch: StateBatch, graphs: list[int], envs: list[Environment]) -> tuple[Array, Array]:
-        """Scores [rows] and candidates [rows] bool of one state per environment. Ranks: all call.
-
-        graphs   [envs] the training graphs that they play; batch: their layout, one state each
-        """
-        if self.whole is not None and batch.rows <= MOST_WHOLE_ROWS:
-            return self.whole.scores(self.params, envs, graphs)
-        return score_environments(self.net, self.params, batch, envs)
 
     # ---- learning ---------------------------------------------------------------------------------------
 
