@@ -28,10 +28,11 @@ typedef struct {
     const Sample *sample;
     int64_t R, S, S8, G, B, T, E, Kp, Hp, head; /* S8: S up to a multiple of 8; head: rows of theta6 */
     int64_t *member, *nodes, *starts, *counts, *at, *first, *n, *row; /* the layout; row [S] of the chosen nodes */
-    int32_t *state, *code, *index, *slot, *slot_of_look;
-    uint8_t *mark, *near, *is_candidate;
+    int32_t *state, *code[2], *degree, *index, *slot, *slot_of_look;
+    uint8_t *mark, *is_candidate;
     float *X, *entry_alive;                                      /* [T, F], [T] */
-    float *candidate, *alive, *present, *scale;                  /* [R] */
+    float *candidate, *masks, *scale;                            /* [R], [2 R], [R] */
+    float *alive, *present;                                      /* [R] of these */
     float *H1, *H1_alive, *start;                                /* [T, K], [T, K], [T, width] */
     float *N[MOST_ROUNDS], *H[MOST_ROUNDS];                      /* [R, K] */
     float *masked, *dZ, *dN, *dH;                                /* [R, K] */
@@ -80,10 +81,10 @@ static int64_t lay_out(Work *w, char *room, const Network *net, const World *wor
 #define TAKE(field, count) (w->field = take(room, &used, (int64_t)sizeof *w->field * (count)))
     TAKE(member, G * MEMBER), TAKE(nodes, G * (B + 1)), TAKE(starts, G * (B + 1));
     TAKE(counts, G), TAKE(at, G + 1), TAKE(first, G + 1), TAKE(n, G), TAKE(row, S), TAKE(where, S);
-    TAKE(state, R), TAKE(code, R), TAKE(index, R), TAKE(slot, S), TAKE(slot_of_look, world->looks);
-    TAKE(mark, R), TAKE(near, R), TAKE(is_candidate, R);
+    TAKE(state, R), TAKE(code[0], R), TAKE(code[1], R), TAKE(degree, R), TAKE(index, R), TAKE(slot, S);
+    TAKE(slot_of_look, world->looks), TAKE(mark, R), TAKE(is_candidate, R);
     TAKE(X, T * F), TAKE(entry_alive, T);
-    TAKE(candidate, R), TAKE(alive, R), TAKE(present, R), TAKE(scale, R);
+    TAKE(candidate, R), TAKE(masks, 2 * R), TAKE(scale, R);
     TAKE(H1, T * K), TAKE(H1_alive, T * K), TAKE(start, T * wide);
     for (int64_t layer = 0; layer < net->layers; ++layer) {
         TAKE(N[layer], layer ? R * K : 0), TAKE(H[layer], R * K);
@@ -136,49 +137,59 @@ static void lay_states(Work *w) {
 
 /* ---- codes of residual graphs: GraphEnv.replayed (app/rl/env.py) ---------------------------------------------------- */
 
-/* The codes of the states of one graph from their marks [nodes][states]: 0 where a node was removed. */
-static void codes_of_member(Work *w, int64_t m) {
-    const int64_t *t = w->member + m * MEMBER, count = t[8], first = w->at[m];
-    const int64_t *g = graph_of(w->world, w->sample->graph[w->first[m]]), n = g[N_REAL];
-    const void *indptr = (const void *)(intptr_t)t[3], *indices = (const void *)(intptr_t)t[4];
-    uint8_t *mark = w->mark + first, *near = w->near + first;
-    int32_t *code = w->code + first;
-    if (w->world->closed) { /* what is next to a node that was removed has gone, too */
-        memset(near, 0, (size_t)(n * count));
-        for (int64_t i = 0; i < n; ++i)
-            for (int64_t e = number(indptr, t[2], i), end = number(indptr, t[2], i + 1); e < end; ++e) {
-                const uint8_t *of = mark + number(indices, t[2], e) * count;
-                for (int64_t j = 0; j < count; ++j) near[i * count + j] |= !of[j];
-            }
-        for (int64_t r = 0; r < n * count; ++r) mark[r] &= !near[r];
-    }
-    for (int64_t i = 0; i < n; ++i, code += count) {
-        const uint8_t *own = mark + i * count;
-        for (int64_t j = 0; j < count; ++j) code[j] = 0;
-        for (int64_t e = number(indptr, t[2], i), end = number(indptr, t[2], i + 1); e < end; ++e) {
-            const uint8_t *of = mark + number(indices, t[2], e) * count;
-            for (int64_t j = 0; j < count; ++j) code[j] += of[j];
-        }
-        for (int64_t j = 0; j < count; ++j) {
-            const int32_t degree = own[j] ? code[j] : 0;
-            if (w->sample->every) code[j] = 1 + (own[j] ? 1 + degree : 0);
-            else code[j] = degree > 0 ? CODE_ALIVE + degree : 0;
-        }
-    }
-    memset(code, 0, (size_t)((t[0] - n) * count) * sizeof *code); /* padding */
+/* A graph of the sample, the states of its nodes side by side, and how many live neighbours each one has. */
+typedef struct {
+    int64_t n, count, wide;
+    const void *indptr, *indices;
+    uint8_t *mark;
+    int32_t *degree;
+} Residual;
+
+/* A node leaves a state, unless it has gone before. */
+static void leave(const Residual *g, int64_t node, int64_t state) {
+    if (!g->mark[node * g->count + state]) return;
+    g->mark[node * g->count + state] = 0;
+    for (int64_t e = number(g->indptr, g->wide, node), end = number(g->indptr, g->wide, node + 1); e < end; ++e)
+        --g->degree[number(g->indices, g->wide, e) * g->count + state];
 }
 
-static void make_codes(Work *w, const Look *look) {
+/* Choices [count] in a state: their nodes leave, and where the problem is `closed` those next to them. */
+static void choose(const Residual *g, int64_t state, const int64_t *chosen, int64_t count, int64_t closed) {
+    for (int64_t i = 0; i < count; ++i) {
+        if (chosen[i] < 0 || chosen[i] >= g->n) continue;
+        leave(g, chosen[i], state);
+        if (!closed) continue;
+        for (int64_t e = number(g->indptr, g->wide, chosen[i]), end = number(g->indptr, g->wide, chosen[i] + 1); e < end; ++e)
+            leave(g, number(g->indices, g->wide, e), state);
+    }
+}
+
+static void write_codes(const Residual *g, int every, int32_t *code) {
+    for (int64_t r = 0; r < g->n * g->count; ++r) {
+        const int32_t degree = g->mark[r] ? g->degree[r] : 0;
+        code[r] = every ? 1 + g->mark[r] * (1 + degree) : degree > 0 ? CODE_ALIVE + degree : 0;
+    }
+}
+
+/* [rows] codes of the states before and after; the choices before are the first of those after. */
+static void make_codes(Work *w, const Look *before, const Look *after) {
     for (int64_t m = 0; m < w->G; ++m) {
-        const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], count = w->counts[m];
-        uint8_t *mark = w->mark + w->at[m];
-        memset(mark, 1, (size_t)(n * count));
-        for (int64_t j = 0; j < count; ++j) {
-            const int64_t s = w->first[m] + j, *chosen = look->chosen + look->begin[s];
-            for (int64_t i = 0; i < look->count[s]; ++i)
-                if (chosen[i] >= 0 && chosen[i] < n) mark[chosen[i] * count + j] = 0;
-        }
-        codes_of_member(w, m);
+        const int64_t *t = w->member + m * MEMBER, at = w->at[m], count = t[8];
+        const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], padding = (t[0] - n) * count;
+        const Residual g = {n, count, t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4], w->mark + at,
+                            w->degree + at};
+        memset(g.mark, 1, (size_t)(n * count));
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t j = 0; j < count; ++j)
+                g.degree[i * count + j] = (int32_t)(number(g.indptr, g.wide, i + 1) - number(g.indptr, g.wide, i));
+        for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
+            choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
+        write_codes(&g, w->sample->every != 0, w->code[0] + at);
+        for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
+            choose(&g, j, after->chosen + after->begin[s] + before->count[s], after->count[s] - before->count[s],
+                   w->world->closed);
+        write_codes(&g, w->sample->every != 0, w->code[1] + at);
+        for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
     }
 }
 
@@ -203,39 +214,47 @@ static void copy_tables(Work *w, const Look *look) {
     for (int64_t i = 0; i < w->T; ++i) w->entry_alive[i] = i % E >= CODE_ALIVE ? 1.0f : 0.0f;
 }
 
-INLINE float factor_of(const Work *w, const Look *look, int64_t s, int32_t code, float inverse_degree) {
-    const World *world = w->world;
-    if (world->by_degree) return inverse_degree;
-    if (!world->factors) return 1.0f;
-    return world->by_entry ? world->factors[look->look[s] * world->entries + code] : world->factors[look->look[s]];
-}
-
+/* One mask is all three: nodes that are alive, or have an embedding, are candidates. */
 INLINE int masks_differ(const Work *w) { return w->sample->every || w->world->first_candidate > CODE_ALIVE + 1; }
 
-static void make_inputs(Work *w, const Look *look) {
+/* Factors of neighbour sums [rows], where a node is alive. */
+static void make_scale(Work *w, const Look *look, const int32_t *code) {
     const World *world = w->world;
-    const int three = !masks_differ(w); /* one mask is all three */
-    const int32_t *code = look->code;
-    if (!code) {
-        make_codes(w, look);
-        code = w->code;
+    if (world->by_degree)
+        for (int64_t m = 0, r = 0; m < w->G; ++m) {
+            const int64_t *g = graph_of(world, w->sample->graph[w->first[m]]);
+            const float *inverse = (const float *)(intptr_t)g[INVERSE_DEGREES];
+            for (int64_t i = 0; i < g[N_ROWS]; ++i)
+                for (int64_t j = 0; j < w->counts[m]; ++j, ++r) w->scale[r] = w->alive[r] * inverse[i];
+        }
+    else if (!world->factors) memcpy(w->scale, w->alive, (size_t)w->R * 4);
+    else if (world->by_entry)
+        for (int64_t r = 0; r < w->R; ++r)
+            w->scale[r] = w->alive[r] * world->factors[look->look[w->state[r]] * world->entries + code[r]];
+    else {
+        for (int64_t s = 0; s < w->S; ++s) w->top[s] = world->factors[look->look[s]];
+        for (int64_t r = 0; r < w->R; ++r) w->scale[r] = w->alive[r] * w->top[w->state[r]];
     }
+}
+
+static void make_inputs(Work *w, const Look *look, const int32_t *code) {
+    const int32_t first = (int32_t)w->world->first_candidate, entries = (int32_t)w->E;
     copy_tables(w, look);
-    for (int64_t m = 0; m < w->G; ++m) {
-        const int64_t *g = graph_of(world, w->sample->graph[w->first[m]]), count = w->counts[m];
-        const float *inverse = (const float *)(intptr_t)g[INVERSE_DEGREES];
-        for (int64_t i = 0, r = w->at[m]; i < g[N_ROWS]; ++i)
-            for (int64_t j = 0; j < count; ++j, ++r) {
-                const int64_t s = w->first[m] + j;
-                const int32_t c = code[r];
-                w->is_candidate[r] = c >= world->first_candidate;
-                w->candidate[r] = w->is_candidate[r] ? 1.0f : 0.0f;
-                w->alive[r] = three ? w->candidate[r] : c >= CODE_ALIVE ? 1.0f : 0.0f;
-                w->present[r] = three ? w->candidate[r] : c > 0 ? 1.0f : 0.0f;
-                w->scale[r] = w->alive[r] * factor_of(w, look, s, c, inverse ? inverse[i] : 1.0f);
-                w->index[r] = c + w->slot[s] * (int32_t)w->E;
-            }
+    for (int64_t r = 0; r < w->R; ++r) {
+        w->is_candidate[r] = code[r] >= first;
+        w->candidate[r] = code[r] >= first ? 1.0f : 0.0f;
+        w->index[r] = code[r] + w->slot[w->state[r]] * entries;
     }
+    w->alive = w->present = w->candidate;
+    if (masks_differ(w)) {
+        w->alive = w->masks;
+        w->present = w->masks + w->R;
+        for (int64_t r = 0; r < w->R; ++r) {
+            w->alive[r] = code[r] >= CODE_ALIVE ? 1.0f : 0.0f;
+            w->present[r] = code[r] > 0 ? 1.0f : 0.0f;
+        }
+    }
+    make_scale(w, look, code);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------------- */
@@ -556,9 +575,10 @@ int64_t lk_lesson(const Lesson *l, char *room) {
     Work w;
     lay_out(&w, room, l->net, l->world, l->sample);
     lay_states(&w);
-    make_inputs(&w, l->after);
+    if (!l->before->code) make_codes(&w, l->before, l->after);
+    make_inputs(&w, l->after, l->after->code ? l->after->code : w.code[1]);
     if (next_values(&w, l)) return 1;
-    make_inputs(&w, l->before);
+    make_inputs(&w, l->before, l->before->code ? l->before->code : w.code[0]);
     embed(&w, l->weights, 1);
     chosen_values(&w, l->weights, l->nodes);
     td_loss(&w, l);
@@ -569,7 +589,7 @@ int64_t lk_lesson(const Lesson *l, char *room) {
 
 static void score_states(Work *w, const Look *look, const float *weights, float *score) {
     lay_states(w);
-    make_inputs(w, look);
+    make_inputs(w, look, look->code);
     embed(w, weights, w->net->theta7a < 0);
     local_scores(w, weights, score);
 }
