@@ -65,6 +65,8 @@ class QNetwork:
         self.K, self.hidden = policy.dimension, policy.hidden
         _check_hubs(policy, problem)
         self.embedding = _make_embedding(policy, self.F)
+        # By entries and Problem.state: what one state's codes look like (app/rl/incremental.py).
+        self.code_tables: dict[tuple[int, tuple[float, ...]], tuple[Array, np.ndarray]] = {}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameter shapes by name."""

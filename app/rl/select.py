@@ -213,6 +213,8 @@ def random_candidates(group: Group, envs: list[Environment], picks: list[int]) -
     Ranks     all call
     """
     local = [env.candidates_own() for env in envs]
+    if group.size == 1:
+        return np.array([each[pick] for each, pick in zip(local, picks)], dtype=np.int64)
     counts = group.gather_integers(np.array([len(c) for c in local]))
     before = counts[: group.rank].sum(axis=0)
     found = np.full(len(envs), -1, dtype=np.int64)
