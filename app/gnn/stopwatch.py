@@ -32,8 +32,9 @@ class Stopwatch:
 
     def _add(self, kind: str, start: tuple[float, float]) -> None:
         self.device.synchronize()
-        for kept, before, now in zip((self.seconds, self.processor_s), start, _now()):
-            kept[kind] = kept.get(kind, 0.0) + now - before
+        wall, processor = _now()
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + wall - start[0]
+        self.processor_s[kind] = self.processor_s.get(kind, 0.0) + processor - start[1]
 
 
 class _Timed:

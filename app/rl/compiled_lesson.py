@@ -97,8 +97,8 @@ class CompiledLessons:
         weights   those that learn, and the target network's
         """
         states = len(sample.graphs)
-        look = self._numbers([*sample.totals_before, *sample.totals_after])
-        alive = _alive([*sample.totals_before, *sample.totals_after])
+        totals = [*sample.totals_before, *sample.totals_after]
+        look, alive = self._numbers(totals), _alive(totals)
         looks = Looks(look[:states], alive[:states]), Looks(look[states:], alive[states:])
         if codes is None:
             _give_choices(sample, *looks)

@@ -35,7 +35,16 @@ class Episode:
 
     def totals(self, t: int) -> StateTotals:
         """The totals of the state after t steps."""
-        return self._make(self._totals[self._width * t : self._width * (t + 1)])
+        return self._make(self.numbers(t))
+
+    def numbers(self, t: int) -> array:
+        """The same as numbers alone."""
+        return self._totals[self._width * t : self._width * (t + 1)]
+
+    def named(self, numbers: array) -> list[StateTotals]:
+        """Numbers of states like this episode's, end to end, as totals."""
+        each = iter(numbers)
+        return list(map(self._make, zip(*[each] * self._width)))
 
     def nbytes(self) -> int:
         """Bytes of the arrays."""
@@ -164,25 +173,27 @@ class EpisodeReplay:
         return self._collect([picks[i] for *_, i in keys], np.array([graph for graph, *_ in keys]))
 
     def _collect(self, picks: list[list[int]], graphs: np.ndarray) -> Sample:
-        nodes, returns, discounts, totals0, totals1 = [], [], [], [], []
-        chosen, cuts = array("q"), []
+        returns, discounts, ends = [], [], []
+        chosen, totals = array("q"), array("q")
         for number, t in picks:
             episode = self.episodes[number]
             actions, steps = episode.actions, len(episode.actions)
             end = min(t + self.n_step, steps)
             terminal = episode.finished and end == steps
-            nodes.append(actions[t])
             returns.append(self._return(episode.rewards, t, end))
             discounts.append(0.0 if terminal else self._powers[end - t])
-            cuts.append((len(chosen), len(chosen) + t, len(chosen) + end))
             chosen.extend(actions[:end])
-            totals0.append(episode.totals(t))
-            totals1.append(episode.totals(end))
-        every = np.frombuffer(chosen, dtype=np.int64)
-        before, after = [every[lo:now] for lo, now, _ in cuts], [every[lo:end] for lo, _, end in cuts]
+            ends.append(len(chosen))
+            totals.extend(episode.numbers(t))
+            totals.extend(episode.numbers(end))
+        every, steps = np.frombuffer(chosen, dtype=np.int64), [t for _, t in picks]
+        starts = [0, *ends[:-1]]
+        states = episode.named(totals)
         return Sample(
-            graphs, np.array(nodes), np.array(returns, dtype=np.float32),
-            np.array(discounts, dtype=np.float32), before, after, totals0, totals1,
+            graphs, every[np.add(starts, steps)], np.array(returns, dtype=np.float32),
+            np.array(discounts, dtype=np.float32),
+            [every[lo : lo + t] for lo, t in zip(starts, steps)],
+            [every[lo:end] for lo, end in zip(starts, ends)], states[::2], states[1::2],
         )  # fmt: skip
 
     def _return(self, rewards: array, t: int, end: int) -> float:

@@ -41,12 +41,12 @@ class StoredTables:
         """`numbers` where some of these have not been asked for yet."""
         if len(self._of_totals) + len(totals) > MOST_TOTALS:
             self._of_totals.clear()
-        states = {each: self.net.problem.state(each) for each in totals}
+        states = {each: self.net.problem.state(each) for each in totals if each not in self._of_totals}
         new = {state: each for each, state in states.items() if state not in self._of_state}
-        if len(self._of_state) + len(new) > self._most(len(states)):
+        if len(self._of_state) + len(new) > self._most(len(totals)):
             self._of_totals.clear()
             self._of_state.clear()
-            new = {state: each for each, state in states.items()}
+            return self._learn(totals)
         self._store(new)
         self._of_totals.update((each, self._of_state[state]) for each, state in states.items())
         return [self._of_totals[each] for each in totals]
