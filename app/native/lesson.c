@@ -28,7 +28,7 @@ typedef struct {
     const Sample *sample;
     int64_t R, S, S8, G, B, T, E, Kp, Hp, head; /* S8: S up to a multiple of 8; head: rows of theta6 */
     int64_t *member, *nodes, *starts, *counts, *at, *first, *n, *row; /* the layout; row [S] of the chosen nodes */
-    int32_t *state, *code[2], *degree, *index, *slot, *slot_of_look;
+    int32_t *state, *code[2], *degree, *falling, *index, *slot, *slot_of_look;
     uint8_t *mark, *is_candidate;
     float *X, *entry_alive;                                      /* [T, F], [T] */
     float *candidate, *masks, *scale;                            /* [R], [2 R], [R] */
@@ -81,8 +81,8 @@ static int64_t lay_out(Work *w, char *room, const Network *net, const World *wor
 #define TAKE(field, count) (w->field = take(room, &used, (int64_t)sizeof *w->field * (count)))
     TAKE(member, G * MEMBER), TAKE(nodes, G * (B + 1)), TAKE(starts, G * (B + 1));
     TAKE(counts, G), TAKE(at, G + 1), TAKE(first, G + 1), TAKE(n, G), TAKE(row, S), TAKE(where, S);
-    TAKE(state, R), TAKE(code[0], R), TAKE(code[1], R), TAKE(degree, R), TAKE(index, R), TAKE(slot, S);
-    TAKE(slot_of_look, world->looks), TAKE(mark, R), TAKE(is_candidate, R);
+    TAKE(state, R), TAKE(code[0], R), TAKE(code[1], R), TAKE(degree, R), TAKE(falling, R), TAKE(index, R);
+    TAKE(slot, S), TAKE(slot_of_look, world->looks), TAKE(mark, R), TAKE(is_candidate, R);
     TAKE(X, T * F), TAKE(entry_alive, T);
     TAKE(candidate, R), TAKE(masks, 2 * R), TAKE(scale, R);
     TAKE(H1, T * K), TAKE(H1_alive, T * K), TAKE(start, T * wide);
@@ -135,14 +135,14 @@ static void lay_states(Work *w) {
     w->first[w->G] = s;
 }
 
-/* ---- codes of residual graphs: GraphEnv.replayed (app/rl/env.py) ---------------------------------------------------- */
+/* ---- codes of residual graphs: `replayed` of GraphEnv (app/rl/env.py) and CoreEnv (core_env.py) ---------------------- */
 
 /* A graph of the sample, the states of its nodes side by side, and how many live neighbours each one has. */
 typedef struct {
     int64_t n, count, wide;
     const void *indptr, *indices;
     uint8_t *mark;
-    int32_t *degree;
+    int32_t *degree, *falling; /* the latter has room for [nodes] */
 } Residual;
 
 /* A node leaves a state, unless it has gone before. */
@@ -164,6 +164,25 @@ static void choose(const Residual *g, int64_t state, const int64_t *chosen, int6
     }
 }
 
+/* Nodes of a state with fewer than `least` live neighbours fall, and those that this leaves with fewer. */
+static void peel(const Residual *g, int64_t state, int32_t least) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < g->n; ++i) {
+        g->falling[count] = (int32_t)i;
+        count += g->mark[i * g->count + state] && g->degree[i * g->count + state] < least;
+    }
+    while (count) {
+        const int64_t node = g->falling[--count];
+        leave(g, node, state);
+        for (int64_t e = number(g->indptr, g->wide, node), end = number(g->indptr, g->wide, node + 1); e < end; ++e) {
+            const int64_t near = number(g->indices, g->wide, e);
+            /* Just now one too few: each node is listed once. */
+            if (g->mark[near * g->count + state] && g->degree[near * g->count + state] == least - 1)
+                g->falling[count++] = (int32_t)near;
+        }
+    }
+}
+
 static void write_codes(const Residual *g, int every, int32_t *code) {
     for (int64_t r = 0; r < g->n * g->count; ++r) {
         const int32_t degree = g->mark[r] ? g->degree[r] : 0;
@@ -173,21 +192,24 @@ static void write_codes(const Residual *g, int every, int32_t *code) {
 
 /* [rows] codes of the states before and after; the choices before are the first of those after. */
 static void make_codes(Work *w, const Look *before, const Look *after) {
+    const int32_t least = (int32_t)w->world->least;
     for (int64_t m = 0; m < w->G; ++m) {
         const int64_t *t = w->member + m * MEMBER, at = w->at[m], count = t[8];
         const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], padding = (t[0] - n) * count;
         const Residual g = {n, count, t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4], w->mark + at,
-                            w->degree + at};
+                            w->degree + at, w->falling};
         memset(g.mark, 1, (size_t)(n * count));
         for (int64_t i = 0; i < n; ++i)
             for (int64_t j = 0; j < count; ++j)
                 g.degree[i * count + j] = (int32_t)(number(g.indptr, g.wide, i + 1) - number(g.indptr, g.wide, i));
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
+        for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
         write_codes(&g, w->sample->every != 0, w->code[0] + at);
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, after->chosen + after->begin[s] + before->count[s], after->count[s] - before->count[s],
                    w->world->closed);
+        for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
         write_codes(&g, w->sample->every != 0, w->code[1] + at);
         for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
     }

@@ -22,7 +22,8 @@ enum { N_ROWS, N_COLUMNS, IS_WIDE, INDPTR, INDICES, N_REAL, ENTRIES, BLOCK_START
 typedef struct {
     int64_t graphs, blocks, first_candidate, tile;
     const int64_t *graph; /* [graphs][GRAPH_FIELDS] */
-    int64_t closed;       /* choices remove their neighbours, too: read where codes are made here */
+    int64_t closed;       /* where codes are made here: choices remove their neighbours, too */
+    int64_t least;        /* and nodes with fewer live neighbours fall, until there are none */
     int64_t entries;      /* of a stored table; a multiple of 8 */
     int64_t looks;        /* stored tables */
     const float *tables;  /* [looks][entries][F], features by code */

@@ -23,7 +23,7 @@ class _World(ctypes.Structure):
     _fields_ = (
         *((name, Long) for name in ("graphs", "blocks", "first_candidate", "tile")),
         ("graph", Pointer),
-        *((name, Long) for name in ("closed", "entries", "looks")),
+        *((name, Long) for name in ("closed", "least", "entries", "looks")),
         *((name, Pointer) for name in ("tables", "factors")),
         *((name, Long) for name in ("by_entry", "by_degree")),
     )  # fmt: skip
@@ -97,7 +97,8 @@ class LessonKernels:
     offsets    [layers] of W, then theta5, theta6, theta7a (-1 where the head has none), theta7b; all weights
     graph      [graphs, 9] int64, see lesson.h: an array whose addresses the caller keeps alive
     blocks     row blocks of each graph
-    problem    first candidate's code, bytes of a tile, whether choices remove neighbours
+    problem    first candidate's code, bytes of a tile, whether choices remove neighbours, and with how many
+               live neighbours nodes stay
     by_degree  neighbour sums are divided by degrees
     """
 
@@ -108,14 +109,14 @@ class LessonKernels:
         offsets: tuple[list[int], int, int, int, int, int],
         graph: np.ndarray,
         blocks: int,
-        problem: tuple[int, int, bool],
+        problem: tuple[int, int, bool, int],
         by_degree: bool,
     ) -> None:
         places, *head = offsets
         self._net = _Network(*sizes, *map(int, flags), (Long * MOST_ROUNDS)(*places), *head)
-        first, tile, closed = problem
+        first, tile, closed, least = problem
         self._graph, self._sizes = graph, graph[:, [0, 5]]
-        self._world = _World(len(graph), blocks, first, tile, address(graph), int(closed))
+        self._world = _World(len(graph), blocks, first, tile, address(graph), int(closed), least)
         self._world.by_degree = int(by_degree)
         self._room = aligned((0,), np.uint8)
 

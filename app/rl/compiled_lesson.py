@@ -13,6 +13,7 @@ from app.native import lesson
 from app.native.lesson import LessonKernels, Looks
 from app.native.library import address
 from app.problems.problem import StateTotals
+from app.rl.core_env import LEAST_DEGREE
 from app.rl.env import Environment, codes_of
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
@@ -21,6 +22,7 @@ from app.rl.stored_tables import StoredTables
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
+LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
 MOST_ROUNDS, MOST_HIDDEN = 16, 4096  # as in lesson.h and dense_lanes.h
 
 
@@ -30,7 +32,8 @@ class CompiledLessons:
     A minibatch of 16 states of 75 nodes is arithmetic of half a millisecond; asking for its products one by
     one takes several times as long.
 
-    blocks    the training graphs
+    blocks        the training graphs
+    wants_codes   True: it does not know the dynamics, and is told the codes of states (`replayed`)
     """
 
     def __init__(self, group: Group, net: QNetwork, params: Parameters, blocks: list[RowBlock]) -> None:
@@ -40,14 +43,15 @@ class CompiledLessons:
         self._told = 0  # which of these the kernels know
         self._sizes = [block.n for block in blocks]
         problem, policy, embedding = net.problem, net.policy, net.embedding
-        self._makes_codes = problem.dynamics == "residual"
+        least = LEAST_NEIGHBOURS.get(problem.dynamics, 0)
+        self.wants_codes = problem.dynamics not in LEAST_NEIGHBOURS
         self.kernels = LessonKernels(
             (embedding.layers, net.K, net.F, net.hidden),
             (embedding.self_weight, embedding.shared, net.paper),
             _offsets(net, params),
             graph,
             len(blocks[0].block_starts) - 1,
-            (problem.first_candidate, group.device.native.tile_bytes, problem.closed),
+            (problem.first_candidate, group.device.native.tile_bytes, problem.closed, least),
             policy.mean_degree and problem.own_degree,
         )
 
@@ -113,11 +117,6 @@ class CompiledLessons:
         if bad:
             raise NumericsError(NAN_SCORE)
         return losses, gradient
-
-    @property
-    def wants_codes(self) -> bool:
-        """True where the codes of states are made elsewhere (`replayed` of the environments)."""
-        return not self._makes_codes
 
     def scores(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> tuple[Any, Any]:
         """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
