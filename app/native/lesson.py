@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
+
 import numpy as np
 
 from app.native.library import address, aligned, function
@@ -55,9 +56,7 @@ N, W, S = (ctypes.POINTER(kind) for kind in (_Network, _World, _Sample))
 ROOM = function("lk_lesson_room", N, W, S, returns=Long)
 LESSON = function("lk_lesson", ctypes.POINTER(_Lesson), Pointer, returns=Long)
 SCORES = function("lk_lesson_scores", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 4)
-BEST = function(
-    "lk_lesson_best", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 3, returns=Long
-)
+BEST = function("lk_lesson_best", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 3, returns=Long)
 
 
 def available() -> bool:

@@ -45,7 +45,7 @@ class ResidualSteps:
         self._graph = _Graph(int(indptr.itemsize == 8), address(indptr), *map(address, self._held))
 
     def step(self, nodes: np.ndarray, chosen: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes [k] int64 leave, of which the first `chosen` are chosen in a transition, the others ruled out.
+        """Nodes [k] int64 leave: the first `chosen` of them chosen in a transition, the others ruled out.
 
         returns   [4] int64, the change of nodes with live edges, of degrees, of worth, of nodes without live
                   edges that are still in; the nodes [m] that lost an edge, each as often as it did

@@ -71,7 +71,9 @@ class Agent(Learner):
         explore = (draws.random(len(envs)) < self.epsilon(step)).tolist()
         counts = [env.totals.candidates for env in envs]
         # One draw is the same either way, and a quarter of the time by itself.
-        picks = draws.integers(np.array(counts)).tolist() if len(envs) > 1 else [int(draws.integers(counts[0]))]
+        picks = (
+            draws.integers(np.array(counts)).tolist() if len(envs) > 1 else [int(draws.integers(counts[0]))]
+        )
         if all(explore):
             return random_candidates(self.group, envs, picks)
         if not any(explore):

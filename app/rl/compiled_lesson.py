@@ -19,7 +19,6 @@ from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import NAN_SCORE
 from app.rl.stored_tables import StoredTables
-from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
@@ -85,7 +84,9 @@ class CompiledLessons:
             self._held += (starts, inverse, block.A)
             *shape, wide, indptr, indices, _ = block.A.record
             entries = self.net.entries(block.max_degree)
-            rows.append((*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse)))
+            rows.append(
+                (*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse))
+            )
         return np.array(rows, dtype=np.int64)
 
     def losses(
@@ -132,7 +133,10 @@ class CompiledLessons:
     def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:
         """The states of environments as the kernels want them."""
         every = self.net.paper and self.net.pools_to_choose
-        code, totals = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32), [env.totals for env in envs]
+        code, totals = (
+            np.ascontiguousarray(codes_of(envs, every), dtype=np.int32),
+            [env.totals for env in envs],
+        )
         return np.array(graphs, dtype=np.int64), Looks(self._numbers(totals), _alive(totals), code), every
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:

@@ -72,13 +72,18 @@ class StoredTables:
         features, _, factors = self.net.tables_of(self.entries, totals)
         k = len(totals)
         # With the paper's features there is one table for all states.
-        features = np.broadcast_to(features.reshape(-1, self.entries, self.net.F), (k, self.entries, self.net.F))
+        features = np.broadcast_to(
+            features.reshape(-1, self.entries, self.net.F), (k, self.entries, self.net.F)
+        )
         return features, factors.reshape(k, *self.factors.shape[1:])
 
     def _make_room(self, room: int) -> None:
         """Arrays for so many tables, with those that there are."""
         shape = (room, self.entries) if self.net.policy.hub_degree else (room,)
-        features, factors = np.empty((room, self.entries, self.net.F), np.float32), np.empty(shape, np.float32)
+        features, factors = (
+            np.empty((room, self.entries, self.net.F), np.float32),
+            np.empty(shape, np.float32),
+        )
         if self.changed:
             features[: len(self.features)], factors[: len(self.factors)] = self.features, self.factors
         self.features, self.factors = features, factors
