@@ -1,16 +1,31 @@
 """Random streams that are functions of (seed, purpose, step): the same on every rank and on every restart."""
 
 import hashlib
+from functools import lru_cache
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 MASK = (1 << 64) - 1
 
 
-def _key(seed: int, purpose: str) -> np.ndarray:
-    """The 128-bit Philox key of a named stream, as two uint64."""
-    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
-    return np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
+class _Key(ISeedSequence):
+    """The 128-bit Philox key of a named stream, as two uint64.
+
+    Given to Philox as what it is seeded by: given as its key, it would also ask the system for noise, which
+    takes longer than all else.
+    """
+
+    def __init__(self, seed: int, purpose: str) -> None:
+        digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+        self._words = np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
+
+    def generate_state(self, n_words: int, dtype: type = np.uint64) -> np.ndarray:
+        """The key, which is all that Philox asks for."""
+        return self._words
+
+
+_key = lru_cache(maxsize=256)(_Key)
 
 
 def stream(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
@@ -19,7 +34,7 @@ def stream(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
     seed, purpose   name the stream; step numbers its independent substreams
     """
     counter = np.array([0, 0, 0, step], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=_key(seed, purpose), counter=counter))
+    return np.random.Generator(np.random.Philox(_key(seed, purpose), counter=counter))
 
 
 class SplitMix:

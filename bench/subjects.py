@@ -15,8 +15,9 @@ from app.partition.load import generate_set
 from app.problems.mvc import MinimumVertexCover
 from app.problems.table import make_problem
 from app.recipes import PAPER_AGENT, PAPER_POLICY
-from app.rl.agent import Agent, score_environments
+from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
+from app.rl.learner import score_environments
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import Rollout, roll_out

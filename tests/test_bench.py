@@ -13,8 +13,9 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_AGENT, PAPER_POLICY
-from app.rl.agent import Agent, score_environments
+from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
+from app.rl.learner import score_environments
 from app.rl.qnet import QNetwork
 from app.rng import stream
 from app.sparse.batch import StateBatch

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,11 +17,8 @@ class Stopwatch:
         self.seconds: dict[str, float] = {}
         self.processor_s: dict[str, float] = {}
 
-    @contextmanager
-    def __call__(self, kind: str) -> Iterator[None]:
-        start = _now()
-        yield
-        self._add(kind, start)
+    def __call__(self, kind: str) -> "_Timed":
+        return _Timed(self, kind)
 
     def over(self, kind: str, steps: Iterator[Any]) -> Iterator[Any]:
         """The same steps, timed."""
@@ -36,8 +32,25 @@ class Stopwatch:
 
     def _add(self, kind: str, start: tuple[float, float]) -> None:
         self.device.synchronize()
-        for kept, before, now in zip((self.seconds, self.processor_s), start, _now()):
-            kept[kind] = kept.get(kind, 0.0) + now - before
+        wall, processor = _now()
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + wall - start[0]
+        self.processor_s[kind] = self.processor_s.get(kind, 0.0) + processor - start[1]
+
+
+class _Timed:
+    """Work of a kind, in a `with` statement; what fails is not counted."""
+
+    __slots__ = ("kind", "start", "watch")
+
+    def __init__(self, watch: Stopwatch, kind: str) -> None:
+        self.watch, self.kind = watch, kind
+
+    def __enter__(self) -> None:
+        self.start = _now()
+
+    def __exit__(self, failed: type | None, *_: object) -> None:
+        if failed is None:
+            self.watch._add(self.kind, self.start)
 
 
 class Took:

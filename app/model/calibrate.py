@@ -40,8 +40,9 @@ from app.native.library import keep_freed_memory
 from app.numerics.products import Finish, Members, Operand
 from app.partition.rows import partition_rows
 from app.problems.mvc import MinimumVertexCover
-from app.rl.agent import Agent, score_environments
+from app.rl.agent import Agent
 from app.rl.env import GraphEnv
+from app.rl.learner import score_environments
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import best_nodes

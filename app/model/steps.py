@@ -11,8 +11,9 @@ from app.comm.guard import digest
 from app.model.layout import Layout
 from app.model.work import States, Term, evaluation, learning
 from app.problems.mvc import MinimumVertexCover
-from app.rl.agent import Agent, score_environments
+from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
+from app.rl.learner import score_environments
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import best_nodes

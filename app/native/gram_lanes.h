@@ -160,25 +160,32 @@ INLINE void gram_direct(const Gram *g, const Rows *rows, int64_t k, float *out) 
                        k - j < TALL ? 4 : TALL, width);
 }
 
-/* Which of rows lo..hi-1 are live and have a scale: a row times 0 adds nothing. */
-INLINE int64_t list_rows(int64_t lo, int64_t hi, const float *live, const float *scale, int64_t *row) {
+/* Rows that are taken together: of one graph, or of some, of which one alone has few. */
+enum { MOST_RANGES = 32 };
+typedef struct {
+    int64_t count, rows, lo[MOST_RANGES], hi[MOST_RANGES];
+} Ranges;
+
+/* Which rows of the ranges are live and have a scale: a row times 0 adds nothing. */
+INLINE int64_t list_rows(const Ranges *of, const float *live, const float *scale, int64_t *row) {
     int64_t count = 0;
-    for (int64_t r = lo; r < hi; ++r) {
-        row[count] = r;
-        count += (!live || nonzero(live + r)) & (!scale || nonzero(scale + r));
-    }
+    for (int64_t i = 0; i < of->count; ++i)
+        for (int64_t r = of->lo[i]; r < of->hi[i]; ++r) {
+            row[count] = r;
+            count += (!live || nonzero(live + r)) & (!scale || nonzero(scale + r));
+        }
     return count;
 }
 
-INLINE void gram_chunk(const Gram *g, int64_t lo, int64_t hi, Packed *packed, float *out) {
+static void gram_chunk(const Gram *g, const Ranges *of, Packed *packed, float *out) {
     Rows rows;
     for (int64_t p = 0; p < g->parts; ++p) {
         const Part *part = g->part + p;
         const float *scale = part->scale, *live = g->live == scale ? 0 : g->live;
         int ones = 1;
-        if (live && scale) rows.count = list_rows(lo, hi, live, scale, rows.row);
-        else if (live || scale) rows.count = list_rows(lo, hi, live ? live : scale, 0, rows.row);
-        else rows.count = list_rows(lo, hi, 0, 0, rows.row);
+        if (live && scale) rows.count = list_rows(of, live, scale, rows.row);
+        else if (live || scale) rows.count = list_rows(of, live ? live : scale, 0, rows.row);
+        else rows.count = list_rows(of, 0, 0, rows.row);
         for (int64_t i = 0; i < rows.count; ++i) {
             const int64_t r = rows.row[i];
             rows.x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
@@ -197,12 +204,20 @@ INLINE void gram_chunk(const Gram *g, int64_t lo, int64_t hi, Packed *packed, fl
 /* out [sum k][m] += block b. */
 static void gram_block(const Gram *g, int64_t b, float *out) {
     Packed packed;
+    Ranges of = {0};
     for (int64_t q = 0; q < g->graphs; ++q) {
         const int64_t *s = g->starts + q * (g->blocks + 1) + b;
         const int64_t chunks = (s[1] - s[0] + GRAM_ROWS - 1) / GRAM_ROWS, step = chunks ? (s[1] - s[0] + chunks - 1) / chunks : 1;
         for (int64_t lo = s[0]; lo < s[1]; lo += step) {
             const int64_t hi = lo + step < s[1] ? lo + step : s[1];
-            gram_chunk(g, lo, hi, &packed, out);
+            if (of.count == MOST_RANGES || of.rows + hi - lo > GRAM_ROWS) {
+                gram_chunk(g, &of, &packed, out);
+                of.count = of.rows = 0;
+            }
+            of.lo[of.count] = lo;
+            of.hi[of.count++] = hi;
+            of.rows += hi - lo;
         }
     }
+    if (of.count) gram_chunk(g, &of, &packed, out);
 }

@@ -11,8 +11,8 @@ from app.checkpoint.store import State
 from app.comm.group import Group
 from app.errors import CaseError
 from app.gnn.loss import td_loss
-from app.rl.env import Environment, codes_of
-from app.rl.learner import Learner, Lesson
+from app.rl.env import Environment
+from app.rl.learner import Learner, Lesson, score_environments
 from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
@@ -68,23 +68,29 @@ class Agent(Learner):
         returns   [envs] global nodes. Ranks: all call; identical on all
         """
         draws = stream(self.seed, "explore", step)
-        explore = draws.random(len(envs)) < self.epsilon(step)
-        ranks = draws.integers(np.array([env.totals.candidates for env in envs])).tolist()
+        explore = (draws.random(len(envs)) < self.epsilon(step)).tolist()
+        counts = [env.totals.candidates for env in envs]
+        # One draw is the same either way, and a quarter of the time by itself.
+        picks = (
+            draws.integers(np.array(counts)).tolist() if len(envs) > 1 else [int(draws.integers(counts[0]))]
+        )
+        if all(explore):
+            return random_candidates(self.group, envs, picks)
+        if not any(explore):
+            return self.best_actions(graphs, envs)
         nodes = np.empty(len(envs), dtype=np.int64)
-        if explore.any():
-            chosen = np.flatnonzero(explore).tolist()
-            picked = random_candidates(self.group, [envs[i] for i in chosen], [ranks[i] for i in chosen])
-            nodes[chosen] = picked
-        if not explore.all():
-            chosen = np.flatnonzero(~explore).tolist()
-            batch = self.layouts.of([graphs[i] for i in chosen], [1] * len(chosen))
-            nodes[chosen] = self.best_actions(batch, [envs[i] for i in chosen])
+        chosen = [i for i, random in enumerate(explore) if random]
+        nodes[chosen] = random_candidates(self.group, [envs[i] for i in chosen], [picks[i] for i in chosen])
+        chosen = [i for i, random in enumerate(explore) if not random]
+        nodes[chosen] = self.best_actions([graphs[i] for i in chosen], [envs[i] for i in chosen])
         return nodes
 
-    def best_actions(self, batch: StateBatch, envs: list[Environment]) -> np.ndarray:
-        """The greedy action of every environment. Ranks: all call."""
-        scores_own, candidate_own = score_environments(self.net, self.params, batch, envs)
-        return best_nodes(self.group, batch, scores_own, candidate_own)
+    def best_actions(self, graphs: list[int], envs: list[Environment]) -> np.ndarray:
+        """The greedy action of every environment, on training graphs `graphs`. Ranks: all call."""
+        if self.whole is not None and self.whole.holds(graphs, PART_ROWS):
+            return self.whole.best(self.params, envs, graphs)
+        batch = self.layouts.of(graphs, [1] * len(envs))
+        return best_nodes(self.group, batch, *score_environments(self.net, self.params, batch, envs))
 
     # ---- learning ---------------------------------------------------------------------------------------
 
@@ -148,6 +154,8 @@ class Agent(Learner):
         The minibatch goes through the network in parts whose arrays stay in the cache; the gradient is their
         sum. How it is cut depends on the graphs alone.
         """
+        if self.whole is not None and self.whole.holds(sample.graphs.tolist(), PART_ROWS):
+            return self._whole_lesson(sample)
         gradient, losses = None, []
         for part in self._cut(sample):
             values, more = self._learn_part(part, len(sample.graphs))
@@ -156,8 +164,19 @@ class Agent(Learner):
                 gradient, batch = more, part.batch
             else:
                 gradient.add(more)
-        loss = float(np.concatenate(losses).sum() / np.float32(len(sample.graphs)))
+        loss = _mean(np.concatenate(losses))
         return Lesson(loss, self.net.flatten(self.params, batch, gradient))
+
+    def _whole_lesson(self, sample: Sample) -> Lesson:
+        """`lesson` of a minibatch of one part, in one compiled call."""
+        codes = None
+        if self.whole.wants_codes:
+            (part,) = self._cut(sample)
+            codes = self.dynamics.replayed(
+                self.net.problem, part.batch, sample.before, sample.after, self.net.paper
+            )
+        losses, gradient = self.whole.losses(sample, codes, (self.params, self.target), self.case)
+        return Lesson(_mean(losses), gradient)
 
     def update(self, gradient: Array) -> None:
         """The optimiser's step, and every `target_every` steps a copy to the target network."""
@@ -167,9 +186,13 @@ class Agent(Learner):
 
     def _cut(self, sample: Sample) -> Iterator["_SamplePart"]:
         """Consecutive parts of a sample whose arrays stay in the cache."""
-        for cut in cut_states(np.array([self.blocks[g].n for g in sample.graphs.tolist()])):
+        for cut in cut_states(self._sizes_of(sample)):
             graphs, counts = np.unique(sample.graphs[cut], return_counts=True)
             yield _SamplePart(sample, cut, self.layouts.of(graphs.tolist(), counts.tolist()))
+
+    def _sizes_of(self, sample: Sample) -> np.ndarray:
+        """[B] nodes of the graphs of a sample."""
+        return np.array([self.blocks[g].n for g in sample.graphs.tolist()])
 
     def _learn_part(self, part: "_SamplePart", whole: int) -> tuple[np.ndarray, Gradient]:
         """Losses of the transitions of a part, and its share of the gradient. Ranks: all call.
@@ -204,6 +227,11 @@ class Agent(Learner):
         return best_values(self.group, batch, scores_own, candidate_own) + constant
 
 
+def _mean(losses: np.ndarray) -> float:
+    """The mean of the losses of a minibatch."""
+    return float(losses.sum() / np.float32(len(losses)))
+
+
 @dataclass
 class _SamplePart:
     """Some of the transitions of a sample, and the layout of their states."""
@@ -229,15 +257,3 @@ def cut_states(sizes: np.ndarray) -> Iterator[slice]:
         hi = max(int(np.searchsorted(ends, before + most, side="right")), lo + 1)
         yield slice(lo, hi)
         lo = hi
-
-
-def score_environments(
-    net: QNetwork, params: Any, batch: StateBatch, envs: list[Environment]
-) -> tuple[Array, Array]:
-    """Scores [rows] and candidates [rows] bool of one state per environment. Ranks: all call."""
-    every = net.paper and net.pools_to_choose
-    code_own = batch.device.put(codes_of(envs, every))
-    totals = [env.totals for env in envs]
-    inputs = net.inputs(batch, code_own, totals, every)
-    evaluation = net.evaluate(params, batch, inputs, totals, pool=False, keep=False)
-    return net.local_scores(params, evaluation), code_own >= net.problem.first_candidate

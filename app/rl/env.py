@@ -5,11 +5,14 @@ those on marks and sums of marks, app/rl/core_env.py those on 2-cores. A problem
 `dynamics`.
 """
 
+from operator import add
 from typing import Any, Protocol
 
 import numpy as np
 
 from app.comm.group import Group
+from app.native import residual
+from app.native.residual import ResidualSteps
 from app.problems.problem import Problem, StateTotals
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -117,7 +120,7 @@ class NodeEnv:
 
     def settle(self, change: np.ndarray) -> None:
         """Close the step with the change of `totals` summed over ranks."""
-        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
+        self.totals = self.problem.totals(*map(add, self.totals, np.asarray(change).tolist()))
         self.steps += 1
 
     def owned(self, nodes: np.ndarray) -> np.ndarray:
@@ -139,6 +142,8 @@ class GraphEnv(NodeEnv):
     def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:
         super().__init__(group, block, problem)
         self.scan, self.follows, self.gathers = scan, not scan, problem.closed
+        self._whole = residual.available() and group.size == 1 and block.plan.mode == "none" and not scan
+        self._steps: ResidualSteps | None = None
         self.degree_own = block.degrees_own()
         self.totals = self._total(self.marks_own(), self.degree_own)
         if scan:
@@ -170,9 +175,12 @@ class GraphEnv(NodeEnv):
         """The own nodes with live edges next to the chosen ones, where the problem removes these too."""
         if not self.gathers or not len(nodes):
             return NONE_REACHED
-        rows = np.unique(self.block.adjacent_own(nodes)[0])
+        rows = self.block.adjacent_own(nodes)[0]
+        if len(nodes) > 1:
+            rows = np.unique(rows)
         rows = rows[self.degree_own[rows] > 0].astype(np.int64) + self.block.lo
-        rows = np.setdiff1d(rows, nodes, assume_unique=True)
+        if len(nodes) > 1:  # of one they are its neighbours, which it is not among
+            rows = np.setdiff1d(rows, nodes, assume_unique=True)
         return np.stack([rows, np.full(len(rows), -1)], axis=1)
 
     def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
@@ -182,6 +190,8 @@ class GraphEnv(NodeEnv):
         """
         block, degree = self.block, self.degree_own
         removed = np.concatenate([nodes, reached[:, 0]]) if len(reached) else nodes
+        if self._whole:
+            return self._choose_whole(removed, len(nodes))
         own = self.owned(removed)
         rows, _ = block.adjacent_own(removed)
         before = self._shares(own)
@@ -203,6 +213,18 @@ class GraphEnv(NodeEnv):
         if self.scan:
             change[0] = -isolated - int(before[0]) + len(rows)
         return change
+
+    def _choose_whole(self, removed: np.ndarray, chosen: int) -> np.ndarray:
+        """The same by compiled steps: nodes [k] leave, of which the first `chosen` were chosen."""
+        if self._steps is None or self._steps.degree is not self.degree_own:
+            worth = _worth_by_degree(self.problem, self.block)
+            self._steps = ResidualSteps(*self.block.host_rows(), self.degree_own, self.chosen_at, worth)
+        removed = np.ascontiguousarray(removed, dtype=np.int64)
+        change, rows = self._steps.step(removed, chosen, self.steps)
+        self.touched = np.concatenate([rows if len(removed) == 1 else np.unique(rows), removed])
+        self.gone = removed
+        self.chosen += chosen
+        return change[: len(self.totals)]
 
     def _shares(self, rows: np.ndarray) -> np.ndarray:
         """[T] what own rows add to the totals."""
@@ -239,6 +261,14 @@ class GraphEnv(NodeEnv):
         return tuple(problem.code(xp, marks[:, i], field[:, i], real) for i in (0, 1))
 
 
+def _worth_by_degree(problem: Problem, block: RowBlock) -> np.ndarray:
+    """[degrees] int64, what nodes of the block add to the third of the totals; kept with it."""
+    key = f"worth {problem.name}"
+    if key not in block.kept:
+        block.kept[key] = problem.worth(np.arange(1 + block.max_degree)).astype(np.int64)
+    return block.kept[key]
+
+
 def objective_of(env: Environment) -> float:
     """The objective of the solution so far, of the graph's own weights, or the points as they were given."""
     if env.value is not None:
@@ -260,6 +290,9 @@ def outside(batch: StateBatch, marks: Array) -> Array:
 def step_together(group: Group, envs: list[Environment], choices: list[np.ndarray]) -> None:
     """One transition of several environments with one sum over ranks. Ranks: all call."""
     reached = reach_together(group, envs, choices)
+    if len(envs) == 1:
+        envs[0].settle(group.sum_integers(envs[0].choose_own(choices[0], reached[0])))
+        return
     changes = np.stack([env.choose_own(*args) for env, *args in zip(envs, choices, reached)])
     width = changes.shape[1]
     for env, change in zip(envs, group.sum_integers(changes.reshape(-1)).reshape(-1, width)):

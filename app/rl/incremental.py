@@ -30,6 +30,7 @@ State = tuple[float, ...]
 NEAR = 8  # times the square of the mean degree is at most the number of nodes: then scores follow on a GPU
 MESSAGE_WORDS = 1 << 10  # of records in the message that every rank sends for every layer
 NO_CHANGE = np.zeros(0, dtype=np.int64)  # of the totals
+KEPT_TABLES, KEPT_NUMBERS = 256, 1 << 14  # feature tables that a network keeps, and numbers of each at most
 
 
 class Scores(Protocol):
@@ -271,11 +272,25 @@ class LiveScores:
 def feature_table(net: QNetwork, params: Any, device: Any, env: Environment) -> tuple[Array, np.ndarray]:
     """What a row looks like for each code [entries, F (+K)], and the factor [entries] of its neighbour sums.
 
-    With edge weights (all one here) the edge term of eq. 1 follows the features.
+    With edge weights (all one here) the edge term of eq. 1 follows the features. Both are read only.
     """
-    entries = net.problem.entries(env.block.max_degree)
+    entries, numbers = net.problem.entries(env.block.max_degree), net.problem.state(env.totals)
+    if net.policy.edge_weights or entries * net.F > KEPT_NUMBERS:
+        return _make_feature_table(net, params, device, entries, numbers)
+    kept = net.code_tables
+    if (entries, numbers) not in kept:
+        if len(kept) >= KEPT_TABLES:
+            kept.pop(next(iter(kept)))
+        kept[entries, numbers] = _make_feature_table(net, params, device, entries, numbers)
+    return kept[entries, numbers]
+
+
+def _make_feature_table(
+    net: QNetwork, params: Any, device: Any, entries: int, numbers: tuple[float, ...]
+) -> tuple[Array, np.ndarray]:
+    """`feature_table` of a state of these numbers (Problem.state)."""
     code = np.arange(entries, dtype=np.float32)[:, None]
-    state = np.array([net.problem.state(env.totals)], dtype=np.float32)
+    state = np.array([numbers], dtype=np.float32)
     table = net.problem.features(net.policy.features, np, code, np.repeat(state, entries, axis=0))
     if net.policy.edge_weights:
         degree = np.maximum(code - FIRST_ALIVE, 0)

@@ -14,11 +14,13 @@ from app.errors import NumericsError
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
 from app.native.library import keep_freed_memory
+from app.rl.compiled_lesson import CompiledLessons
 from app.rl.dynamics import DYNAMICS
-from app.rl.env import Environment
+from app.rl.env import Environment, codes_of
 from app.rl.layouts import Layouts
 from app.rl.qnet import QNetwork
 from app.rng import key_of
+from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -48,6 +50,7 @@ class Learner:
     blocks        this rank's rows of the training graphs
     seed          of this replica's draws
     world         the ranks whose weights must agree: those of all replicas
+    whole         what evaluates and learns in one compiled call, with the same bits; None where nothing can
     Ranks         every method is called by all ranks of `group`, those that share the graphs, with the same
                   arguments, and returns the same on all; `follow` by all ranks of `world`
     """
@@ -72,6 +75,8 @@ class Learner:
         self.progress = 0.0
         self.dynamics = DYNAMICS[net.problem.dynamics]
         self.layouts = Layouts(group, blocks)
+        served = CompiledLessons.serves(group, net, blocks)
+        self.whole = CompiledLessons(group, net, self.params, blocks) if served else None
 
     def become(self, replica: int, world: Group) -> None:
         """Be one of several replicas, the first of which draws as a single one would."""
@@ -192,3 +197,15 @@ class Learner:
     def stored(self) -> tuple[int, int]:
         """Transitions kept for learning, and the bytes that they take."""
         return 0, 0
+
+
+def score_environments(
+    net: QNetwork, params: Any, batch: StateBatch, envs: list[Environment]
+) -> tuple[Array, Array]:
+    """Scores [rows] and candidates [rows] bool of one state per environment. Ranks: all call."""
+    every = net.paper and net.pools_to_choose
+    code_own = batch.device.put(codes_of(envs, every))
+    totals = [env.totals for env in envs]
+    inputs = net.inputs(batch, code_own, totals, every)
+    evaluation = net.evaluate(params, batch, inputs, totals, pool=False, keep=False)
+    return net.local_scores(params, evaluation), code_own >= net.problem.first_candidate

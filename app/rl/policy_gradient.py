@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.checkpoint.store import State
-from app.rl.agent import cut_states, score_environments
+from app.rl.agent import PART_ROWS, cut_states
 from app.rl.env import Environment
-from app.rl.learner import Learner, Lesson
+from app.rl.learner import Learner, Lesson, score_environments
 from app.rl.node_head import ValueHead, node_gradient, node_scores
 from app.rl.qnet import Evaluation
 from app.rl.replay import Episode, pack_episodes, unpack_episodes
@@ -84,7 +84,10 @@ class PolicyLearner(Learner):
     def act(self, envs: list[Environment], graphs: list[int], step: int) -> np.ndarray:
         """One node per environment, drawn from the policy. Ranks: all call; one MAX."""
         batch = self.layouts.of(graphs, [1] * len(envs))
-        scores_own, candidate_own = score_environments(self.net, self.params, batch, envs)
+        if self.whole is not None and self.whole.holds(graphs, PART_ROWS):
+            scores_own, candidate_own = self.whole.scores(self.params, envs, graphs)
+        else:
+            scores_own, candidate_own = score_environments(self.net, self.params, batch, envs)
         key = key_of(self.seed, "policy", step)
         return draw_nodes(self.group, batch, scores_own, candidate_own, key)
 

@@ -65,6 +65,8 @@ class QNetwork:
         self.K, self.hidden = policy.dimension, policy.hidden
         _check_hubs(policy, problem)
         self.embedding = _make_embedding(policy, self.F)
+        # By entries and Problem.state: what one state's codes look like (app/rl/incremental.py).
+        self.code_tables: dict[tuple[int, tuple[float, ...]], tuple[Array, np.ndarray]] = {}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameter shapes by name."""
@@ -117,7 +119,10 @@ class QNetwork:
                   that are alive [t, 1]; what neighbour sums are multiplied by: 1 over the first number of
                   each state [states], with policy.hub_degree for each entry [t]
         """
-        entries = self._entries_of(batch)
+        return self.tables_of(self._entries_of(batch), totals)
+
+    def tables_of(self, entries: int, totals: list[Any]) -> list[np.ndarray]:
+        """`tables` of so many entries for each state."""
         state = np.array([self.problem.state(t) for t in totals], dtype=np.float32)
         # The paper's features are of the code alone: one table serves all states.
         own = state[:1] if self.paper else state

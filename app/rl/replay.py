@@ -24,7 +24,7 @@ class Episode:
     def __init__(self, graph: int, totals: StateTotals) -> None:
         self.graph, self.finished = graph, False
         self.actions, self.rewards = array("q"), array("d")
-        self._kind, self._width = type(totals), len(totals)
+        self._make, self._width = type(totals)._make, len(totals)
         self._totals = array("q", totals)  # one state more than actions
 
     def add(self, action: int, reward: float, totals: StateTotals) -> None:
@@ -35,7 +35,16 @@ class Episode:
 
     def totals(self, t: int) -> StateTotals:
         """The totals of the state after t steps."""
-        return self._kind(*self._totals[self._width * t : self._width * (t + 1)])
+        return self._make(self.numbers(t))
+
+    def numbers(self, t: int) -> array:
+        """The same as numbers alone."""
+        return self._totals[self._width * t : self._width * (t + 1)]
+
+    def named(self, numbers: array) -> list[StateTotals]:
+        """Numbers of states like this episode's, end to end, as totals."""
+        each = iter(numbers)
+        return list(map(self._make, zip(*[each] * self._width)))
 
     def nbytes(self) -> int:
         """Bytes of the arrays."""
@@ -113,6 +122,7 @@ class EpisodeReplay:
         self.ring = np.empty((capacity, 2), dtype=np.int32)  # (episode, t)
         self.added = 0
         self._next_episode = 0
+        self._powers = [discount**i for i in range(n_step + 1)]
 
     @property
     def begun(self) -> int:
@@ -156,33 +166,42 @@ class EpisodeReplay:
 
     def sample(self, rng: np.random.Generator, size: int) -> Sample:
         """`size` transitions drawn uniformly, with replacement."""
-        picks = self.ring[rng.integers(0, len(self), size)]
-        graphs = np.array([self.episodes[int(e)].graph for e, _ in picks])
+        picks = self.ring[rng.integers(0, len(self), size)].tolist()
         # Of one graph by progress: states that are worked on together then have similar nodes left.
-        order = np.lexsort((picks[:, 1], graphs))
-        return self._collect(picks[order], graphs[order])
+        keys = [(self.episodes[number].graph, t, i) for i, (number, t) in enumerate(picks)]
+        keys.sort()
+        return self._collect([picks[i] for *_, i in keys], np.array([graph for graph, *_ in keys]))
 
-    def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:
-        nodes, returns, discounts, before, after, totals0, totals1 = [], [], [], [], [], [], []
-        for number, t in picks.tolist():
+    def _collect(self, picks: list[list[int]], graphs: np.ndarray) -> Sample:
+        returns, discounts, ends = [], [], []
+        chosen, totals = array("q"), array("q")
+        for number, t in picks:
             episode = self.episodes[number]
-            end = min(t + self.n_step, len(episode.actions))
-            terminal = episode.finished and end == len(episode.actions)
-            nodes.append(episode.actions[t])
-            returns.append(sum(r * self.discount**i for i, r in enumerate(episode.rewards[t:end])))
-            discounts.append(0.0 if terminal else self.discount ** (end - t))
-            removed = self._removed(number, end)
-            before.append(removed[:t])
-            after.append(removed)
-            totals0.append(episode.totals(t))
-            totals1.append(episode.totals(end))
+            actions, steps = episode.actions, len(episode.actions)
+            end = min(t + self.n_step, steps)
+            terminal = episode.finished and end == steps
+            returns.append(self._return(episode.rewards, t, end))
+            discounts.append(0.0 if terminal else self._powers[end - t])
+            chosen.extend(actions[:end])
+            ends.append(len(chosen))
+            totals.extend(episode.numbers(t))
+            totals.extend(episode.numbers(end))
+        every, steps = np.frombuffer(chosen, dtype=np.int64), [t for _, t in picks]
+        starts = [0, *ends[:-1]]
+        states = episode.named(totals)
         return Sample(
-            graphs, np.array(nodes), np.array(returns, dtype=np.float32),
-            np.array(discounts, dtype=np.float32), before, after, totals0, totals1,
+            graphs, every[np.add(starts, steps)], np.array(returns, dtype=np.float32),
+            np.array(discounts, dtype=np.float32),
+            [every[lo : lo + t] for lo, t in zip(starts, steps)],
+            [every[lo:end] for lo, end in zip(starts, ends)], states[::2], states[1::2],
         )  # fmt: skip
 
-    def _removed(self, number: int, end: int) -> np.ndarray:
-        return np.array(self.episodes[number].actions[:end], dtype=np.int64)
+    def _return(self, rewards: array, t: int, end: int) -> float:
+        """Discounted rewards of steps t .. end - 1."""
+        total = 0.0
+        for i in range(t, end):
+            total += rewards[i] * self._powers[i - t]
+        return total
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it, beside the numbers of transitions `added` and of episodes begun."""
@@ -241,9 +260,9 @@ class BitsReplay(EpisodeReplay):
         for slot, (number, t) in enumerate(self.ring[: len(self)].tolist()):
             self._store(slot, number, t)
 
-    def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:
+    def _collect(self, picks: list[list[int]], graphs: np.ndarray) -> Sample:
         sample = super()._collect(picks, graphs)
-        for i, (number, t) in enumerate(picks.tolist()):
+        for i, (number, t) in enumerate(picks):
             bits = self.tuples[number, t]
             block = self.blocks[int(bits[0])]
             chosen = np.flatnonzero(bits[1:]) + block.lo

@@ -9,10 +9,10 @@ import numpy as np
 from app.comm.group import Group
 from app.problems.problem import Problem
 from app.rl import compact
-from app.rl.agent import score_environments
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
+from app.rl.learner import score_environments
 from app.rl.plain_rest import PLAIN, Greedy, play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY

@@ -22,6 +22,7 @@ FIRST_COME = function("lk_first_come", ctypes.c_int64, *(ctypes.c_void_p,) * 3)
 SLOTS = 16  # of a table of last bits, for each node looked for
 NODE_BITS = 32
 LOWEST = np.float32(-3.0e38)  # the score of a node that is no candidate
+NAN_SCORE = "a score is NaN: the weights have diverged; lower agent.learning_rate"
 LEAST = np.float32(-2.9e38)  # the least score of a candidate, whatever diverged weights make of it
 
 
@@ -35,7 +36,7 @@ def order_bits(xp: Any, scores: Array) -> Array:
 def refuse_nan(keys: np.ndarray) -> None:
     """Raise NumericsError when a key holds NaN, which has no place in an order."""
     if (keys >> np.uint64(NODE_BITS) == 0xFFFFFFFF).any():
-        raise NumericsError("a score is NaN: the weights have diverged; lower agent.learning_rate")
+        raise NumericsError(NAN_SCORE)
 
 
 def make_keys(xp: Any, scores: Array, nodes: Array) -> Array:
@@ -212,6 +213,8 @@ def random_candidates(group: Group, envs: list[Environment], picks: list[int]) -
     Ranks     all call
     """
     local = [env.candidates_own() for env in envs]
+    if group.size == 1:
+        return np.array([each[pick] for each, pick in zip(local, picks)], dtype=np.int64)
     counts = group.gather_integers(np.array([len(c) for c in local]))
     before = counts[: group.rank].sum(axis=0)
     found = np.full(len(envs), -1, dtype=np.int64)

@@ -1,0 +1,635 @@
+/* One minibatch of the deep Q-learner (RL4GO Alg. 1) on one rank, from its choices to the gradient.
+ *
+ * The same products as app/rl/agent.py asks for one by one, by the same kernels, and between them the same operations in
+ * the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
+#include "lesson.h"
+
+void lk_gram(const Gram *g);
+void lk_fold(int64_t k, const int64_t *starts, const float *X, int64_t c, float *out);
+void lk_pool(int64_t graphs, int64_t blocks, const int64_t *starts, const int64_t *at, const int64_t *counts,
+             const int64_t *first, int64_t states, int64_t f, const float *X, float *out);
+void lk_gated_spread(int64_t rows, int64_t m, const float *values, const int32_t *index, const float *gate, float *out);
+void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const float *X, float *Y, const float *live,
+                     int first, const Gate *gate, int64_t tile);
+void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const float *table, const int32_t *code,
+                       float *Y, const float *live, int first);
+void lk_best_rows(int64_t graphs, const int64_t *at, const int64_t *counts, const int64_t *first, const int64_t *rows,
+                  const float *score, const uint8_t *candidate, float lowest, float least, float *top, int64_t *where);
+
+static const float LOWEST = -3.0e38f, LEAST = -2.9e38f; /* as in app/rl/select.py */
+enum { CODE_ALIVE = 2, MEMBER = 9, OCTET = 8, WIDTH = 16, ALIGNED = 64 };
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+/* All that a call works on. Shapes: R rows, S states, G graphs, B blocks, T rows of the tables of all states. */
+typedef struct {
+    const Network *net;
+    const World *world;
+    const Sample *sample;
+    int64_t R, S, S8, G, B, T, E, Kp, Hp, head; /* S8: S up to a multiple of 8; head: rows of theta6 */
+    int64_t *member, *nodes, *starts, *counts, *at, *first, *n, *row; /* the layout; row [S] of the chosen nodes */
+    int32_t *state, *code[2], *degree, *falling, *index, *slot, *slot_of_look;
+    uint8_t *mark, *is_candidate;
+    float *X, *entry_alive;                                      /* [T, F], [T] */
+    float *candidate, *masks, *scale;                            /* [R], [2 R], [R] */
+    float *alive, *present;                                      /* [R] of these */
+    float *H1, *H1_alive, *start;                                /* [T, K], [T, K], [T, width] */
+    float *N[MOST_ROUNDS], *H[MOST_ROUNDS];                      /* [R, K] */
+    float *masked, *dZ, *dN, *dH;                                /* [R, K] */
+    float *W, *base, *score;                                     /* padded weights; [R, hidden], [R] */
+    float *sums, *part[MOST_ROUNDS];                             /* [B, S K], [B, rows of W times K] */
+    float *pooled, *mean, *V, *Z6, *Z5, *A, *q, *qa, *dq, *dV, *dpool, *later, *top;
+    int64_t *where;
+} Work;
+
+INLINE int64_t up_to(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
+/* The next `size` bytes of the room; null while it is only measured. */
+static void *take(char *room, int64_t *used, int64_t size) {
+    void *at = room ? room + *used : 0;
+    *used += up_to(size, ALIGNED);
+    return at;
+}
+
+static int64_t rows_of(const Network *net, int64_t layer) {
+    return net->F + (layer ? net->K * (1 + (net->self_weight != 0)) : 0);
+}
+
+INLINE const int64_t *graph_of(const World *world, int64_t graph) { return world->graph + graph * GRAPH_FIELDS; }
+
+/* Rows, graphs and entries of the tables of a sample. */
+static void measure(const World *world, Sample *sample) {
+    sample->rows = sample->members = sample->entries = 0;
+    for (int64_t s = 0; s < sample->states; ++s) {
+        const int64_t *g = graph_of(world, sample->graph[s]);
+        sample->rows += g[N_ROWS];
+        sample->members += sample->apart || !s || sample->graph[s] != sample->graph[s - 1];
+        if (g[ENTRIES] > sample->entries) sample->entries = g[ENTRIES];
+    }
+}
+
+/* Where everything lies in a room; returns the bytes of it. */
+static int64_t lay_out(Work *w, char *room, const Network *net, const World *world, const Sample *sample) {
+    int64_t used = 0;
+    w->net = net, w->world = world, w->sample = sample;
+    const int64_t S = w->S = sample->states, R = w->R = sample->rows, G = w->G = sample->members, B = w->B = world->blocks;
+    const int64_t K = net->K, F = net->F, E = w->E = sample->entries, T = S * E;
+    const int64_t S8 = w->S8 = up_to(S, OCTET), Kp = w->Kp = up_to(K, WIDTH), Hp = w->Hp = up_to(net->hidden, WIDTH);
+    const int64_t head = w->head = K + (net->paper ? 0 : F), wide = Hp > Kp ? Hp : Kp;
+    const int64_t tall = rows_of(net, 1) > net->hidden ? rows_of(net, 1) : net->hidden;
+    w->T = T;
+#define TAKE(field, count) (w->field = take(room, &used, (int64_t)sizeof *w->field * (count)))
+    TAKE(member, G * MEMBER), TAKE(nodes, G * (B + 1)), TAKE(starts, G * (B + 1));
+    TAKE(counts, G), TAKE(at, G + 1), TAKE(first, G + 1), TAKE(n, G), TAKE(row, S), TAKE(where, S);
+    TAKE(state, R), TAKE(code[0], R), TAKE(code[1], R), TAKE(degree, R), TAKE(falling, R), TAKE(index, R);
+    TAKE(slot, S), TAKE(slot_of_look, world->looks), TAKE(mark, R), TAKE(is_candidate, R);
+    TAKE(X, T * F), TAKE(entry_alive, T);
+    TAKE(candidate, R), TAKE(masks, 2 * R), TAKE(scale, R);
+    TAKE(H1, T * K), TAKE(H1_alive, T * K), TAKE(start, T * wide);
+    for (int64_t layer = 0; layer < net->layers; ++layer) {
+        TAKE(N[layer], layer ? R * K : 0), TAKE(H[layer], R * K);
+        TAKE(part[layer], B * rows_of(net, layer) * K);
+    }
+    TAKE(masked, R * K), TAKE(dZ, R * K), TAKE(dN, R * K), TAKE(dH, R * K);
+    TAKE(W, tall * (wide > up_to(head, WIDTH) ? wide : up_to(head, WIDTH)));
+    TAKE(base, net->theta7a < 0 ? R * net->hidden : 0), TAKE(score, R);
+    TAKE(sums, B * S * K), TAKE(pooled, S8 * K), TAKE(mean, S);
+    TAKE(V, S8 * head), TAKE(Z6, S8 * net->hidden), TAKE(Z5, S8 * net->hidden), TAKE(A, S8 * net->hidden);
+    TAKE(q, S8), TAKE(qa, S8), TAKE(dq, S8), TAKE(dV, S8 * head), TAKE(dpool, S8 * K), TAKE(later, S), TAKE(top, S);
+#undef TAKE
+    return used;
+}
+
+/* Bytes that calls with such a sample need; also writes its rows. */
+int64_t lk_lesson_room(const Network *net, const World *world, Sample *sample) {
+    Work w;
+    measure(world, sample);
+    return lay_out(&w, 0, net, world, sample);
+}
+
+/* ---- the layout: StateBatch (app/sparse/batch.py) ------------------------------------------------------------------- */
+
+static void lay_states(Work *w) {
+    const int64_t *graph = w->sample->graph;
+    int64_t s = 0, row = 0;
+    for (int64_t m = 0; m < w->G; ++m) {
+        const int64_t *g = graph_of(w->world, graph[s]), rows = g[N_ROWS];
+        int64_t count = 1;
+        if (!w->sample->apart)
+            while (s + count < w->S && graph[s + count] == graph[s]) ++count;
+        const int64_t table[MEMBER] = {rows, g[N_COLUMNS], g[IS_WIDE], g[INDPTR], g[INDICES], 0, row, row, count};
+        memcpy(w->member + m * MEMBER, table, sizeof table);
+        w->counts[m] = count, w->at[m] = row, w->first[m] = s;
+        const int64_t *block = (const int64_t *)(intptr_t)g[BLOCK_STARTS];
+        for (int64_t b = 0; b <= w->B; ++b) {
+            w->nodes[m * (w->B + 1) + b] = block[b];
+            w->starts[m * (w->B + 1) + b] = block[b] * count + row;
+        }
+        w->n[m] = block[w->B];
+        for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < count; ++j) w->state[row + i * count + j] = (int32_t)(s + j);
+        row += rows * count;
+        s += count;
+    }
+    w->at[w->G] = row;
+    w->first[w->G] = s;
+}
+
+/* ---- codes of residual graphs: `replayed` of GraphEnv (app/rl/env.py) and CoreEnv (core_env.py) ---------------------- */
+
+/* A graph of the sample, the states of its nodes side by side, and how many live neighbours each one has. */
+typedef struct {
+    int64_t n, count, wide;
+    const void *indptr, *indices;
+    uint8_t *mark;
+    int32_t *degree, *falling; /* the latter has room for [nodes] */
+} Residual;
+
+/* A node leaves a state, unless it has gone before. */
+static void leave(const Residual *g, int64_t node, int64_t state) {
+    if (!g->mark[node * g->count + state]) return;
+    g->mark[node * g->count + state] = 0;
+    for (int64_t e = number(g->indptr, g->wide, node), end = number(g->indptr, g->wide, node + 1); e < end; ++e)
+        --g->degree[number(g->indices, g->wide, e) * g->count + state];
+}
+
+/* Choices [count] in a state: their nodes leave, and where the problem is `closed` those next to them. */
+static void choose(const Residual *g, int64_t state, const int64_t *chosen, int64_t count, int64_t closed) {
+    for (int64_t i = 0; i < count; ++i) {
+        if (chosen[i] < 0 || chosen[i] >= g->n) continue;
+        leave(g, chosen[i], state);
+        if (!closed) continue;
+        for (int64_t e = number(g->indptr, g->wide, chosen[i]), end = number(g->indptr, g->wide, chosen[i] + 1); e < end; ++e)
+            leave(g, number(g->indices, g->wide, e), state);
+    }
+}
+
+/* Nodes of a state with fewer than `least` live neighbours fall, and those that this leaves with fewer. */
+static void peel(const Residual *g, int64_t state, int32_t least) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < g->n; ++i) {
+        g->falling[count] = (int32_t)i;
+        count += g->mark[i * g->count + state] && g->degree[i * g->count + state] < least;
+    }
+    while (count) {
+        const int64_t node = g->falling[--count];
+        leave(g, node, state);
+        for (int64_t e = number(g->indptr, g->wide, node), end = number(g->indptr, g->wide, node + 1); e < end; ++e) {
+            const int64_t near = number(g->indices, g->wide, e);
+            /* Just now one too few: each node is listed once. */
+            if (g->mark[near * g->count + state] && g->degree[near * g->count + state] == least - 1)
+                g->falling[count++] = (int32_t)near;
+        }
+    }
+}
+
+static void write_codes(const Residual *g, int every, int32_t *code) {
+    for (int64_t r = 0; r < g->n * g->count; ++r) {
+        const int32_t degree = g->mark[r] ? g->degree[r] : 0;
+        code[r] = every ? 1 + g->mark[r] * (1 + degree) : degree > 0 ? CODE_ALIVE + degree : 0;
+    }
+}
+
+/* [rows] codes of the states before and after; the choices before are the first of those after. */
+static void make_codes(Work *w, const Look *before, const Look *after) {
+    const int32_t least = (int32_t)w->world->least;
+    for (int64_t m = 0; m < w->G; ++m) {
+        const int64_t *t = w->member + m * MEMBER, at = w->at[m], count = t[8];
+        const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], padding = (t[0] - n) * count;
+        const Residual g = {n, count, t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4], w->mark + at,
+                            w->degree + at, w->falling};
+        memset(g.mark, 1, (size_t)(n * count));
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t j = 0; j < count; ++j)
+                g.degree[i * count + j] = (int32_t)(number(g.indptr, g.wide, i + 1) - number(g.indptr, g.wide, i));
+        for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
+            choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
+        for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
+        write_codes(&g, w->sample->every != 0, w->code[0] + at);
+        for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
+            choose(&g, j, after->chosen + after->begin[s] + before->count[s], after->count[s] - before->count[s],
+                   w->world->closed);
+        for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
+        write_codes(&g, w->sample->every != 0, w->code[1] + at);
+        for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
+    }
+}
+
+/* ---- what the network is given: QNetwork.inputs --------------------------------------------------------------------- */
+
+/* The table of each state, states that look alike sharing one, and the mean factor. */
+static void copy_tables(Work *w, const Look *look) {
+    const World *world = w->world;
+    const int64_t F = w->net->F, E = w->E;
+    int64_t slots = 0;
+    for (int64_t s = 0; s < w->S; ++s) w->slot_of_look[look->look[s]] = -1;
+    for (int64_t s = 0; s < w->S; ++s) {
+        int32_t *slot = w->slot_of_look + look->look[s];
+        if (*slot < 0) {
+            memcpy(w->X + slots * E * F, world->tables + look->look[s] * world->entries * F, (size_t)(E * F) * 4);
+            *slot = (int32_t)slots++;
+        }
+        w->slot[s] = *slot;
+        w->mean[s] = w->net->paper ? 1.0f : (float)(1.0 / (double)(look->alive[s] > 1 ? look->alive[s] : 1));
+    }
+    w->T = slots * E;
+    for (int64_t i = 0; i < w->T; ++i) w->entry_alive[i] = i % E >= CODE_ALIVE ? 1.0f : 0.0f;
+}
+
+/* One mask is all three: nodes that are alive, or have an embedding, are candidates. */
+INLINE int masks_differ(const Work *w) { return w->sample->every || w->world->first_candidate > CODE_ALIVE + 1; }
+
+/* Factors of neighbour sums [rows], where a node is alive. */
+static void make_scale(Work *w, const Look *look, const int32_t *code) {
+    const World *world = w->world;
+    if (world->by_degree)
+        for (int64_t m = 0, r = 0; m < w->G; ++m) {
+            const int64_t *g = graph_of(world, w->sample->graph[w->first[m]]);
+            const float *inverse = (const float *)(intptr_t)g[INVERSE_DEGREES];
+            for (int64_t i = 0; i < g[N_ROWS]; ++i)
+                for (int64_t j = 0; j < w->counts[m]; ++j, ++r) w->scale[r] = w->alive[r] * inverse[i];
+        }
+    else if (!world->factors) memcpy(w->scale, w->alive, (size_t)w->R * 4);
+    else if (world->by_entry)
+        for (int64_t r = 0; r < w->R; ++r)
+            w->scale[r] = w->alive[r] * world->factors[look->look[w->state[r]] * world->entries + code[r]];
+    else {
+        for (int64_t s = 0; s < w->S; ++s) w->top[s] = world->factors[look->look[s]];
+        for (int64_t r = 0; r < w->R; ++r) w->scale[r] = w->alive[r] * w->top[w->state[r]];
+    }
+}
+
+static void make_inputs(Work *w, const Look *look, const int32_t *code) {
+    const int32_t first = (int32_t)w->world->first_candidate, entries = (int32_t)w->E;
+    copy_tables(w, look);
+    for (int64_t r = 0; r < w->R; ++r) {
+        w->is_candidate[r] = code[r] >= first;
+        w->candidate[r] = code[r] >= first ? 1.0f : 0.0f;
+        w->index[r] = code[r] + w->slot[w->state[r]] * entries;
+    }
+    w->alive = w->present = w->candidate;
+    if (masks_differ(w)) {
+        w->alive = w->masks;
+        w->present = w->masks + w->R;
+        for (int64_t r = 0; r < w->R; ++r) {
+            w->alive[r] = code[r] >= CODE_ALIVE ? 1.0f : 0.0f;
+            w->present[r] = code[r] > 0 ? 1.0f : 0.0f;
+        }
+    }
+    make_scale(w, look, code);
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------- */
+
+/* W [k, m], rows ldw apart, with columns padded; of W^T where `turned` (then W is [m, k]). */
+static const float *padded(Work *w, const float *W, int64_t k, int64_t m, int64_t ldw, int turned) {
+    const int64_t mp = up_to(m, WIDTH);
+    if (!turned && mp == m && ldw == m) return W;
+    for (int64_t i = 0; i < k; ++i) {
+        float *to = w->W + i * mp;
+        for (int64_t j = 0; j < m; ++j) to[j] = turned ? W[j * ldw + i] : W[i * ldw + j];
+        for (int64_t j = m; j < mp; ++j) to[j] = 0.0f;
+    }
+    return w->W;
+}
+
+/* A dense product; columns that stand in a small table are multiplied once for each of its entries. */
+static void product(Work *w, Dense d) {
+    const Part *part = d.part;
+    if (d.parts && part->index && !part->scale && 2 * w->T < d.rows) {
+        const Part table = {part->X, part->ld, part->k, 0, 0};
+        const Dense begun = {.rows = w->T, .parts = 1, .m = d.mp, .mp = d.mp, .part = &table, .W = d.W, .Z = w->start,
+                             .ldz = d.mp};
+        lk_dense(&begun);
+        d.start = w->start, d.start_index = part->index;
+        d.W += part->k * d.mp;
+        d.part++, d.parts--;
+    }
+    lk_dense(&d);
+}
+
+/* Z [rows, m] = X [rows, k] W, of rows that are few; relu: max(Z, 0). */
+static void small_product(Work *w, const float *X, int64_t k, const float *W, int64_t m, int turned, int64_t relu, float *Z) {
+    const Part part = {X, k, k, 0, 0};
+    const float *held = padded(w, W, k, m, turned ? k : m, turned);
+    const Dense d = {.rows = w->S8, .parts = 1, .m = m, .mp = up_to(m, WIDTH), .part = &part, .W = held, .Z = Z, .ldz = m,
+                     .relu = relu};
+    lk_dense(&d);
+}
+
+/* out [k, m] = X^T D, of S8 rows. */
+static void small_gram(const Work *w, const float *X, int64_t k, const float *D, int64_t m, float *out) {
+    const Part part = {X, k, k, 0, 0};
+    const int64_t starts[2] = {0, w->S8};
+    const Gram g = {1, 1, 1, m, &part, starts, D, 0, out};
+    memset(out, 0, (size_t)(k * m) * 4);
+    lk_gram(&g);
+}
+
+/* out = the sum of B blocks' addends of `size` numbers. */
+static void sum_blocks(const Work *w, const float *part, int64_t size, float *out) {
+    const int64_t ends[2] = {0, w->B};
+    lk_fold(1, ends, part, size, out);
+}
+
+/* ---- forward: Structure2Vec.embed ----------------------------------------------------------------------------------- */
+
+static Part features_of(const Work *w) { return (Part){w->X, w->net->F, w->net->F, w->index, 0}; }
+
+/* H of a round as rows, or in the first one as a table. */
+static Part hidden_of(const Work *w, int64_t layer) {
+    const int64_t K = w->net->K;
+    return layer ? (Part){w->H[layer], K, K, 0, 0} : (Part){w->H1, K, K, w->index, 0};
+}
+
+INLINE int is_late(const Work *w) { return w->G == 1 && w->S <= STATES; }
+
+/* N = scale * A (alive * H) of a round from H of the one before; `late` is what makes it, where the next product does. */
+static const Lookup *meet(Work *w, int64_t layer, Lookup *late) {
+    const int64_t K = w->net->K;
+    if (layer == 1) {
+        for (int64_t i = 0; i < w->T; ++i)
+            for (int64_t k = 0; k < K; ++k) w->H1_alive[i * K + k] = w->H1[i * K + k] * w->entry_alive[i];
+        *late = (Lookup){w->member, K, w->H1_alive, w->index, w->N[layer], w->alive};
+        if (is_late(w)) return late;
+        lk_lookup_members(w->G, w->member, K, w->H1_alive, w->index, w->N[layer], w->alive, 1);
+        return 0;
+    }
+    const float *H = w->H[layer - 1];
+    if (masks_differ(w)) {
+        const Dense d = {.rows = w->R, .m = K, .mp = w->Kp, .W = w->W, .Z = w->masked, .ldz = K, .base = H, .ldbase = K,
+                         .base_scale = w->alive};
+        lk_dense(&d);
+        H = w->masked;
+    }
+    lk_spmm_members(w->G, w->member, K, H, w->N[layer], w->alive, 1, 0, w->world->tile);
+    return 0;
+}
+
+/* H of all rounds, and where `pool` the mean over the nodes of each state. */
+static void embed(Work *w, const float *weights, int pool) {
+    const Network *net = w->net;
+    const int64_t K = net->K, last = net->layers - 1;
+    const Part x = features_of(w), table = {w->X, net->F, net->F, 0, 0};
+    const Dense one = {.rows = w->T, .parts = 1, .m = K, .mp = w->Kp, .part = &table, .Z = w->H1, .ldz = K, .relu = 1,
+                       .W = padded(w, weights + net->W[0], net->F, K, K, 0)};
+    lk_dense(&one);
+    if (!last)
+        for (int64_t r = 0; r < w->R; ++r) memcpy(w->H[0] + r * K, w->H1 + w->index[r] * K, (size_t)K * 4);
+    for (int64_t layer = 1; layer <= last; ++layer) {
+        Lookup late;
+        const Lookup *lookup = meet(w, layer, &late);
+        const Part part[3] = {x, {w->N[layer], K, K, 0, w->scale}, hidden_of(w, layer - 1)};
+        const Pool sums = {w->B, w->S, w->nodes, w->sums};
+        const int pooled = pool && layer == last && is_late(w);
+        if (pooled) memset(w->sums, 0, (size_t)(w->B * w->S * K) * 4);
+        product(w, (Dense){.rows = w->R, .parts = net->self_weight ? 3 : 2, .m = K, .mp = w->Kp, .part = part,
+                           .W = padded(w, weights + net->W[layer], rows_of(net, layer), K, K, 0), .Z = w->H[layer],
+                           .ldz = K, .relu = 1, .scale = w->present, .lookup = lookup, .pool = pooled ? &sums : 0});
+    }
+    if (!pool) return;
+    if (!last || !is_late(w))
+        lk_pool(w->G, w->B, w->nodes, w->at, w->counts, w->first, w->S, K, w->H[last], w->sums);
+    sum_blocks(w, w->sums, w->S * K, w->pooled);
+    for (int64_t i = 0; i < w->S * K; ++i) w->pooled[i] *= w->mean[i / K];
+    memset(w->pooled + w->S * K, 0, (size_t)((w->S8 - w->S) * K) * 4);
+}
+
+/* ---- the head: QNetwork --------------------------------------------------------------------------------------------- */
+
+static float *own_rows(const Work *w) { return w->H[w->net->layers - 1]; }
+
+/* [R] scores up to a constant of each state; 0 where a node is no candidate. */
+static void local_scores(Work *w, const float *weights, float *score) {
+    const Network *net = w->net;
+    const int64_t hidden = net->hidden;
+    const Part part[2] = {{own_rows(w), net->K, net->K, 0, 0}, features_of(w)};
+    if (net->theta7a < 0) {
+        small_product(w, w->pooled, net->K, weights + net->theta5, hidden, 0, 0, w->Z5);
+        for (int64_t r = 0; r < w->R; ++r)
+            memcpy(w->base + r * hidden, w->Z5 + w->state[r] * hidden, (size_t)hidden * 4);
+    }
+    product(w, (Dense){.rows = w->R, .parts = net->paper ? 1 : 2, .m = hidden, .mp = w->Hp, .part = part,
+                       .W = padded(w, weights + net->theta6, w->head, hidden, hidden, 0), .ldz = hidden,
+                       .base = net->theta7a < 0 ? w->base : 0, .ldbase = hidden, .relu = 1, .scale = w->candidate,
+                       .w = weights + net->theta7b, .out = score});
+}
+
+/* q [S8], the constant of each state, from the pooled embeddings; keeps Z5. */
+static void pooled_scores(Work *w, const float *weights, float *q) {
+    const Network *net = w->net;
+    const int64_t hidden = net->hidden;
+    small_product(w, w->pooled, net->K, weights + net->theta5, hidden, 0, 0, w->Z5);
+    for (int64_t i = 0; i < w->S8 * hidden; ++i) w->A[i] = w->Z5[i] < 0.0f ? 0.0f : w->Z5[i];
+    small_product(w, w->A, hidden, weights + net->theta7a, 1, 0, 0, q);
+}
+
+/* The rows of a node of each state, -1 where a graph has no such node. */
+static void find_rows(Work *w, const int64_t *node) {
+    for (int64_t m = 0; m < w->G; ++m)
+        for (int64_t s = w->first[m]; s < w->first[m + 1]; ++s) {
+            const int64_t n = graph_of(w->world, w->sample->graph[s])[N_REAL];
+            w->row[s] = node[s] < 0 || node[s] >= n ? -1 : w->at[m] + node[s] * w->counts[m] + s - w->first[m];
+        }
+}
+
+/* q [S8] of one node of each state; keeps V, Z6 and Z5. */
+static void chosen_values(Work *w, const float *weights, const int64_t *node) {
+    const Network *net = w->net;
+    const int64_t K = net->K, hidden = net->hidden, head = w->head;
+    memset(w->V, 0, (size_t)(w->S8 * head) * 4);
+    find_rows(w, node);
+    for (int64_t s = 0; s < w->S; ++s) {
+        if (w->row[s] < 0) continue;
+        memcpy(w->V + s * head, own_rows(w) + w->row[s] * K, (size_t)K * 4);
+        memcpy(w->V + s * head + K, w->X + w->index[w->row[s]] * net->F, (size_t)(head - K) * 4);
+    }
+    small_product(w, w->V, head, weights + net->theta6, hidden, 0, 0, w->Z6);
+    if (net->theta7a >= 0) pooled_scores(w, weights, w->qa);
+    else {
+        small_product(w, w->pooled, K, weights + net->theta5, hidden, 0, 0, w->Z5);
+        for (int64_t i = 0; i < w->S8 * hidden; ++i) w->Z6[i] += w->Z5[i];
+    }
+    for (int64_t i = 0; i < w->S8 * hidden; ++i) w->A[i] = w->Z6[i] < 0.0f ? 0.0f : w->Z6[i];
+    small_product(w, w->A, hidden, weights + net->theta7b, 1, 0, 0, w->q);
+    if (net->theta7a >= 0)
+        for (int64_t s = 0; s < w->S8; ++s) w->q[s] += w->qa[s];
+}
+
+/* D [S8, hidden] = dq theta7^T * [Z > 0]; rows beyond the states are zero. */
+static void through_relu(const Work *w, const float *theta7, const float *Z, float *D) {
+    const int64_t hidden = w->net->hidden;
+    for (int64_t i = 0; i < w->S8 * hidden; ++i)
+        D[i] = i < w->S * hidden ? w->dq[i / hidden] * theta7[i % hidden] * (Z[i] > 0.0f ? 1.0f : 0.0f) : 0.0f;
+}
+
+static void positive(const Work *w, const float *Z, float *A) {
+    const int64_t hidden = w->net->hidden;
+    for (int64_t i = 0; i < w->S8 * hidden; ++i) A[i] = i >= w->S * hidden || Z[i] < 0.0f ? 0.0f : Z[i];
+}
+
+/* ---- backward ------------------------------------------------------------------------------------------------------- */
+
+/* The head's gradients, and dZ of the last round (QNetwork.chosen_backward). */
+static void head_back(Work *w, const float *weights, float *gradient) {
+    const Network *net = w->net;
+    const int64_t K = net->K, hidden = net->hidden, head = w->head;
+    const float *theta7b = weights + net->theta7b;
+    positive(w, w->Z6, w->A);
+    small_gram(w, w->A, hidden, w->dq, 1, gradient + net->theta7b);
+    through_relu(w, theta7b, w->Z6, w->Z6);
+    small_gram(w, w->V, head, w->Z6, hidden, gradient + net->theta6);
+    if (net->theta7a >= 0) {
+        positive(w, w->Z5, w->A);
+        small_gram(w, w->A, hidden, w->dq, 1, gradient + net->theta7a);
+        through_relu(w, weights + net->theta7a, w->Z5, w->Z5);
+    } else memcpy(w->Z5, w->Z6, (size_t)(w->S8 * hidden) * 4);
+    small_gram(w, w->pooled, K, w->Z5, hidden, gradient + net->theta5);
+    small_product(w, w->Z6, hidden, weights + net->theta6, head, 1, 0, w->dV);
+    small_product(w, w->Z5, hidden, weights + net->theta5, K, 1, 0, w->dpool);
+    for (int64_t i = 0; i < w->S * K; ++i) w->dpool[i] *= w->mean[i / K];
+    lk_gated_spread(w->R, K, w->dpool, w->state, own_rows(w), w->dZ);
+    for (int64_t s = 0; s < w->S; ++s) {
+        if (w->row[s] < 0) continue;
+        const float *h = own_rows(w) + w->row[s] * K;
+        for (int64_t k = 0; k < K; ++k)
+            w->dZ[w->row[s] * K + k] = (w->dpool[s * K + k] + w->dV[s * head + k]) * (h[k] > 0.0f ? 1.0f : 0.0f);
+    }
+}
+
+/* dZ of the round before from dZ of one (Structure2Vec._through_round). W: of this round, from the rows of N on. */
+static void through_round(Work *w, const float *W, int64_t layer) {
+    const int64_t K = w->net->K;
+    const Part dz = {w->dZ, K, K, 0, 0}, H = hidden_of(w, layer - 1);
+    const Gate gate = {H.X, H.index};
+    const Dense d = {.rows = w->R, .parts = 1, .m = K, .mp = w->Kp, .part = &dz, .Z = w->dN, .ldz = K, .scale = w->scale,
+                     .W = padded(w, W, K, K, K, 1)};
+    lk_dense(&d);
+    lk_spmm_members(w->G, w->member, K, w->dN, w->dH, w->alive, 1, w->net->self_weight ? 0 : &gate, w->world->tile);
+    if (w->net->self_weight) {
+        const Dense own = {.rows = w->R, .parts = 1, .m = K, .mp = w->Kp, .part = &dz, .Z = w->dN, .ldz = K,
+                           .base = w->dH, .ldbase = K, .base_scale = masks_differ(w) ? w->alive : 0,
+                           .scale = w->present, .gate = H.X, .ldgate = K, .gate_index = H.index,
+                           .W = padded(w, W + K * K, K, K, K, 1)};
+        lk_dense(&own);
+    }
+    float **made = w->net->self_weight ? &w->dN : &w->dH, *before = w->dZ;
+    w->dZ = *made;
+    *made = before;
+}
+
+/* The gradients of the rounds from dZ of the last one (Structure2Vec.backward). */
+static void embed_back(Work *w, const float *weights, float *gradient) {
+    const Network *net = w->net;
+    const int64_t K = net->K, last = net->layers - 1;
+    for (int64_t layer = last; layer >= 0; --layer) {
+        const int64_t size = rows_of(net, layer) * K;
+        const Part part[3] = {features_of(w), {w->N[layer], K, K, 0, w->scale}, layer ? hidden_of(w, layer - 1) : (Part){0}};
+        const float *live = layer == last || net->self_weight ? w->present : w->alive;
+        const Gram g = {w->G, w->B, layer ? (net->self_weight ? 3 : 2) : 1, K, part, w->starts, w->dZ, live, w->part[layer]};
+        memset(w->part[layer], 0, (size_t)(w->B * size) * 4);
+        lk_gram(&g);
+        if (net->shared && layer < last) { /* the last round has all rows of the one W */
+            const int64_t all = rows_of(net, last) * K;
+            for (int64_t b = 0; b < w->B; ++b)
+                for (int64_t i = 0; i < size; ++i) w->part[last][b * all + i] += w->part[layer][b * size + i];
+        } else if (!net->shared) sum_blocks(w, w->part[layer], size, gradient + net->W[layer]);
+        if (layer) through_round(w, weights + net->W[layer] + net->F * K, layer);
+    }
+    if (net->shared) sum_blocks(w, w->part[last], rows_of(net, last) * K, gradient + net->W[0]);
+}
+
+/* ---- what is called ------------------------------------------------------------------------------------------------- */
+
+/* The best candidate of every state by its scores, -1 where there is none; 1 where a best score is NaN. */
+static int best_of_states(Work *w, int64_t *node) {
+    int bad = 0;
+    lk_best_rows(w->G, w->at, w->counts, w->first, w->n, w->score, w->is_candidate, LOWEST, LEAST, w->top, w->where);
+    for (int64_t s = 0; s < w->S; ++s) {
+        bad |= w->top[s] != w->top[s];
+        node[s] = w->top[s] == LOWEST ? -1 : w->where[s];
+    }
+    return bad;
+}
+
+/* The values of the states after (Agent._next_values); 1 where a score is NaN. */
+static int next_values(Work *w, const Lesson *l) {
+    int bad;
+    if (l->twice) {
+        embed(w, l->weights, l->net->theta7a < 0);
+        local_scores(w, l->weights, w->score);
+        bad = best_of_states(w, w->where);
+        embed(w, l->target_weights, 1);
+        chosen_values(w, l->target_weights, w->where);
+        memcpy(w->later, w->q, (size_t)w->S * 4);
+        return bad;
+    }
+    embed(w, l->target_weights, 1);
+    local_scores(w, l->target_weights, w->score);
+    bad = best_of_states(w, w->where);
+    if (l->net->theta7a >= 0) pooled_scores(w, l->target_weights, w->qa);
+    for (int64_t s = 0; s < w->S; ++s) {
+        const float best = w->top[s] == LOWEST ? 0.0f : w->top[s] + 0.0f;
+        w->later[s] = best + (l->net->theta7a >= 0 ? w->qa[s] : 0.0f);
+    }
+    return bad;
+}
+
+/* Losses and their derivatives (td_loss of app/gnn/loss.py). */
+static void td_loss(Work *w, const Lesson *l) {
+    const float whole = (float)l->whole, two = 2.0f / whole;
+    for (int64_t s = 0; s < w->S8; ++s) w->dq[s] = 0.0f;
+    for (int64_t s = 0; s < w->S; ++s) {
+        const float target = l->returns[s] + l->discounts[s] * w->later[s], error = w->q[s] - target;
+        const float size = error < 0.0f ? -error : error;
+        if (!l->huber) {
+            l->losses[s] = error * error;
+            w->dq[s] = two * error;
+        } else {
+            l->losses[s] = size <= 1.0f ? 0.5f * error * error : size - 0.5f;
+            w->dq[s] = (error < -1.0f ? -1.0f : error > 1.0f ? 1.0f : error) / whole;
+        }
+    }
+}
+
+/* Losses and gradient of a minibatch, in room of lk_lesson_room bytes, at a cache line; 1: a score is NaN. */
+int64_t lk_lesson(const Lesson *l, char *room) {
+    Work w;
+    lay_out(&w, room, l->net, l->world, l->sample);
+    lay_states(&w);
+    if (!l->before->code) make_codes(&w, l->before, l->after);
+    make_inputs(&w, l->after, l->after->code ? l->after->code : w.code[1]);
+    if (next_values(&w, l)) return 1;
+    make_inputs(&w, l->before, l->before->code ? l->before->code : w.code[0]);
+    embed(&w, l->weights, 1);
+    chosen_values(&w, l->weights, l->nodes);
+    td_loss(&w, l);
+    head_back(&w, l->weights, l->gradient);
+    embed_back(&w, l->weights, l->gradient);
+    return 0;
+}
+
+static void score_states(Work *w, const Look *look, const float *weights, float *score) {
+    lay_states(w);
+    make_inputs(w, look, look->code);
+    embed(w, weights, w->net->theta7a < 0);
+    local_scores(w, weights, score);
+}
+
+/* Scores [rows] of states with given codes, and which rows are candidates (app/rl/agent.py: score_environments). */
+void lk_lesson_scores(const Network *net, const World *world, Sample *sample, const Look *look, const float *weights,
+                      char *room, float *score, uint8_t *candidate) {
+    Work w;
+    lay_out(&w, room, net, world, sample);
+    score_states(&w, look, weights, score);
+    memcpy(candidate, w.is_candidate, (size_t)w.R);
+}
+
+/* The best candidate of every such state, -1 where there is none; 1 where its score is NaN. */
+int64_t lk_lesson_best(const Network *net, const World *world, Sample *sample, const Look *look, const float *weights,
+                       char *room, int64_t *node) {
+    Work w;
+    lay_out(&w, room, net, world, sample);
+    score_states(&w, look, weights, w.score);
+    return best_of_states(&w, node);
+}

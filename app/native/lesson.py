@@ -1,0 +1,186 @@
+"""Whole lessons of the deep Q-learner, and scores of states, in one compiled call each; see lesson.c."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.native.library import address, aligned, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+MOST_ROUNDS = 16  # as in lesson.h
+GRAPH_FIELDS = 9
+
+
+class _Network(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("layers", "K", "F", "hidden", "self_weight", "shared", "paper")),
+        ("W", Long * MOST_ROUNDS),
+        *((name, Long) for name in ("theta5", "theta6", "theta7a", "theta7b", "size")),
+    )  # fmt: skip
+
+
+class _World(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("graphs", "blocks", "first_candidate", "tile")),
+        ("graph", Pointer),
+        *((name, Long) for name in ("closed", "least", "entries", "looks")),
+        *((name, Pointer) for name in ("tables", "factors")),
+        *((name, Long) for name in ("by_entry", "by_degree")),
+    )  # fmt: skip
+
+
+class _Sample(ctypes.Structure):
+    _fields_ = (
+        ("states", Long), ("apart", Long), ("every", Long), ("graph", Pointer),
+        *((name, Long) for name in ("rows", "members", "entries")),
+    )  # fmt: skip
+
+
+class _Look(ctypes.Structure):
+    _fields_ = tuple((name, Pointer) for name in ("look", "alive", "code", "chosen", "begin", "count"))
+
+
+class _Lesson(ctypes.Structure):
+    _fields_ = (
+        ("net", ctypes.POINTER(_Network)), ("world", ctypes.POINTER(_World)),
+        ("sample", ctypes.POINTER(_Sample)), ("before", ctypes.POINTER(_Look)),
+        ("after", ctypes.POINTER(_Look)),
+        *((name, Pointer) for name in ("weights", "target_weights", "nodes", "returns", "discounts")),
+        *((name, Long) for name in ("twice", "huber", "whole")),
+        *((name, Pointer) for name in ("losses", "gradient")),
+    )  # fmt: skip
+
+
+N, W, S = (ctypes.POINTER(kind) for kind in (_Network, _World, _Sample))
+ROOM = function("lk_lesson_room", N, W, S, returns=Long)
+LESSON = function("lk_lesson", ctypes.POINTER(_Lesson), Pointer, returns=Long)
+SCORES = function("lk_lesson_scores", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 4)
+BEST = function("lk_lesson_best", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 3, returns=Long)
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return None not in (ROOM, LESSON, SCORES, BEST)
+
+
+@dataclass
+class Looks:
+    """How some states look before or after a choice, one each.
+
+    look    [states] int32, the number of a stored feature table
+    alive   [states] int64, nodes that an embedding is the mean over
+    code    [rows] int32, or None: made from the choices that led to the states
+    chosen  int64, those of all states, end to end; begin, count [states] int64: where a state's are
+    """
+
+    look: np.ndarray
+    alive: np.ndarray
+    code: np.ndarray | None = None
+    chosen: np.ndarray | None = None
+    begin: np.ndarray | None = None
+    count: np.ndarray | None = None
+
+    def struct(self) -> _Look:
+        """What the kernels see of it."""
+        return _Look(
+            address(self.look), address(self.alive), address(self.code), address(self.chosen),
+            address(self.begin), address(self.count),
+        )  # fmt: skip
+
+
+class LessonKernels:
+    """A network and graphs that it learns from, as lesson.c sees them; all arrays are on the host.
+
+    sizes      layers, K, F, hidden; flags: self weight, shared weights, the paper's features
+    offsets    [layers] of W, then theta5, theta6, theta7a (-1 where the head has none), theta7b; all weights
+    graph      [graphs, 9] int64, see lesson.h: an array whose addresses the caller keeps alive
+    blocks     row blocks of each graph
+    problem    first candidate's code, bytes of a tile, whether choices remove neighbours, and with how many
+               live neighbours nodes stay
+    by_degree  neighbour sums are divided by degrees
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int, int, int],
+        flags: tuple[bool, bool, bool],
+        offsets: tuple[list[int], int, int, int, int, int],
+        graph: np.ndarray,
+        blocks: int,
+        problem: tuple[int, int, bool, int],
+        by_degree: bool,
+    ) -> None:
+        places, *head = offsets
+        self._net = _Network(*sizes, *map(int, flags), (Long * MOST_ROUNDS)(*places), *head)
+        first, tile, closed, least = problem
+        self._graph, self._sizes = graph, graph[:, [0, 5]]
+        self._world = _World(len(graph), blocks, first, tile, address(graph), int(closed), least)
+        self._world.by_degree = int(by_degree)
+        self._room = aligned((0,), np.uint8)
+
+    def set_tables(self, tables: np.ndarray, factors: np.ndarray | None) -> None:
+        """Feature tables [looks, entries, F], and factors of neighbour sums [looks] or [looks, entries]."""
+        self._tables, world = (tables, factors), self._world
+        world.looks, world.entries = tables.shape[:2]
+        world.tables, world.factors = address(tables), address(factors)
+        world.by_entry = int(factors is not None and factors.ndim == 2)
+
+    def lesson(
+        self,
+        graphs: np.ndarray,
+        before: Looks,
+        after: Looks,
+        weights: tuple[np.ndarray, np.ndarray],
+        transitions: tuple[np.ndarray, np.ndarray, np.ndarray],
+        twice: bool,
+        huber: bool,
+    ) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Losses [states] of a minibatch, the gradient [weights] of their mean, and whether a score was NaN.
+
+        graphs        [states] int64, ascending
+        weights       those that learn, and the target network's, flat
+        transitions   nodes int64, returns and discounts float32, all [states]
+        twice         double Q-learning      huber   else squared errors
+        """
+        sample, room = self._prepare(graphs, False, bool(self._net.paper))
+        nodes, returns, discounts = transitions
+        losses, gradient = np.empty(len(graphs), np.float32), np.empty(self._net.size, np.float32)
+        looks = before.struct(), after.struct()
+        lesson = _Lesson(
+            ctypes.pointer(self._net), ctypes.pointer(self._world), ctypes.pointer(sample),
+            *map(ctypes.pointer, looks), *map(address, weights), address(nodes), address(returns),
+            address(discounts), int(twice), int(huber), len(graphs), address(losses), address(gradient),
+        )  # fmt: skip
+        bad = LESSON(lesson, room)
+        return losses, gradient, bool(bad)
+
+    def scores(
+        self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores [rows] and candidates [rows] bool of states with given codes, one after the other.
+
+        every   the codes give every node an embedding
+        """
+        sample, room = self._prepare(graphs, True, every)
+        score, candidate = np.empty(sample.rows, np.float32), np.empty(sample.rows, np.bool_)
+        outputs = address(score), address(candidate)
+        SCORES(self._net, self._world, sample, look.struct(), address(weights), room, *outputs)
+        return score, candidate
+
+    def best(
+        self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray
+    ) -> tuple[np.ndarray, bool]:
+        """[states] int64, the best candidate of each such state, -1 for none; whether one's score is NaN."""
+        sample, room = self._prepare(graphs, True, every)
+        node = np.empty(len(graphs), np.int64)
+        bad = BEST(self._net, self._world, sample, look.struct(), address(weights), room, address(node))
+        return node, bool(bad)
+
+    def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> tuple[_Sample, int]:
+        """A sample, and the address of room for a call with it."""
+        sample = _Sample(len(graphs), int(apart), int(every), address(graphs))
+        needed = ROOM(self._net, self._world, sample)
+        if needed > self._room.size:
+            self._room = aligned((needed + needed // 4,), np.uint8)
+        return sample, address(self._room)

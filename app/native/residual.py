@@ -1,0 +1,57 @@
+"""Compiled steps on residual graphs that one rank holds whole; see residual.c."""
+
+import ctypes
+
+import numpy as np
+
+from app.errors import NumericsError
+from app.native.library import address, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Graph(ctypes.Structure):
+    _fields_ = (
+        ("wide", Long),
+        *((name, Pointer) for name in ("indptr", "indices", "degree", "chosen_at", "worth")),
+        ("change", Long * 4),
+    )  # fmt: skip
+
+
+STEP = function("lk_residual_step", ctypes.POINTER(_Graph), Pointer, Long, Long, Long, Pointer, returns=Long)
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return STEP is not None
+
+
+class ResidualSteps:
+    """What a step changes of one environment; the arrays must stay where they are.
+
+    indptr, indices     rows of the whole graph, both int32 or both int64
+    degree, chosen_at   [rows] int32, of which each step changes some
+    worth               [largest degree + 1] int64, what a node adds to the third of the totals
+    """
+
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, degree: np.ndarray, chosen_at: np.ndarray,
+        worth: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.degree = degree
+        self._indptr, self._held = indptr, (indices, degree, chosen_at, worth)
+        if indptr.dtype != indices.dtype or indptr.dtype not in (np.int32, np.int64):
+            raise NumericsError("residual graph: row offsets and columns must have one type, int32 or int64")
+        self._graph = _Graph(int(indptr.itemsize == 8), address(indptr), *map(address, self._held))
+
+    def step(self, nodes: np.ndarray, chosen: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes [k] int64 leave: the first `chosen` of them chosen in a transition, the others ruled out.
+
+        returns   [4] int64, the change of nodes with live edges, of degrees, of worth, of nodes without live
+                  edges that are still in; the nodes [m] that lost an edge, each as often as it did
+        """
+        room = int((self._indptr[nodes + 1] - self._indptr[nodes]).sum())
+        touched = np.empty(room, dtype=np.int64)
+        self._graph.change[:] = (0, 0, 0, 0)
+        losses = STEP(self._graph, address(nodes), len(nodes), chosen, step, address(touched))
+        return np.array(self._graph.change[:], dtype=np.int64), touched[:losses]

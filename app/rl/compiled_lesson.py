@@ -1,0 +1,171 @@
+"""CompiledLessons: minibatches of the deep Q-learner, and scores of states, in one compiled call each."""
+
+from typing import Any
+
+import numpy as np
+
+from app.case.policy import AgentCase
+from app.comm.group import Group
+from app.errors import NumericsError
+from app.gnn.parameters import Parameters
+from app.gnn.structure2vec import Structure2Vec
+from app.native import lesson
+from app.native.lesson import LessonKernels, Looks
+from app.native.library import address
+from app.problems.problem import StateTotals
+from app.rl.core_env import LEAST_DEGREE
+from app.rl.env import Environment, codes_of
+from app.rl.qnet import QNetwork
+from app.rl.replay import Sample
+from app.rl.select import NAN_SCORE
+from app.rl.stored_tables import StoredTables
+from app.sparse.rowblock import RowBlock
+
+LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
+MOST_ROUNDS, MOST_HIDDEN = 16, 4096  # as in lesson.h and dense_lanes.h
+
+
+class CompiledLessons:
+    """What Agent and QNetwork do on one rank with many products of small graphs, by lesson.c: the same bits.
+
+    A minibatch of 16 states of 75 nodes is arithmetic of half a millisecond; asking for its products one by
+    one takes several times as long.
+
+    blocks        the training graphs
+    wants_codes   True: it does not know the dynamics, and is told the codes of states (`replayed`)
+    """
+
+    def __init__(self, group: Group, net: QNetwork, params: Parameters, blocks: list[RowBlock]) -> None:
+        self.net, self.blocks = net, blocks
+        graph = self._graph_table()
+        self.tables = StoredTables(net, int(graph[:, 6].max()))
+        self._told = 0  # which of these the kernels know
+        self._sizes = [block.n for block in blocks]
+        problem, policy, embedding = net.problem, net.policy, net.embedding
+        least = LEAST_NEIGHBOURS.get(problem.dynamics, 0)
+        self.wants_codes = problem.dynamics not in LEAST_NEIGHBOURS
+        self.kernels = LessonKernels(
+            (embedding.layers, net.K, net.F, net.hidden),
+            (embedding.self_weight, embedding.shared, net.paper),
+            _offsets(net, params),
+            graph,
+            len(blocks[0].block_starts) - 1,
+            (problem.first_candidate, group.device.native.tile_bytes, problem.closed, least),
+            policy.mean_degree and problem.own_degree,
+        )
+
+    def holds(self, graphs: list[int], most: int) -> bool:
+        """Whether states of these graphs have at most so many nodes together: room for more is much."""
+        sizes = self._sizes
+        return sum([sizes[graph] for graph in graphs]) <= most
+
+    @staticmethod
+    def serves(group: Group, net: QNetwork, blocks: list[RowBlock]) -> bool:
+        """Whether lesson.c knows this network, these graphs, and the device that they are on."""
+        device, embedding, problem = group.device, net.embedding, net.problem
+        if group.size > 1 or not (getattr(device, "native", None) and device.portable and lesson.available()):
+            return False
+        if not isinstance(embedding, Structure2Vec) or embedding.shelf or embedding.edge_weights:
+            return False
+        if embedding.layers > MOST_ROUNDS or net.hidden > MOST_HIDDEN or not blocks:
+            return False
+        if problem.mirrors and any(block.signed for block in blocks):
+            return False
+        alike = len({len(block.block_starts) for block in blocks}) == 1
+        return alike and all(block.plan.mode == "none" and not block.directed for block in blocks)
+
+    def _graph_table(self) -> np.ndarray:
+        """[graphs, 9] int64, as lesson.h wants them."""
+        self._held, rows = [], []
+        for block in self.blocks:
+            starts = np.ascontiguousarray(block.block_starts, dtype=np.int64)
+            # As StateBatch.inverse_degrees.
+            inverse = 1 / np.maximum(block.degrees_own(), 1).astype(np.float32)
+            self._held += (starts, inverse, block.A)
+            *shape, wide, indptr, indices, _ = block.A.record
+            entries = self.net.entries(block.max_degree)
+            rows.append(
+                (*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse))
+            )
+        return np.array(rows, dtype=np.int64)
+
+    def losses(
+        self,
+        sample: Sample,
+        codes: tuple[np.ndarray, np.ndarray] | None,
+        weights: tuple[Parameters, Parameters],
+        case: AgentCase,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Losses [B] of a minibatch, and the gradient [parameters] of their mean. Raises NumericsError.
+
+        codes     [rows] of the states before and after, where `wants_codes`
+        weights   those that learn, and the target network's
+        """
+        states = len(sample.graphs)
+        totals = [*sample.totals_before, *sample.totals_after]
+        look, alive = self._numbers(totals), _alive(totals)
+        looks = Looks(look[:states], alive[:states]), Looks(look[states:], alive[states:])
+        if codes is None:
+            _give_choices(sample, *looks)
+        else:
+            for each, code in zip(looks, codes):
+                each.code = np.ascontiguousarray(code, dtype=np.int32)
+        losses, gradient, bad = self.kernels.lesson(
+            np.ascontiguousarray(sample.graphs, dtype=np.int64), *looks,
+            (weights[0].flat, weights[1].flat), (sample.nodes, sample.returns, sample.discounts),
+            case.double, case.loss == "huber",
+        )  # fmt: skip
+        if bad:
+            raise NumericsError(NAN_SCORE)
+        return losses, gradient
+
+    def scores(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> tuple[Any, Any]:
+        """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
+        return self.kernels.scores(*self._states(envs, graphs), params.flat)
+
+    def best(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> np.ndarray:
+        """best_nodes of these: [envs] int64 nodes. Raises NumericsError."""
+        nodes, bad = self.kernels.best(*self._states(envs, graphs), params.flat)
+        if bad:
+            raise NumericsError(NAN_SCORE)
+        return nodes
+
+    def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:
+        """The states of environments as the kernels want them."""
+        every = self.net.paper and self.net.pools_to_choose
+        code, totals = (
+            np.ascontiguousarray(codes_of(envs, every), dtype=np.int32),
+            [env.totals for env in envs],
+        )
+        return np.array(graphs, dtype=np.int64), Looks(self._numbers(totals), _alive(totals), code), every
+
+    def _numbers(self, totals: list[StateTotals]) -> np.ndarray:
+        """[states] int32, the tables of states, which the kernels know from now on."""
+        numbers = np.array(self.tables.numbers(totals), dtype=np.int32)
+        if self._told != self.tables.changed:
+            self._told = self.tables.changed
+            factors = self.tables.factors if self.net.policy.mean_degree else None
+            self.kernels.set_tables(self.tables.features, factors)
+        return numbers
+
+
+def _give_choices(sample: Sample, before: Looks, after: Looks) -> None:
+    """Tell of the choices that led to the states: those before are the first of those after."""
+    after.chosen = before.chosen = np.concatenate(sample.after, dtype=np.int64)
+    after.count = np.array([len(each) for each in sample.after], dtype=np.int64)
+    before.count = np.array([len(each) for each in sample.before], dtype=np.int64)
+    after.begin = before.begin = np.cumsum(after.count) - after.count
+
+
+def _alive(totals: list[StateTotals]) -> np.ndarray:
+    """[states] int64, the nodes that embeddings are the mean over."""
+    return np.array([each.alive for each in totals], dtype=np.int64)
+
+
+def _offsets(net: QNetwork, params: Parameters) -> tuple[list[int], int, int, int, int, int]:
+    """Where the weights begin in the flat vector, as LessonKernels wants them."""
+    first = {name: each.start for name, each in params.slices.items()}
+    rounds = range(net.embedding.layers)
+    names = ["embed.W" if net.embedding.shared else f"embed.W{layer + 1}" for layer in rounds]
+    head = (first.get(f"head.{name}", -1) for name in ("theta5", "theta6", "theta7a", "theta7b"))
+    return [first[name] for name in names], *head, params.size

@@ -1,0 +1,90 @@
+"""StoredTables: feature tables of states, kept: most states of a training look like one met before."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from app.rl.qnet import QNetwork
+
+MOST_BYTES = 1 << 25  # of tables
+MOST_TOTALS = 1 << 16  # states that are known by their totals
+FIRST_ROOM = 16  # tables that there is room for at the beginning
+
+
+class StoredTables:
+    """What QNetwork.tables makes of states, by numbers; the same bits.
+
+    What a node looks like is a function of its code and of a few coarse numbers of the state (Problem.state).
+
+    entries    of each table, a multiple of 8
+    features   [room, entries, F] float32; factors [room], or [room, entries] with policy.hub_degree: what
+               neighbour sums are multiplied by
+    changed    counts how often these arrays have become others
+    """
+
+    def __init__(self, net: QNetwork, entries: int) -> None:
+        self.net, self.entries, self.changed = net, entries, 0
+        self._of_totals: dict[Any, int] = {}
+        self._of_state: dict[tuple[float, ...], int] = {}
+        self._make_room(FIRST_ROOM)
+
+    def numbers(self, totals: list[Any]) -> list[int]:
+        """The numbers of the tables of states; they hold until the next call."""
+        known = self._of_totals
+        try:
+            return [known[each] for each in totals]
+        except KeyError:
+            return self._learn(totals)
+
+    def _learn(self, totals: list[Any]) -> list[int]:
+        """`numbers` where some of these have not been asked for yet."""
+        if len(self._of_totals) + len(totals) > MOST_TOTALS:
+            self._of_totals.clear()
+        states = {each: self.net.problem.state(each) for each in totals if each not in self._of_totals}
+        new = {state: each for each, state in states.items() if state not in self._of_state}
+        if len(self._of_state) + len(new) > self._most(len(totals)):
+            self._of_totals.clear()
+            self._of_state.clear()
+            return self._learn(totals)
+        self._store(new)
+        self._of_totals.update((each, self._of_state[state]) for each, state in states.items())
+        return [self._of_totals[each] for each in totals]
+
+    def _most(self, least: int) -> int:
+        """Tables that are kept at a time."""
+        return max(MOST_BYTES // self.features[0].nbytes, least)
+
+    def _store(self, new: dict[tuple[float, ...], Any]) -> None:
+        """Make the tables of states that have none, in one go."""
+        if not new:
+            return
+        first = len(self._of_state)
+        if first + len(new) > len(self.features):
+            self._make_room(2 * (first + len(new)))
+        features, factors = self._made(list(new.values()))
+        rows = slice(first, first + len(new))
+        self.features[rows], self.factors[rows] = features, factors
+        self._of_state.update((state, first + i) for i, state in enumerate(new))
+
+    def _made(self, totals: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Features [k, entries, F] and factors [k (, entries)] of states."""
+        features, _, factors = self.net.tables_of(self.entries, totals)
+        k = len(totals)
+        # With the paper's features there is one table for all states.
+        features = np.broadcast_to(
+            features.reshape(-1, self.entries, self.net.F), (k, self.entries, self.net.F)
+        )
+        return features, factors.reshape(k, *self.factors.shape[1:])
+
+    def _make_room(self, room: int) -> None:
+        """Arrays for so many tables, with those that there are."""
+        shape = (room, self.entries) if self.net.policy.hub_degree else (room,)
+        features, factors = (
+            np.empty((room, self.entries, self.net.F), np.float32),
+            np.empty(shape, np.float32),
+        )
+        if self.changed:
+            features[: len(self.features)], factors[: len(self.factors)] = self.features, self.factors
+        self.features, self.factors = features, factors
+        self.changed += 1
