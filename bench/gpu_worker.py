@@ -48,13 +48,18 @@ def digests(device: str, transport: str, scale: int) -> dict[str, Any]:
     return {**found, "transport": open_group(WORLD, build(keys, False)).transport}
 
 
+def split(keys: dict[str, Any]) -> dict[str, Any]:
+    """Keys by which graphs are split over the ranks, small as they are."""
+    return {**keys, "parallel.spatial": WORLD.Get_size()}
+
+
 def train(keys: dict[str, Any], scale: int) -> str:
     """A policy's weights, later ones than those it began with. Raises RuntimeError where there are none."""
     from app import api
 
     learned = api.train(
         {
-            **keys, "train.graphs.generator": "ba", "train.graphs.nodes": [20, 24], "train.graphs.d": 3,
+            **split(keys), "train.graphs.generator": "ba", "train.graphs.nodes": [20, 24], "train.graphs.d": 3,
             "train.graphs.count": 6, "train.steps": 40 * scale, "train.evaluate_every": 5, "agent.batch": 8,
             "agent.warmup": 8, "agent.learning_rate": 0.005,
         }
@@ -68,7 +73,7 @@ def solve(keys: dict[str, Any], scale: int) -> str:
     """A cover and its bound."""
     from app import api
 
-    solved = api.solve(ring_graph(80 * scale), settings={**keys, "search.steps": 200 * scale})
+    solved = api.solve(ring_graph(80 * scale), settings={**split(keys), "search.steps": 200 * scale})
     return hashlib.sha256(f"{solved.nodes} {solved.objective} {solved.bound}".encode()).hexdigest()
 
 
