@@ -60,8 +60,8 @@ def train(keys: dict[str, Any], scale: int) -> str:
     learned = api.train(
         {
             **split(keys), "train.graphs.generator": "ba", "train.graphs.nodes": [20, 24],
-            "train.graphs.d": 3, "train.graphs.count": 6, "train.steps": 40 * scale, "train.evaluate_every": 5, "agent.batch": 8,
-            "agent.warmup": 8, "agent.learning_rate": 0.005,
+            "train.graphs.d": 3, "train.graphs.count": 6, "train.steps": 40 * scale,
+            "train.evaluate_every": 5, "agent.batch": 8, "agent.warmup": 8, "agent.learning_rate": 0.005,
         }
     )  # fmt: skip
     if not learned.records[-1]["best_step"]:
