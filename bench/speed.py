@@ -26,6 +26,7 @@ from bench import harness  # noqa: E402
 PARTS = {
     "evaluation": "Policy evaluation beside PyTorch",
     "training": "Training step beside PyTorch",
+    "lessons": "Training steps in one compiled call",
     "solve": "A whole solution, one node at a time",
     "products": "The sparse product against the memory bus",
     "environments": "Training with 32 environments against one",

@@ -208,6 +208,22 @@ def test_a_policy_that_draws_its_actions_draws_the_same(alone):
         assert mine.tolist() == theirs.tolist()
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("returns", np.ones(8)),
+        ("discounts", np.ones(7, dtype=np.float32)),
+        ("nodes", np.zeros(16, dtype=np.int64)[::2]),
+    ],
+)
+def test_what_does_not_fit_is_refused(alone, name, wrong):
+    learner, _ = played(alone, "mvc", PolicyCase(), AgentCase())
+    sample = learner.replay.sample(stream(1, "test/sample"), 8)
+    setattr(sample, name, wrong)
+    with pytest.raises(NumericsError, match="is not 8 contiguous"):
+        learner.lesson(sample)
+
+
 # ---- steps --------------------------------------------------------------------------------------------
 
 

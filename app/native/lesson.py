@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.errors import NumericsError
 from app.native.library import address, aligned, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -81,11 +82,15 @@ class Looks:
     begin: np.ndarray | None = None
     count: np.ndarray | None = None
 
-    def struct(self) -> _Look:
-        """What the kernels see of it."""
+    def struct(self, states: int, rows: int) -> _Look:
+        """What the kernels see of it. Raises NumericsError."""
+        made, told = self.chosen is not None, self.code is not None
         return _Look(
-            address(self.look), address(self.alive), address(self.code), address(self.chosen),
-            address(self.begin), address(self.count),
+            _vector(self.look, states, np.int32), _vector(self.alive, states, np.int64),
+            _vector(self.code, rows, np.int32) if told else 0,
+            _vector(self.chosen, len(self.chosen), np.int64) if made else 0,
+            _vector(self.begin, states, np.int64) if made else 0,
+            _vector(self.count, states, np.int64) if made else 0,
         )  # fmt: skip
 
 
@@ -114,7 +119,7 @@ class LessonKernels:
         places, *head = offsets
         self._net = _Network(*sizes, *map(int, flags), (Long * MOST_ROUNDS)(*places), *head)
         first, tile, closed, least = problem
-        self._graph, self._sizes = graph, graph[:, [0, 5]]
+        self._graph = graph
         self._world = _World(len(graph), blocks, first, tile, address(graph), int(closed), least)
         self._world.by_degree = int(by_degree)
         self._room = aligned((0,), np.uint8)
@@ -144,13 +149,15 @@ class LessonKernels:
         twice         double Q-learning      huber   else squared errors
         """
         sample, room = self._prepare(graphs, False, bool(self._net.paper))
-        nodes, returns, discounts = transitions
-        losses, gradient = np.empty(len(graphs), np.float32), np.empty(self._net.size, np.float32)
-        looks = before.struct(), after.struct()
+        states, size = len(graphs), self._net.size
+        losses, gradient = np.empty(states, np.float32), np.empty(size, np.float32)
+        looks = before.struct(states, sample.rows), after.struct(states, sample.rows)
+        kinds = np.int64, np.float32, np.float32
         lesson = _Lesson(
             ctypes.pointer(self._net), ctypes.pointer(self._world), ctypes.pointer(sample),
-            *map(ctypes.pointer, looks), *map(address, weights), address(nodes), address(returns),
-            address(discounts), int(twice), int(huber), len(graphs), address(losses), address(gradient),
+            *map(ctypes.pointer, looks), *(_vector(each, size, np.float32) for each in weights),
+            *(_vector(each, states, kind) for each, kind in zip(transitions, kinds)),
+            int(twice), int(huber), states, address(losses), address(gradient),
         )  # fmt: skip
         bad = LESSON(lesson, room)
         return losses, gradient, bool(bad)
@@ -164,8 +171,8 @@ class LessonKernels:
         """
         sample, room = self._prepare(graphs, True, every)
         score, candidate = np.empty(sample.rows, np.float32), np.empty(sample.rows, np.bool_)
-        outputs = address(score), address(candidate)
-        SCORES(self._net, self._world, sample, look.struct(), address(weights), room, *outputs)
+        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
+        SCORES(self._net, self._world, sample, *given, room, address(score), address(candidate))
         return score, candidate
 
     def best(
@@ -174,13 +181,22 @@ class LessonKernels:
         """[states] int64, the best candidate of each such state, -1 for none; whether one's score is NaN."""
         sample, room = self._prepare(graphs, True, every)
         node = np.empty(len(graphs), np.int64)
-        bad = BEST(self._net, self._world, sample, look.struct(), address(weights), room, address(node))
+        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
+        bad = BEST(self._net, self._world, sample, *given, room, address(node))
         return node, bool(bad)
 
     def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> tuple[_Sample, int]:
         """A sample, and the address of room for a call with it."""
-        sample = _Sample(len(graphs), int(apart), int(every), address(graphs))
+        at = _vector(graphs, len(graphs), np.int64)
+        sample = _Sample(len(graphs), int(apart), int(every), at)
         needed = ROOM(self._net, self._world, sample)
         if needed > self._room.size:
             self._room = aligned((needed + needed // 4,), np.uint8)
         return sample, address(self._room)
+
+
+def _vector(values: np.ndarray, size: int, kind: type) -> int:
+    """The address of `size` numbers. Raises NumericsError."""
+    if values.shape != (size,) or values.dtype != kind or not values.flags.c_contiguous:
+        raise NumericsError(f"lesson: {values.dtype} {values.shape} is not {size} contiguous {kind.__name__}")
+    return address(values)

@@ -21,6 +21,7 @@ from app.rl.select import NAN_SCORE
 from app.rl.stored_tables import StoredTables
 from app.sparse.rowblock import RowBlock
 
+MOST_NUMBERS = 1 << 17  # of an array [rows, K]: with more, asking for products costs next to nothing
 LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
 MOST_ROUNDS, MOST_HIDDEN = 16, 4096  # as in lesson.h and dense_lanes.h
 
@@ -40,7 +41,7 @@ class CompiledLessons:
         graph = self._graph_table()
         self.tables = StoredTables(net, int(graph[:, 6].max()))
         self._told = 0  # which of these the kernels know
-        self._sizes = [block.n for block in blocks]
+        self._sizes, self._most = [block.n for block in blocks], MOST_NUMBERS // net.K
         problem, policy, embedding = net.problem, net.policy, net.embedding
         least = LEAST_NEIGHBOURS.get(problem.dynamics, 0)
         self.wants_codes = problem.dynamics not in LEAST_NEIGHBOURS
@@ -55,9 +56,9 @@ class CompiledLessons:
         )
 
     def holds(self, graphs: list[int], most: int) -> bool:
-        """Whether states of these graphs have at most so many nodes together: room for more is much."""
+        """Whether states of these graphs have at most `most` nodes together, and few enough for one call."""
         sizes = self._sizes
-        return sum([sizes[graph] for graph in graphs]) <= most
+        return sum([sizes[graph] for graph in graphs]) <= min(most, self._most)
 
     @staticmethod
     def serves(group: Group, net: QNetwork, blocks: list[RowBlock]) -> bool:

@@ -1,6 +1,5 @@
 """StoredTables: feature tables of states, kept: most states of a training look like one met before."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ class StoredTables:
         self.features[rows], self.factors[rows] = features, factors
         self._of_state.update((state, first + i) for i, state in enumerate(new))
 
-    def _made(self, totals: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def _made(self, totals: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Features [k, entries, F] and factors [k (, entries)] of states."""
         features, _, factors = self.net.tables_of(self.entries, totals)
         k = len(totals)

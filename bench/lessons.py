@@ -1,0 +1,109 @@
+"""Minibatches of the deep Q-learner in one compiled call against the same products asked for one by one.
+
+Both sides are `Agent.lesson` on the same minibatches, of the same bits: with `Learner.whole`, and without.
+The memory is filled by episodes of random choices.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy
+
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.policy import AgentCase, PolicyCase, TrainCase
+from app.partition.load import generate_set
+from app.problems.table import make_problem
+from app.rl.agent import Agent
+from app.rl.dynamics import begin_environment
+from app.rl.env import step_together
+from app.rl.qnet import QNetwork
+from app.rl.select import random_candidates
+from app.rng import stream
+from app.sparse.rowblock import RowBlock
+from bench import subjects
+from bench.environments import Loop
+from bench.harness import Effort, Record, compare
+
+SMALL = GraphCase(generator="ba", nodes=(50, 100), d=4, count=100)
+SAMPLES, TRANSITIONS = 16, 2000
+GOAL = ">= 4"
+# problem, settings, minibatch, goal
+SETTINGS = (
+    ("mvc", {}, 16, GOAL), ("mvc", {"double": True}, 16, ""), ("mvc", {}, 64, ""), ("mis", {}, 16, GOAL),
+    ("fvs", {}, 16, ""), ("mds", {}, 16, ""), ("maxcut", {}, 16, ""),
+)  # fmt: skip
+LARGER = GraphCase(generator="ba", nodes=500, d=4, count=20)  # of 16 about the most rows of one call
+
+
+def about() -> dict[str, str]:
+    """Versions that matter."""
+    return {"numpy": np.__version__, "scipy": scipy.__version__}
+
+
+def measure(effort: Effort, quick: bool) -> Iterator[Record]:
+    """Small graphs of several problems, whole steps, and larger graphs."""
+    group = subjects.open_group()
+    blocks = [RowBlock(group, each.graph, each.rows) for each in generate_set(group, SMALL, 1, "bench")]
+    for problem, settings, batch, goal in SETTINGS[: 1 if quick else None]:
+        net = QNetwork(PolicyCase(), make_problem(problem))
+        agent = _filled(group, blocks, net, AgentCase(**settings), TRANSITIONS)
+        double = ", double" if settings else ""
+        yield _compare(f"{problem}, BA n=50-100 d=4, B={batch}{double}", agent, batch, effort, goal)
+    yield _loops(group, blocks, effort)
+    if quick:
+        return
+    blocks = [RowBlock(group, each.graph, each.rows) for each in generate_set(group, LARGER, 1, "bench")]
+    agent = _filled(group, blocks, QNetwork(PolicyCase(), make_problem("mvc")), AgentCase(), TRANSITIONS)
+    yield _compare("mvc, BA n=500 d=4, B=16", agent, 16, effort, ">= 1")
+
+
+def _compare(case: str, agent: Agent, batch: int, effort: Effort, goal: str) -> Record:
+    """One agent's lessons, with and without the compiled call."""
+    samples = subjects.draw_samples(agent, batch, SAMPLES)
+    plain = Agent(agent.group, agent.case, agent.net, agent.blocks, agent.seed, 0)
+    plain.whole = None
+    if any(_told(agent, each) != _told(plain, each) for each in samples):
+        raise RuntimeError(f"{case}: the two differ, so that their times say nothing")
+    return compare(
+        case, "product by product", lambda i: agent.lesson(samples[i % SAMPLES]),
+        lambda i: plain.lesson(samples[i % SAMPLES]), effort, goal,
+    )  # fmt: skip
+
+
+def _loops(group: subjects.Group, blocks: list[RowBlock], effort: Effort) -> Record:
+    """Whole steps of Alg. 1: act, step, remember, learn; exploration at its later rate."""
+    case = Case(agent=AgentCase(epsilon_start=0.1), train=TrainCase(steps=1 << 30), seed=1)
+    ours, theirs = Loop(group, blocks, case), Loop(group, blocks, case)
+    theirs.replica.learner.whole = None
+    for loop in (ours, theirs):
+        loop.run(case.agent.warmup)
+    return compare(
+        "mvc, BA n=50-100 d=4, B=16, 32 whole steps", "product by product",
+        lambda i: ours.run(32), lambda i: theirs.run(32), effort, ">= 3",
+    )  # fmt: skip
+
+
+def _told(agent: Agent, sample: subjects.Sample) -> bytes:
+    """The bits of a lesson."""
+    lesson = agent.lesson(sample)
+    return np.float64(lesson.loss).tobytes() + lesson.gradient.tobytes()
+
+
+def _filled(
+    group: subjects.Group, blocks: list[RowBlock], net: QNetwork, case: AgentCase, transitions: int
+) -> Agent:
+    """A learner that remembers episodes of random choices."""
+    agent, draws, number = Agent(group, case, net, blocks, 1, 0), stream(0, "bench/episodes"), 0
+    while len(agent.replay) < transitions:
+        graph = int(draws.integers(len(blocks)))
+        env = begin_environment(group, blocks[graph], net.problem)
+        agent.begin(number, graph, env)
+        while not env.done:
+            before = env.totals
+            node = random_candidates(group, [env], [int(draws.integers(before.candidates))])
+            step_together(group, [env], [node])
+            reward = net.problem.reward(before, env.totals, 1, case.shaping)
+            agent.remember(number, int(node[0]), reward, env)
+        number += 1
+    return agent
