@@ -15,7 +15,8 @@ from app.graphs.ids import plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer, Kernel
-from app.reductions.dismantle.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
+from app.reductions.dismantle.verify import verify_log
+from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
 from app.search.core_bounds import ReducedBounds
 from app.search.dismantle.baselines import (
     DISMANTLE_BASELINES,

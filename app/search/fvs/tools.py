@@ -14,7 +14,8 @@ from app.graphs.graph import Graph
 from app.graphs.multigraph import Multigraph, multigraph_of
 from app.proofs.kinds import FeedbackProof
 from app.reductions.fvs.reducer import FeedbackReducer, Kernel
-from app.reductions.fvs.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
+from app.reductions.fvs.verify import verify_log
+from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
 from app.search.core_bounds import ReducedBounds
 from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, greedy_order, pruned
 from app.search.fvs.search import FeedbackSearch

@@ -13,8 +13,9 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
 from app.proofs.kinds import SteinerProof
+from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
 from app.reductions.steiner.reducer import Kernel, SteinerReducer
-from app.reductions.steiner.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
+from app.reductions.steiner.verify import verify_log
 from app.search.core_bounds import ReducedBounds
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
 from app.search.steiner.search import SteinerSearch
