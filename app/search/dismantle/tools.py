@@ -14,9 +14,10 @@ from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
-from app.reductions.dismantle.reducer import DismantleReducer, Kernel
+from app.reductions.dismantle.reducer import DismantleReducer
 from app.reductions.dismantle.verify import verify_log
 from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
+from app.reductions.woken import Kernel
 from app.search.core_bounds import ReducedBounds
 from app.search.dismantle.baselines import (
     DISMANTLE_BASELINES,
@@ -119,10 +120,9 @@ class DismantleTools(NodeTools):
         self.reducer.reduce(look, most)
         self.kernel = self.reducer.kernel()
         core = self.inner
-        used = [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
         return (
             f"components of at most {self.most} nodes; reduced to {core.n} of {self.graph.n} nodes, "
-            f"{len(core.indices) // 2} of {self.graph.edges} edges ({', '.join(used) or 'none applies'})"
+            f"{len(core.indices) // 2} of {self.graph.edges} edges ({self.reducer.used})"
         )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:

@@ -13,9 +13,10 @@ from app.errors import CaseError, FixedNodesError
 from app.graphs.graph import Graph
 from app.graphs.multigraph import Multigraph, multigraph_of
 from app.proofs.kinds import FeedbackProof
-from app.reductions.fvs.reducer import FeedbackReducer, Kernel
+from app.reductions.fvs.reducer import FeedbackReducer
 from app.reductions.fvs.verify import verify_log
 from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
+from app.reductions.woken import Kernel
 from app.search.core_bounds import ReducedBounds
 from app.search.fvs.baselines import FEEDBACK_BASELINES, LARGEST, greedy_order, pruned
 from app.search.fvs.search import FeedbackSearch
@@ -114,11 +115,7 @@ class FeedbackTools(NodeTools):
         self.kernel = self.reducer.kernel()
         core = self.inner
         edges, before = int(core.edges()[2].sum()), self.graph.edges
-        used = [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
-        return (
-            f"reduced to {core.n} of {self.graph.n} nodes, {edges} of {before} edges"
-            f" ({', '.join(used) or 'none applies'})"
-        )
+        return f"reduced to {core.n} of {self.graph.n} nodes, {edges} of {before} edges ({self.reducer.used})"
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] bool, with the nodes that are in the set beside the core."""

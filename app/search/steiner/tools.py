@@ -81,10 +81,10 @@ class SteinerTools(Toolbox):
         """Leave out what a shortest tree does without, and take what it has."""
         self.reducer.reduce(look, most)
         self.kernel = self.reducer.kernel()
-        core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
+        core = self.inner
         return (
             f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges,"
-            f" {len(core.terminals)} of {len(self.terminals)} terminals ({', '.join(used) or 'none applies'})"
+            f" {len(core.terminals)} of {len(self.terminals)} terminals ({self.reducer.used})"
         )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
