@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from app.graphs.joined import root_of
 from app.graphs.multigraph import Multigraph, from_pairs
 from app.reductions.fvs.log import CUT, LEAF, PATH, SHIFT, TAKE
 from app.reductions.replay import Replay, require
@@ -97,9 +98,9 @@ class _Replay(Replay):
         part = list(range(len(self.near)))
         for u, near in enumerate(self.near):
             for v in (near or set()) | self.double[u]:
-                part[_root(part, u)] = _root(part, v)
+                part[root_of(part, u)] = root_of(part, v)
         for u, v in cut:
-            a, b = _root(part, u), _root(part, v)
+            a, b = root_of(part, u), root_of(part, v)
             require(a != b, f"a cycle has the edge {u}-{v}")
             part[a] = b
         return end
@@ -116,10 +117,3 @@ class _Replay(Replay):
         ]
         u, v, count = np.array(triples, dtype=np.int64).reshape(-1, 3).T
         return from_pairs(u, v, count, np.array([self.weight[node] for node in there], dtype=np.int64))
-
-
-def _root(part: list[int], node: int) -> int:
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node

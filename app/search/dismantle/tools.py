@@ -11,6 +11,7 @@ from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
 from app.graphs.ids import plain_ids
+from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer
@@ -169,15 +170,8 @@ def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
     for v in order[::-1].tolist():
         gone[v] = False
         for u in whole.indices[ptr[v] : ptr[v + 1]].tolist():
-            if not gone[u] and (head := _root(above, u)) != v:
+            if not gone[u] and (head := root_of(above, u)) != v:
                 above[head] = v
                 total[v] += total[head]
         found.append(max(found[-1], total[v]))
     return found[::-1]
-
-
-def _root(above: list[int], node: int) -> int:
-    while above[node] != node:
-        above[node] = above[above[node]]
-        node = above[node]
-    return node
