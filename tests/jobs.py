@@ -16,6 +16,8 @@ ROOT = Path(__file__).parent.parent
 LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "MPIEXEC", "HYDRA", "PRTE", "SLURM_")
 STARTER = ROOT / "tests" / "starter.py"
 PROGRAM = ROOT / "run.py"
+# Of MPICH: ranks that wait for each other sleep, and let the others run.
+SLEEP = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 HEARD = {"LOCKSTEP_DATA", "LOCKSTEP_FAULT", "LOCKSTEP_TESTING"}  # variables that no library reads
 
 
@@ -90,15 +92,22 @@ def environment():
     return {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 
 
+def waits(command):
+    """How ranks wait: where a command starts more of them than there are cores, asleep."""
+    ranks = int(command[command.index("-np") + 1]) if "-np" in command else 1
+    return SLEEP if ranks > (os.cpu_count() or 1) else {}
+
+
 def run_job(command, limit_s=60, cwd=ROOT, fresh=False, **variables):
     """Run a command to its end; returns its exit code and all it printed. Past the limit the test fails.
 
     fresh       Python is started as a user does, libraries and all, also where that could be had sooner
     variables   of the environment, which is otherwise this one without what a launcher left in it
     """
+    command = list(command)
+    given = {**waits(command), **environment(), **variables}
     if not fresh:
-        command = quickly(list(command), cwd, variables)
-    given = {**environment(), **variables}
+        command = quickly(command, cwd, variables)
     with subprocess.Popen(
         [str(part) for part in command], cwd=cwd, env=given, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

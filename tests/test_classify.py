@@ -77,10 +77,9 @@ def same(one, other):
 @pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("many", [False, True])
-def test_weights_are_those_of_one_rank(group, exchange, sparse, many):
-    alone = Group(MPI.COMM_SELF, group.device)
+def test_weights_are_those_of_one_rank(group, single, exchange, sparse, many):
     options = {"sparse": sparse, "many": many}
-    assert same(weights_after(group, exchange=exchange, **options), weights_after(alone, **options))
+    assert same(weights_after(group, exchange=exchange, **options), weights_after(single, **options))
 
 
 def test_a_plain_all_reduce_gives_other_weights(group):
@@ -223,11 +222,11 @@ def test_balanced_classes_weigh_alike(group, device):
     assert classifier.epoch(1) == pytest.approx(np.mean(means), abs=1e-5)
 
 
-def test_rare_classes_are_found_where_classes_weigh_alike(group):
+def test_rare_classes_are_found_where_classes_weigh_alike(group, single):
     scores = {}
     for kind in ("equal", "balanced"):
         classifier = rare(group, {"gnn.class_weights": kind, "gnn.epochs": 40})
-        alone = rare(Group(MPI.COMM_SELF, group.device), {"gnn.class_weights": kind, "gnn.epochs": 40})
+        alone = rare(single, {"gnn.class_weights": kind, "gnn.epochs": 40})
         assert same(fit(classifier).weights, fit(alone).weights)
         scores[kind] = classifier.evaluate()["test"].macro_f1
     assert scores["balanced"] > scores["equal"] + 0.05

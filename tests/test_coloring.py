@@ -21,8 +21,9 @@ from app.problems.coloring import GraphColoring
 from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
 from app.search.coloring.search import MOVES, PROBE, ColoringSearch, alike
-from app.search.coloring.tools import ColoringTools, in_order
+from app.search.coloring.tools import ColoringTools
 from app.search.coloring.walk import Walk, walk_bytes
+from app.search.label_tools import in_order
 from app.toolbox import ALWAYS, Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 20.0}

@@ -13,12 +13,12 @@ from app.graphs.graph import from_edges
 from app.graphs.whole import whole_graph
 from app.problems.table import make_problem
 from app.reductions.cover.log import entries
-from app.reductions.cover.verify import BadReduction
 from app.reductions.cover.verify_compiled import replay_cut
 from app.reductions.cut import compiled as cut_compiled
 from app.reductions.cut.log import CLIQUE, MERGE, TRIANGLE, TWIN, triangle
 from app.reductions.cut.reducer import CutReducer, kernel_of
 from app.reductions.cut.verify import verify_log
+from app.reductions.replay import BadReduction
 from app.toolbox import Instance, verified
 
 pytestmark = pytest.mark.mpi_skip

@@ -23,7 +23,8 @@ from app.problems.dfvs import DirectedFeedbackVertexSet
 from app.proofs import archive
 from app.reductions.dfvs.log import NAMES, NODES
 from app.reductions.dfvs.reducer import DirectedFeedbackReducer
-from app.reductions.dfvs.verify import BadReduction, verify_log
+from app.reductions.dfvs.verify import verify_log
+from app.reductions.replay import BadReduction
 from app.search.dfvs import plain
 from app.search.dfvs.baselines import FEEDBACK_BASELINES, greedy, needed
 from app.search.dfvs.search import DirectedFeedbackSearch, order_without

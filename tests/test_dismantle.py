@@ -28,7 +28,8 @@ from app.problems.dismantle import Dismantling
 from app.proofs import archive
 from app.reductions.dismantle.log import DROP, MERGE, PAIR, TAKE
 from app.reductions.dismantle.reducer import DismantleReducer
-from app.reductions.dismantle.verify import BadReduction, verify_log
+from app.reductions.dismantle.verify import verify_log
+from app.reductions.replay import BadReduction
 from app.search.dismantle import baselines
 from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd, reinserted, reinsertions
 from app.search.dismantle.search import ARRAYS, NUMBERS, DismantleSearch

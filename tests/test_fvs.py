@@ -23,7 +23,8 @@ from app.problems.fvs import FeedbackVertexSet
 from app.proofs import archive
 from app.reductions.fvs.log import CUT, LEAF, PATH, SHIFT, TAKE
 from app.reductions.fvs.reducer import FeedbackReducer, bridges
-from app.reductions.fvs.verify import BadReduction, verify_log
+from app.reductions.fvs.verify import verify_log
+from app.reductions.replay import BadReduction
 from app.search.fvs.baselines import core_hd, greedy_order, local_ratio, pruned
 from app.search.fvs.search import ARRAYS, NUMBERS, FeedbackSearch
 from app.search.fvs.tools import FeedbackTools

@@ -1,6 +1,5 @@
 """The suite again on 2, 3 and 4 ranks, and the parallel half of conftest.py: what it must catch."""
 
-import os
 import shutil
 import sys
 import time
@@ -36,9 +35,7 @@ def test_the_suite_on_ranks(ranks, options):
     Where long tests run, the others on 2 too, and a third on 3, on 4, and of stand-in and GPU.
     """
     command = [*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"]
-    # MPICH: ranks that wait for each other let the others run, of which there are more than cores.
-    waits = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if ranks > (os.cpu_count() or 1) else {}
-    code, printed = run_job(command, limit_s=900, LOCKSTEP_LONG="0", **waits)
+    code, printed = run_job(command, limit_s=900, LOCKSTEP_LONG="0")
     assert code == 0, printed[-6000:]
 
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import EXCHANGES
-from mpi4py import MPI
 from test_gnn_model import counted
 
 from app.case.file import build
-from app.comm.group import Group
 from app.gnn.classifier import Classifier
 from app.gnn.layers.sage import Sage
 from app.gnn.reach import BACKWARD, FORWARD, MOST_ENTRIES, copied_shares, expected_shares
@@ -117,14 +115,14 @@ def test_weighted_and_sparse(group, exchange):
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_weights_on_some_ranks_only(group, exchange):
+def test_weights_on_some_ranks_only(group, single, exchange):
     """All ranks take part in making the degrees."""
     graph = path_like()
     nx.set_edge_attributes(graph, 1.0, "weight")
     graph.edges[0, 1]["weight"] = 3.0
     wanted, found = (
         learned(classifier_on(each, {"gnn.depth": 3}, exchange=exchange, weighted=True, graph=graph), 1)
-        for each in (Group(MPI.COMM_SELF, group.device), group)
+        for each in (single, group)
     )
     assert found[0] == wanted[0]
     assert np.array_equal(found[1], wanted[1])

@@ -30,7 +30,8 @@ from app.reductions.cover.log import (
     entries,
 )
 from app.reductions.cover.reducer import CoverReducer
-from app.reductions.cover.verify import BadReduction, verify_log
+from app.reductions.cover.verify import verify_log
+from app.reductions.replay import BadReduction
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="the compiled kernels were not built")

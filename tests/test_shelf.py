@@ -117,6 +117,7 @@ def test_a_limit_that_is_too_small_or_for_another_network_is_refused(group):
             check_names(build(case | learns))
 
 
+@pytest.mark.mpi_skip
 def test_plain_kernels_under_a_limit(compiled):
     alone = Group(MPI.COMM_SELF, compiled)
     plain = Group(MPI.COMM_SELF, HostDevice(compiled=False))

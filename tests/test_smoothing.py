@@ -148,10 +148,10 @@ def test_propagation_is_that_of_whole_matrices(group, exchange, weighted, neighb
     assert (found[held] == Y[held]).all()
 
 
-def test_columns_at_a_time_and_limits_of_memory_change_no_bit(group):
+def test_columns_at_a_time_and_limits_of_memory_change_no_bit(group, single):
     Y = np.random.default_rng(2).normal(size=(NODES, 150)).astype(np.float32)
     found = []
-    for ranks in (group, Group(MPI.COMM_SELF, group.device)):
+    for ranks in (group, single):
         free = classifier_on(ranks)
         least = ranks.max_integer(free.engine.least(free.engine.n_own, 1, 0))
         tight = classifier_on(ranks, limit=least * 5 // 4)  # there are pieces of features beside
@@ -270,9 +270,9 @@ def test_the_steps_are_those_of_the_paper(group, way, weighted, neighbours):
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("way", [*WAYS[:2], {"method": "auto"}], ids=["auto scale", "fixed", "auto"])
-def test_smoothed_bits_are_those_of_one_rank(group, exchange, way):
+def test_smoothed_bits_are_those_of_one_rank(group, single, exchange, way):
     found = []
-    for ranks, mode in ((group, exchange), (Group(MPI.COMM_SELF, group.device), "auto")):
+    for ranks, mode in ((group, exchange), (single, "auto")):
         classifier = classifier_on(ranks, exchange=mode)
         done = smooth(classifier, SmoothCase(**way))
         found.append((whole(classifier, done.rows).tobytes(), done.told, done.scores))

@@ -109,16 +109,15 @@ def test_a_field_is_learned(group, model):
 
 @pytest.mark.parametrize("exchange", ["halo", "staged"])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_bits_are_those_of_one_rank(group, device, exchange, columns):
-    ranks, alone = Group(group.comm, device), Group(MPI.COMM_SELF, device)
+def test_bits_are_those_of_one_rank(group, single, exchange, columns):
     found, wanted = (
         classifier_on(each, {"gnn.epochs": 4, "gnn.dropout": 0.3}, columns, exchange=exchange)
-        for each in (ranks, alone)
+        for each in (group, single)
     )
     assert same(fit(found).weights, fit(wanted).weights)
     assert found.evaluate() == wanted.evaluate()
     assert np.array_equal(
-        rows_of_all(ranks, found, found.predict_own()), rows_of_all(alone, wanted, wanted.predict_own())
+        rows_of_all(group, found, found.predict_own()), rows_of_all(single, wanted, wanted.predict_own())
     )
 
 
@@ -228,10 +227,9 @@ def test_what_is_not_known_counts_in_no_loss_and_no_score(group):
         assert scores.r2 == pytest.approx(np.mean(shares), rel=1e-3)
 
 
-def test_bits_with_unknown_values_are_those_of_one_rank_and_stay_after_a_move(group, device):
-    ranks, alone = Group(group.comm, device), Group(MPI.COMM_SELF, device)
+def test_bits_with_unknown_values_are_those_of_one_rank_and_stay_after_a_move(group, single):
     more = {"gnn.epochs": 4, "gnn.watch": "mae", "gnn.keep": "best"}
-    found, wanted = (classifier_on(each, more, given=partly()) for each in (ranks, alone))
+    found, wanted = (classifier_on(each, more, given=partly()) for each in (group, single))
     rows = found.block.rows
     cuts = rows.cuts.copy()
     cuts[1:-1] = np.maximum(cuts[1:-1] - 1, 0)

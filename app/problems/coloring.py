@@ -6,31 +6,26 @@ import numpy as np
 
 from app.bounds.feasible import edge_of_one_color
 from app.graphs.graph import Graph
+from app.problems.labels import NodeLabels
 from app.search.coloring.baselines import COLORING_BASELINES
-from app.search.coloring.tools import ColoringTools, in_order
-from app.search.solution_text import colors_text, read_colors
+from app.search.coloring.tools import ColoringTools
+from app.search.solution_text import read_colors
 from app.toolbox import Instance
 
 
-class GraphColoring:
+class GraphColoring(NodeLabels):
     """A solution is [n] int64, the colour of each node, from 0 on.
 
-    No policy answers it, so that it has no states. Classes that the policy of `mis` takes one after the
-    other, each as large as it can be, leave a rest that takes many more: 7 or 8 colours where DSATUR takes 5
-    (Barabási-Albert graphs of 75 to 180 nodes), 9 to 12 where it takes 8 to 10 (random graphs, p = .15).
+    Classes that the policy of `mis` takes one after the other, each as large as it can be, leave a rest that
+    takes many more: 7 or 8 colours where DSATUR takes 5 (Barabási-Albert graphs of 75 to 180 nodes), 9 to 12
+    where it takes 8 to 10 (random graphs, p = .15).
     """
 
     name = "coloring"
     sense = "minimise"
     solution = "coloring"
-    dynamics = ""
-    redundancy = ""
     baselines: ClassVar = COLORING_BASELINES
-    bounds: ClassVar = {}
-    complemented = False
-    known = False
-    text, read = staticmethod(colors_text), staticmethod(read_colors)
-    canonical = staticmethod(in_order)
+    read = staticmethod(read_colors)
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """An edge with both ends of one colour."""

@@ -6,27 +6,22 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.graphs.routes import canonical_routes, depot_of
+from app.problems.unlearned import Unlearned, not_numbers
 from app.search.routing.baselines import ROUTING_BASELINES
 from app.search.routing.text import read_routes, routes_text
 from app.search.routing.tools import RoutingTools
 from app.toolbox import Instance
 
 
-class VehicleRouting:
-    """A solution is [n] int64, the stop after each customer (app/graphs/routes.py), the depot after the last.
-
-    No policy answers it, so that it has no states.
+class VehicleRouting(Unlearned):
+    """A solution is [n] int64, the stop after each customer (app/graphs/routes.py), the depot after the
+    last.
     """
 
     name = "cvrp"
     sense = "minimise"
     solution = "routes"
-    dynamics = ""
-    redundancy = ""
     baselines: ClassVar = ROUTING_BASELINES
-    bounds: ClassVar = {}
-    complemented = False
-    known = False
     text, read = staticmethod(routes_text), staticmethod(read_routes)
 
     def canonical(self, solution: np.ndarray) -> np.ndarray:
@@ -35,8 +30,7 @@ class VehicleRouting:
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """What is not a stop for each node; whether these make routes is the toolbox's to see."""
-        fits = solution_all.shape == (graph_rows.n,) and solution_all.dtype.kind in "iu"
-        return None if fits else f"is {solution_all.dtype} {solution_all.shape}, not one stop for each node"
+        return not_numbers(graph_rows, solution_all, "stop")
 
     def toolbox(self, instance: Instance) -> RoutingTools:
         """Plain constructions, a search and bounds."""

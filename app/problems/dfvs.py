@@ -6,23 +6,19 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.problems.sets import SetProblem
+from app.problems.unlearned import Unlearned
 from app.search.dfvs.baselines import FEEDBACK_BASELINES
 from app.search.dfvs.tools import DirectedFeedbackTools
 from app.toolbox import Instance
 
 
-class DirectedFeedbackVertexSet(SetProblem):
-    """A solution is [n] bool, the nodes taken out. No policy answers it, so that it has no states."""
+class DirectedFeedbackVertexSet(Unlearned, SetProblem):
+    """A solution is [n] bool, the nodes taken out."""
 
     name = "dfvs"
     sense = "minimise"
     solution = "feedback vertex set"
-    dynamics = ""
-    redundancy = ""
     baselines: ClassVar = FEEDBACK_BASELINES
-    bounds: ClassVar = {}
-    complemented = False
-    known = False
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """What is no mask; whether a directed cycle is left is the toolbox's to see."""

@@ -10,8 +10,9 @@ from app.bounds.feasible import node_of_cycle
 from app.graphs.graph import Graph
 from app.graphs.multigraph import Multigraph, multigraph_of
 from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals, room_for_features
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, room_for_features
 from app.problems.residual import ResidualProblem
+from app.problems.sets import FewestNodes
 from app.search.fvs.baselines import FEEDBACK_BASELINES, core_hd_bare
 from app.search.fvs.tools import FeedbackTools
 from app.toolbox import Instance
@@ -26,7 +27,7 @@ def of_graph(
     return rule(multigraph_of(graph, np.ones(graph.n, dtype=np.int64)), compiled)
 
 
-class FeedbackVertexSet(ResidualProblem):
+class FeedbackVertexSet(FewestNodes, ResidualProblem):
     """State: the 2-core of the graph without the chosen nodes. Every node of it may be chosen.
 
     A solution is [n] bool, the nodes that are taken out; what is left is a largest induced forest. Nodes
@@ -86,23 +87,6 @@ class FeedbackVertexSet(ResidualProblem):
         x *= degree > 0
         return x
 
-    def potential(self, totals: Totals) -> float:
-        """Minus an estimate of the nodes still to choose."""
-        return totals.caro_wei / FIXED_POINT - totals.alive
-
-    def reward(self, before: Totals, after: Totals, chosen: int, shaping: str) -> float:
-        """-chosen, plus the gain of potential when shaped."""
-        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
-        return gain - chosen
-
-    def objective(self, chosen: int, totals: Totals) -> int:
-        """The nodes chosen."""
-        return chosen
-
-    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
-        """The chosen nodes."""
-        return chosen_at >= 0
-
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A cycle of which no node is taken, of a graph that is held whole; of a part of the rows nothing:
         whether their edges close cycles is told by all ranks together (app/rl/forest.py).
@@ -111,10 +95,6 @@ class FeedbackVertexSet(ResidualProblem):
             return None
         node = node_of_cycle(graph_rows, solution_all)
         return None if node is None else f"leaves a cycle through node {graph_rows.called(node)}"
-
-    def bound(self, n: int, lower: int) -> int:
-        """A lower bound."""
-        return lower
 
     def toolbox(self, instance: Instance) -> FeedbackTools:
         """Reductions, a greedy start, a search, bounds."""

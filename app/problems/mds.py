@@ -10,7 +10,7 @@ from app.bounds.feasible import undominated_node
 from app.graphs.graph import Graph
 from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root, room_for_features
-from app.problems.sets import SetProblem
+from app.problems.sets import FewestNodes, SetProblem
 from app.search.domination.baselines import most_gain, most_gain_pruned
 from app.search.domination.tools import DominationTools
 from app.toolbox import Instance, Toolbox
@@ -38,7 +38,7 @@ class DominationTotals(NamedTuple):
         return self.alive
 
 
-class MinimumDominatingSet(SetProblem):
+class MinimumDominatingSet(FewestNodes, SetProblem):
     """State: the marks m of undominated nodes. gain(v) = m(v) + sum of m over the neighbours of v.
 
     Choosing v takes the marks of v and its neighbours. A candidate has gain > 0; nodes without gain have no
@@ -147,11 +147,6 @@ class MinimumDominatingSet(SetProblem):
         """Minus an estimate of the nodes still to choose."""
         return -totals.price / FIXED_POINT
 
-    def reward(self, before: DominationTotals, after: DominationTotals, chosen: int, shaping: str) -> float:
-        """-chosen, plus the gain of potential when shaped."""
-        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
-        return gain - chosen
-
     def done(self, totals: DominationTotals) -> bool:
         """True when every node is dominated."""
         return totals.undominated == 0
@@ -160,19 +155,7 @@ class MinimumDominatingSet(SetProblem):
         """Nodes not dominated yet."""
         return totals.undominated, "undominated nodes"
 
-    def objective(self, chosen: int, totals: DominationTotals) -> int:
-        """The nodes chosen."""
-        return chosen
-
-    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
-        """The chosen nodes."""
-        return chosen_at >= 0
-
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A node that is neither chosen nor next to one that is."""
         node = undominated_node(graph_rows, solution_all)
         return None if node is None else f"leaves node {graph_rows.called(node)} undominated"
-
-    def bound(self, n: int, lower: int) -> int:
-        """A lower bound."""
-        return lower

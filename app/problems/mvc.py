@@ -5,12 +5,12 @@ import numpy as np
 from app.bounds.cover.table import BOUNDS
 from app.bounds.cover.verify import uncovered_edge
 from app.graphs.graph import Graph
-from app.problems.problem import FIXED_POINT, Totals
 from app.problems.residual import ResidualProblem
+from app.problems.sets import FewestNodes
 from app.search.cover.baselines import BASELINES
 
 
-class MinimumVertexCover(ResidualProblem):
+class MinimumVertexCover(FewestNodes, ResidualProblem):
     """State: the residual graph without the chosen nodes. A candidate has at least one live edge.
 
     Reward     -1 for each chosen node (RL4GO section 4.1), so that a return is minus the cover still to pay
@@ -30,28 +30,7 @@ class MinimumVertexCover(ResidualProblem):
     bounds = BOUNDS
     known = True
 
-    def potential(self, totals: Totals) -> float:
-        """Minus the Caro-Wei estimate of the nodes still to choose."""
-        return totals.caro_wei / FIXED_POINT - totals.alive
-
-    def reward(self, before: Totals, after: Totals, chosen: int, shaping: str) -> float:
-        """-chosen, plus the gain of potential when shaped."""
-        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
-        return gain - chosen
-
-    def objective(self, chosen: int, totals: Totals) -> int:
-        """The nodes chosen."""
-        return chosen
-
-    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
-        """The chosen nodes."""
-        return chosen_at >= 0
-
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """An edge without an end in the cover."""
         edge = uncovered_edge(graph_rows, solution_all)
         return None if edge is None else f"leaves edge {graph_rows.called(*edge)} uncovered"
-
-    def bound(self, n: int, lower: int) -> int:
-        """A lower bound."""
-        return lower

@@ -58,6 +58,10 @@ class ResidualProblem(SetProblem):
         """Codes 0, 1, and one for each degree."""
         return FIRST_ALIVE + max_degree + 1
 
+    def potential(self, totals: Totals) -> float:
+        """Minus the Caro-Wei estimate of the nodes still to choose (see `worth`)."""
+        return totals.caro_wei / FIXED_POINT - totals.alive
+
     def state(self, totals: Totals) -> tuple[float, ...]:
         """The mean degree."""
         return (totals.mean_degree(),)

@@ -1,5 +1,7 @@
 """SetProblem: what problems share whose solution is a set of nodes."""
 
+from typing import Any
+
 import numpy as np
 
 from app.problems.problem import NodesCount
@@ -22,3 +24,24 @@ class SetProblem(NodesCount):
     def toolbox(self, instance: Instance) -> Toolbox:
         """Baselines and bounds as the problem names them."""
         return NodeTools(instance, self)
+
+
+class FewestNodes:
+    """A policy chooses the nodes of the solution, and each costs one."""
+
+    def reward(self, before: Any, after: Any, chosen: int, shaping: str) -> float:
+        """-chosen, plus the gain of potential when shaped."""
+        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
+        return gain - chosen
+
+    def objective(self, chosen: int, totals: Any) -> int:
+        """The nodes chosen."""
+        return chosen
+
+    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
+        """The chosen nodes."""
+        return chosen_at >= 0
+
+    def bound(self, n: int, lower: int) -> int:
+        """A lower bound."""
+        return lower

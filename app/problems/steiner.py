@@ -6,34 +6,28 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.graphs.steiner import canonical_tree
+from app.problems.unlearned import Unlearned, not_numbers
 from app.search.steiner.baselines import STEINER_BASELINES
 from app.search.steiner.text import read_tree, tree_text
 from app.search.steiner.tools import SteinerTools
 from app.toolbox import Instance
 
 
-class SteinerTree:
-    """A solution is [n] int64, the parent of each node of a tree (app/graphs/steiner.py), -1 of the others.
-
-    No policy answers it, so that it has no states.
+class SteinerTree(Unlearned):
+    """A solution is [n] int64, the parent of each node of a tree (app/graphs/steiner.py), -1 of the
+    others.
     """
 
     name = "steiner"
     sense = "minimise"
     solution = "tree"
-    dynamics = ""
-    redundancy = ""
     baselines: ClassVar = STEINER_BASELINES
-    bounds: ClassVar = {}
-    complemented = False
-    known = False
     text, read = staticmethod(tree_text), staticmethod(read_tree)
     canonical = staticmethod(canonical_tree)
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """What is not a parent for each node; whether these make a tree is the toolbox's to see."""
-        fits = solution_all.shape == (graph_rows.n,) and solution_all.dtype.kind in "iu"
-        return None if fits else f"is {solution_all.dtype} {solution_all.shape}, not one parent for each node"
+        return not_numbers(graph_rows, solution_all, "parent")
 
     def toolbox(self, instance: Instance) -> SteinerTools:
         """A quick start, a search and bounds."""

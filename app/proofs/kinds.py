@@ -5,6 +5,7 @@ proves it (Toolbox.prove), so that a proof from a file can claim nothing about t
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -86,20 +87,41 @@ class CliqueProof:
 
 
 @dataclass(frozen=True, eq=False)
-class SteinerProof:
-    """Of Steiner trees.
+class ReducedProof:
+    """Of what reductions leave, and these.
 
-    log     [words] int64, reductions (app/reductions/steiner/log.py)
-    bound   of the trees of what they leave
+    log     [words] int64, reductions (log.py of the problem in app/reductions/)
+    bound   of the solutions of what they leave
     """
 
     log: np.ndarray
-    bound: SteinerBound
+    bound: Any
 
     @property
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.bound.checked
+
+
+@dataclass(frozen=True, eq=False)
+class SteinerProof(ReducedProof):
+    """Of Steiner trees."""
+
+    bound: SteinerBound
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackProof(ReducedProof):
+    """Of feedback vertex sets."""
+
+    bound: FeedbackBound
+
+
+@dataclass(frozen=True, eq=False)
+class DismantleProof(ReducedProof):
+    """Of sets that dismantle a graph."""
+
+    bound: DismantleBound
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,37 +141,3 @@ class DirectedFeedbackProof:
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.cover is None or self.cover.checked
-
-
-@dataclass(frozen=True, eq=False)
-class FeedbackProof:
-    """Of feedback vertex sets.
-
-    log     [words] int64, reductions (app/reductions/fvs/log.py)
-    bound   of the sets of what they leave
-    """
-
-    log: np.ndarray
-    bound: FeedbackBound
-
-    @property
-    def checked(self) -> bool:
-        """False where a finished search has found a better bound."""
-        return self.bound.checked
-
-
-@dataclass(frozen=True, eq=False)
-class DismantleProof:
-    """Of sets that dismantle a graph.
-
-    log     [words] int64, reductions (app/reductions/dismantle/log.py)
-    bound   of the sets of what they leave
-    """
-
-    log: np.ndarray
-    bound: DismantleBound
-
-    @property
-    def checked(self) -> bool:
-        """False where a finished search has found a better bound."""
-        return self.bound.checked

@@ -1,14 +1,24 @@
 """What searches share that anneal a set of nodes by what it leaves, in kernels or their plain twins."""
 
-from abc import abstractmethod
+import ctypes
 from typing import Any, ClassVar
 
 import numpy as np
 
 from app.native.library import give_arrays, numbers_in
+from app.search.annealing import set_course
 from app.toolbox import Search
 
 LEAST_MEETING = 1 << 14  # steps between two meetings of several searches, or 4 for each node
+HOT = (4.0, 3.0)  # coldness at the start of even cycles, of odd ones
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+def struct_of(arrays: tuple[str, ...], numbers: tuple[str, ...]) -> type[ctypes.Structure]:
+    """The struct that kernels are given: nodes, arrays, numbers, the state of the draws."""
+    pointers, longs = [(name, Pointer) for name in arrays], [(name, Long) for name in numbers]
+    fields = [("n", Long), *pointers, *longs, ("random", ctypes.c_uint64)]
+    return type("State", (ctypes.Structure,), {"_fields_": fields})
 
 
 class AnnealedSet(Search):
@@ -18,20 +28,36 @@ class AnnealedSet(Search):
                      attributes of the search by the same names
     kernels          that run so many steps, and that go on from the best set
     twin             the module of both in Python: `run(search, steps)` and `go_back(search)`
-    best_left        [n] uint8, what the best set leaves     best   what that set weighs
-    found_at, steps  when it was found, steps so far         moved_size   -1: the best set came from elsewhere
+
+    steps            32 proposals each                    found_at  the step that found the best set
+    best_left        [n] uint8, what the best set leaves  best      what that set weighs
+    cost             what the set weighs                  weight    [n] int64 of nodes, None: all one
+    order, place     [n] int32, nodes of one side first   moved     [n] int32, see app/search/set_plain.py
+    hot, escape, ... the course, see app/search/annealing.py
     """
 
+    hears = True
     record: ClassVar[Any]
     arrays: ClassVar[tuple[str, ...]]
     numbers: ClassVar[tuple[str, ...]]
     constants: ClassVar[tuple[str, ...]]
     kernels: ClassVar[tuple[Any, Any]]
     twin: ClassVar[Any]
-    compiled: bool
-    best_left: np.ndarray
-    moved_size: int
-    n: int
+
+    def __init__(self, core: Any, start: np.ndarray, seed: int, compiled: bool = True) -> None:
+        """start      [n] bool, a set that is feasible      seed   an integer, taken modulo 2^64
+        compiled   False: the same without the compiled kernels
+        """
+        n = self.n = core.n
+        self.compiled = compiled and None not in self.kernels
+        self.indptr, self.indices = core.indptr, core.indices
+        self.weight = None if (core.weights == 1).all() else np.ascontiguousarray(core.weights)
+        self.unit = int(np.sort(core.weights)[n // 2])
+        set_course(self, HOT)
+        self.best_left, self.best = (~start).astype(np.uint8), int(core.weights[start].sum())
+        self.order, self.place, self.moved = (np.zeros(n, dtype=np.int32) for _ in range(3))
+        self.cost = self.steps = self.found_at = self.moved_size = 0
+        self.random = seed & (1 << 64) - 1
 
     def _begin(self, weights: np.ndarray, least: int) -> None:
         """Give the kernels the addresses of the arrays, and what never changes; go on from the best set.
@@ -54,9 +80,9 @@ class AnnealedSet(Search):
             kernel(self._record, *arguments)
 
     @property
-    @abstractmethod
     def done(self) -> bool:
         """True when no set can weigh less."""
+        return self.best <= self._least
 
     def run(self, steps: int) -> None:
         """So many steps, fewer only when done."""

@@ -63,58 +63,6 @@ class InnerBounds(Bounds):
         return self.inner.pieces()
 
 
-class ReducedBounds(InnerBounds):
-    """Of what reductions with a log leave, which prove the bound of a graph together.
-
-    log       [words] int64, empty: nothing was reduced
-    decided   nothing is left to bound; plain: what it is called then, without reductions
-    replay    estimate of the seconds that the check of the log takes
-    """
-
-    def __init__(self, inner: Bounds, log: list[int], decided: bool, plain: str, replay: float) -> None:
-        super().__init__(inner)
-        self.log = np.array(log, dtype=np.int64)
-        self.decided, self._plain, self._replay = decided, plain, replay
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if self.decided:
-            return "reductions" if len(self.log) else self._plain
-        reduced = self.inner.method and len(self.log)
-        return f"reductions, {self.inner.method}" if reduced else self.inner.method
-
-    @property
-    def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`."""
-        return 0.0 if self.decided else self.inner.least_seconds
-
-    @property
-    def check_seconds(self) -> float:
-        """The reductions are replayed."""
-        return self._replay + (0.0 if self.decided else self.inner.check_seconds)
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long."""
-        return False if self.decided else self.inner.improve(seconds, best, solution)
-
-    def optimum(self) -> np.ndarray | None:
-        """A solution of the core that is as good as the bound."""
-        return None if self.decided else self.inner.optimum()
-
-    def pieces(self) -> np.ndarray | None:
-        """A better solution of the core than the best known."""
-        return None if self.decided else self.inner.pieces()
-
-
 class CoreBounds(InnerBounds):
     """Around SlicedBounds with their certificate and their value under a side's name.
 

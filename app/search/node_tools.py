@@ -53,6 +53,13 @@ class NodeTools(Toolbox):
         refuse_weights(self.weights, given, self.graph.name, self.words, self.graph.called)
         return self.weights == 0
 
+    def sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """[n] bool each: nodes inside, and those of weight 0, which cost nothing; and nodes outside."""
+        free = self.weightless()
+        inside, outside = (np.zeros(self.graph.n, dtype=bool) for _ in range(2))
+        inside[self.instance.inside] = outside[self.instance.outside] = True
+        return inside | (free & ~outside), outside
+
     # ---- core and instance ---------------------------------------------------------------------------------
 
     @cached_property

@@ -8,6 +8,7 @@ from app.bounds.case_proof import KEPT, TAKEN
 from app.bounds.dismantle.program import ROOTS, Tree, TreeProgram
 from app.bounds.dismantle.witness import PartBound
 from app.bounds.fvs.cases import PartSearch, ends_of
+from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph
 
 
@@ -60,7 +61,7 @@ class DismantleSearch(PartSearch):
         part, total = list(range(self.core.n)), list(find.size)
         chosen = np.ones(self.core.n, dtype=bool)
         for v in np.lexsort((-self.core.weights, np.round(x, 6))).tolist():
-            roots = {_root(part, u) for u in find.near[v] if not chosen[u]}
+            roots = {root_of(part, u) for u in find.near[v] if not chosen[u]}
             joined = find.size[v] + sum(total[each] for each in roots)
             if joined > self.core.most:
                 continue
@@ -110,10 +111,3 @@ class DismantleSearch(PartSearch):
             np.concatenate([np.zeros(0, np.int32), *(place[which] for which, _ in y)]).astype(np.int32),
             np.concatenate([np.zeros(0, np.int64), *(value for _, value in y)]), self.program.places,
         )  # fmt: skip
-
-
-def _root(part: list[int], node: int) -> int:
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node

@@ -179,5 +179,5 @@ class DismantleBound(FeedbackBound):
 
     lower: int
     method: str
-    parts: Sequence[PartBound]
+    parts: Sequence[PartBound] = ()
     checked: bool = True

@@ -12,6 +12,7 @@ import numpy as np
 from app.bounds.case_proof import FREE, KEPT, TAKEN
 from app.bounds.fvs.program import FeedbackProgram
 from app.bounds.fvs.witness import PartBound
+from app.graphs.joined import root_of
 from app.graphs.multigraph import Multigraph
 from app.rng import stream
 
@@ -197,7 +198,7 @@ class PartSearch:
         double = find.double.tolist()
         for v in np.lexsort((-self.core.weights, np.round(x, 6))).tolist():
             near = [(u, edge) for u, edge in find.near[v] if not chosen[u]]
-            roots = [_root(part, u) for u, _ in near]
+            roots = [root_of(part, u) for u, _ in near]
             if len(set(roots)) < len(roots) or any(double[edge] for _, edge in near):
                 continue
             chosen[v] = False
@@ -359,10 +360,3 @@ def _ring(before: dict[int, int], first: int, origin: dict[int, int], v: int, la
         nodes.append(before[nodes[-1]])
     ring = zip(nodes, [*nodes[1:], nodes[0]])
     return tuple(sorted((min(a, b), max(a, b)) for a, b in ring))
-
-
-def _root(part: list[int], node: int) -> int:
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node

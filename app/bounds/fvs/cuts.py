@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
+from app.graphs.joined import root_of
 from app.graphs.multigraph import Multigraph
 
 LEAST = 1e-4  # violation of a cut
@@ -55,7 +56,7 @@ class Separation:
         ends = list(zip(self.u.tolist(), self.v.tolist()))
         for edge in np.argsort(weight, kind="stable").tolist():
             a, b = ends[edge]
-            first, second = _root(part, a), _root(part, b)
+            first, second = root_of(part, a), root_of(part, b)
             if first == second:
                 closing.append(edge)
                 continue
@@ -192,13 +193,6 @@ class Separation:
                 met.add(key)
                 found.append((-float(room[clique].sum()), key))
         return [key for _, key in sorted(found)[:most]]
-
-
-def _root(part: list[int], node: int) -> int:
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node
 
 
 def _path(a: int, b: int, parent: list[int], depth: list[int], x: list[float]) -> list[int] | None:

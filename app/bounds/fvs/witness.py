@@ -106,7 +106,7 @@ class FeedbackBound(Proof):
 
     lower: int
     method: str
-    parts: Sequence[PartBound]
+    parts: Sequence[PartBound] = ()
     checked: bool = True
 
     def check(self, core: Multigraph) -> None:

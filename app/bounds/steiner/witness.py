@@ -83,7 +83,7 @@ class SteinerBound(Bound):
 
     lower: int
     method: str
-    cases: Sequence[Case]
+    cases: Sequence[Case] = (Case(()),)
     checked: bool = True
 
     def check(self, core: Core) -> None:

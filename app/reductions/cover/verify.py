@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.errors import LockstepError
 from app.graphs.graph import Graph, index_type
 from app.reductions.cover import verify_compiled
 from app.reductions.cover.log import (
@@ -27,12 +26,9 @@ from app.reductions.cover.log import (
     UNCONFINED,
     parsed,
 )
+from app.reductions.replay import BadReduction, require
 
 Nodes = Sequence[int] | np.ndarray
-
-
-class BadReduction(LockstepError):
-    """A step of a log is not a reduction; the message names the step, the rule and what is wrong."""
 
 
 class Verified(NamedTuple):
@@ -59,7 +55,7 @@ def verify_log(
     compiled          let app/native/check_cover.c replay it, where it was built. What that does not accept is
                       replayed here, to say why
     """
-    _require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
+    require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
     weight = _whole_weights(graph, weights)
     covered = _fixed_cover(graph, inside, outside)
     if not len(log) and not len(covered) and graph.degrees().all():
@@ -73,7 +69,7 @@ def verify_log(
     for step, (rule, entry, whole) in enumerate(parsed(log)):
         name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
         try:
-            _require(rule in CHECKS and whole, "no entry of a log")
+            require(rule in CHECKS and whole, "no entry of a log")
             CHECKS[rule](replay, *entry)
         except BadReduction as error:
             shown = " ".join(map(str, entry[:8])) + (" ..." if len(entry) > 8 else "")
@@ -81,15 +77,10 @@ def verify_log(
     return replay.rest()
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise BadReduction(otherwise)
-
-
 def _whole_weights(graph: Graph, weights: np.ndarray | None) -> np.ndarray:
     """[n] int64."""
     weight = np.ones(graph.n, dtype=np.int64) if weights is None else np.asarray(weights, dtype=np.int64)
-    _require(weight.shape == (graph.n,) and bool((weight > 0).all()), "not n positive weights")
+    require(weight.shape == (graph.n,) and bool((weight > 0).all()), "not n positive weights")
     return weight
 
 
@@ -97,10 +88,10 @@ def _fixed_cover(graph: Graph, inside: Nodes, outside: Nodes) -> np.ndarray:
     """The nodes inside and the neighbours of those outside, ascending."""
     ins, outs = (np.unique(np.asarray(nodes, dtype=np.int64)) for nodes in (inside, outside))
     fixed = np.concatenate([ins, outs])
-    _require(bool(((fixed >= 0) & (fixed < graph.n)).all()), "a fixed node is not in the graph")
+    require(bool(((fixed >= 0) & (fixed < graph.n)).all()), "a fixed node is not in the graph")
     rows = [graph.indices[graph.indptr[v] : graph.indptr[v + 1]] for v in outs.tolist()]
     covered = np.unique(np.concatenate([ins, *rows]))
-    _require(not np.isin(outs, covered).any(), "no cover leaves these nodes out")
+    require(not np.isin(outs, covered).any(), "no cover leaves these nodes out")
     return covered
 
 
@@ -130,7 +121,7 @@ class _Replay:
 
     def neighbours(self, v: int) -> set[int]:
         """N(v), which must not be empty."""
-        _require(bool(self.near.get(v)), f"{v} has no edge left")
+        require(bool(self.near.get(v)), f"{v} has no edge left")
         return self.near[v]
 
     def pairs_adjacent(self, nodes: Sequence[int]) -> Iterator[bool]:
@@ -207,7 +198,7 @@ class _Near:
 
 
 def _all_neighbours(r: _Replay, v: int, nodes: Sequence[int]) -> None:
-    _require(r.neighbours(v) == set(nodes) and len(nodes) == len(set(nodes)), f"not the neighbours of {v}")
+    require(r.neighbours(v) == set(nodes) and len(nodes) == len(set(nodes)), f"not the neighbours of {v}")
 
 
 def _check_neighbours(r: _Replay, v: int, *near: int) -> None:
@@ -216,24 +207,24 @@ def _check_neighbours(r: _Replay, v: int, *near: int) -> None:
     if len(near) <= LARGEST_FOLD:
         parts = [part for size in range(len(near) + 1) for part in combinations(near, size)]
         heaviest = max(r.total(part) for part in parts if not any(r.pairs_adjacent(part)))
-    _require(heaviest <= r.weight[v], f"{v} weighs {r.weight[v]}, its neighbours {heaviest}")
+    require(heaviest <= r.weight[v], f"{v} weighs {r.weight[v]}, its neighbours {heaviest}")
     for u in near:
         r.cover(u)
 
 
 def _check_clique(r: _Replay, v: int, *light: int) -> None:
     near = r.neighbours(v)
-    _require(bool(light) and near >= set(light) and len(light) == len(set(light)), f"no neighbours of {v}")
-    _require(all(r.pairs_adjacent(list(near))), f"the neighbours of {v} are no clique")
-    _require(all(r.weight[u] <= r.weight[v] for u in light), f"some are heavier than {v}")
+    require(bool(light) and near >= set(light) and len(light) == len(set(light)), f"no neighbours of {v}")
+    require(all(r.pairs_adjacent(list(near))), f"the neighbours of {v} are no clique")
+    require(all(r.weight[u] <= r.weight[v] for u in light), f"some are heavier than {v}")
     for u in light:
         r.cover(u)
 
 
 def _check_transfer(r: _Replay, v: int, *heavy: int) -> None:
     _all_neighbours(r, v, heavy)
-    _require(all(r.pairs_adjacent(heavy)), f"the neighbours of {v} are no clique")
-    _require(all(r.weight[u] > r.weight[v] for u in heavy), f"some are not heavier than {v}")
+    require(all(r.pairs_adjacent(heavy)), f"the neighbours of {v} are no clique")
+    require(all(r.weight[u] > r.weight[v] for u in heavy), f"some are not heavier than {v}")
     r.drop(v)
     for u in heavy:
         r.weight[u] -= r.weight[v]
@@ -243,8 +234,8 @@ def _check_transfer(r: _Replay, v: int, *heavy: int) -> None:
 def _check_fold(r: _Replay, v: int, *near: int) -> None:
     _all_neighbours(r, v, near)
     total, least = r.total(near), min(r.weight[u] for u in near)
-    _require(total - least <= r.weight[v] < total, f"{v} weighs {r.weight[v]}, its neighbours {total}")
-    _require(not any(r.pairs_adjacent(near)), f"neighbours of {v} are adjacent")
+    require(total - least <= r.weight[v] < total, f"{v} weighs {r.weight[v]}, its neighbours {total}")
+    require(not any(r.pairs_adjacent(near)), f"neighbours of {v} are adjacent")
     r.cover(v)
     x, *others = near
     for y in others:
@@ -256,22 +247,22 @@ def _check_fold(r: _Replay, v: int, *near: int) -> None:
 
 
 def _check_twin(r: _Replay, *pair: int) -> None:
-    _require(len(set(pair)) == len(pair) == 2, "not two nodes")
+    require(len(set(pair)) == len(pair) == 2, "not two nodes")
     v, u = pair
-    _require(r.neighbours(u) == r.neighbours(v), f"{u} and {v} have different neighbours")
+    require(r.neighbours(u) == r.neighbours(v), f"{u} and {v} have different neighbours")
     r.weight[v] += r.weight[u]
     r.drop(u)
 
 
 def _check_unconfined(r: _Replay, v: int, *chain: int) -> None:
-    _require(len(chain) % 2 == 1, "not pairs and a last node")
+    require(len(chain) % 2 == 1, "not pairs and a last node")
     chosen, closed = {v}, {v} | r.neighbours(v)
     for u, x in zip(chain[::2], [*chain[1::2], None]):
         near = r.neighbours(u)
-        _require(u not in chosen and bool(near & chosen), f"{u} is no neighbour of the chosen nodes")
-        _require(r.total(near & chosen) <= r.weight[u], f"{u} is lighter than its chosen neighbours")
+        require(u not in chosen and bool(near & chosen), f"{u} is no neighbour of the chosen nodes")
+        require(r.total(near & chosen) <= r.weight[u], f"{u} is lighter than its chosen neighbours")
         wanted = set() if x is None else {x}
-        _require(near - closed == wanted, f"{u} has other neighbours outside the chosen nodes' neighbourhood")
+        require(near - closed == wanted, f"{u} has other neighbours outside the chosen nodes' neighbourhood")
         if x is not None:
             chosen.add(x)
             closed |= {x} | r.near[x]
@@ -280,18 +271,18 @@ def _check_unconfined(r: _Replay, v: int, *chain: int) -> None:
 
 def _check_crown(r: _Replay, count: int, *words: int) -> None:
     outs, flows = words[: max(count, 0)], words[max(count, 0) :]
-    _require(0 < count == len(set(outs)) and len(flows) % 3 == 0, "not a set of nodes and flows")
+    require(0 < count == len(set(outs)) and len(flows) % 3 == 0, "not a set of nodes and flows")
     covered = set().union(*(r.neighbours(v) for v in outs))
-    _require(covered.isdisjoint(outs), "the nodes left out are not independent")
+    require(covered.isdisjoint(outs), "the nodes left out are not independent")
     sent, got = dict.fromkeys(outs, 0), dict.fromkeys(covered, 0)
     for i, c, flow in zip(flows[::3], flows[1::3], flows[2::3]):
-        _require(i in sent and c in r.near[i] and flow > 0, f"a flow {i} -> {c} on no edge, or not positive")
+        require(i in sent and c in r.near[i] and flow > 0, f"a flow {i} -> {c} on no edge, or not positive")
         sent[i] += flow
         got[c] += flow
     for i, flow in sent.items():
-        _require(flow <= r.weight[i], f"{flow} leaves node {i}, which weighs {r.weight[i]}")
+        require(flow <= r.weight[i], f"{flow} leaves node {i}, which weighs {r.weight[i]}")
     for c, flow in got.items():
-        _require(flow == r.weight[c], f"{flow} reaches node {c}, which weighs {r.weight[c]}")
+        require(flow == r.weight[c], f"{flow} reaches node {c}, which weighs {r.weight[c]}")
     for c in covered:
         r.cover(c)
 

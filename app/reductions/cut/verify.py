@@ -13,9 +13,9 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.reductions.cover.log import parsed
-from app.reductions.cover.verify import BadReduction
 from app.reductions.cover.verify_compiled import replay_cut
 from app.reductions.cut.log import CLIQUE, MERGE, RULES, TIE, TRIANGLE, TWIN
+from app.reductions.replay import BadReduction, require
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -40,18 +40,13 @@ def verify_log(
     for step, (rule, words, whole) in enumerate(parsed(log)):
         name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
         try:
-            _require(rule in CHECKS and whole, "no entry of a log")
+            require(rule in CHECKS and whole, "no entry of a log")
             CHECKS[rule](replay, *words)
         except (BadReduction, KeyError, TypeError, ValueError, IndexError) as error:
             shown = " ".join(map(str, words[:8])) + (" ..." if len(words) > 8 else "")
             raise BadReduction(f"{graph.name}: step {step} ({name} {shown}): {error}") from None
-    _require(not replay.ties, f"{graph.name}: a node with a given side was not tied")
+    require(not replay.ties, f"{graph.name}: a node with a given side was not tied")
     return replay.offset, replay.rest()
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise BadReduction(otherwise)
 
 
 class _Replay:
@@ -65,7 +60,7 @@ class _Replay:
     def near(self, u: int) -> dict[int, int]:
         """The neighbours of a node and the weights to them; none where it has been taken out."""
         if u not in self._met:
-            _require(0 <= u < self.graph.n, f"{u} is no node")
+            require(0 <= u < self.graph.n, f"{u} is no node")
             row = slice(self.graph.indptr[u], self.graph.indptr[u + 1])
             pairs = zip(self.graph.indices[row].tolist(), self.weights[row].tolist())
             self._met[u] = {x: w for x, w in pairs if w}
@@ -89,7 +84,7 @@ class _Replay:
 
     def contract(self, u: int, v: int, apart: bool) -> None:
         """Put u and v together."""
-        _require(u != v and self._gone.isdisjoint((u, v)), f"{u} or {v} is not there any more")
+        require(u != v and self._gone.isdisjoint((u, v)), f"{u} or {v} is not there any more")
         for x, w in self.take_out(u).items():
             if x == v:
                 self.offset += w * apart
@@ -118,34 +113,34 @@ class _Replay:
 
 
 def _check_tie(r: _Replay, u: int, v: int, apart: int) -> None:
-    _require(r.ties.pop(u, None) == (v, bool(apart)), f"{u} was not given such a side")
+    require(r.ties.pop(u, None) == (v, bool(apart)), f"{u} was not given such a side")
     r.contract(u, v, bool(apart))
 
 
 def _check_merge(r: _Replay, u: int, v: int, apart: int) -> None:
-    _require(u not in r.ties, f"{u} has a side that it is not tied to yet")
+    require(u not in r.ties, f"{u} has a side that it is not tied to yet")
     row = r.near(u)
-    _require(v in row and (row[v] > 0) == bool(apart), f"{v} is no neighbour of {u} with such a weight")
+    require(v in row and (row[v] > 0) == bool(apart), f"{v} is no neighbour of {u} with such a weight")
     total = sum(map(abs, row.values()))
-    _require(2 * abs(row[v]) >= total, f"|w| is {abs(row[v])} of {total}: less than half")
+    require(2 * abs(row[v]) >= total, f"|w| is {abs(row[v])} of {total}: less than half")
     r.contract(u, v, bool(apart))
 
 
 def _check_twin(r: _Replay, u: int, v: int, apart: int) -> None:
-    _require(not r.ties and v != u, f"{u} or {v} may have a side that it is not tied to yet")
+    require(not r.ties and v != u, f"{u} or {v} may have a side that it is not tied to yet")
     row, other = r.near(u), r.near(v)
-    _require(row.keys() == other.keys() and bool(row), f"{u} and {v} have different neighbours")
+    require(row.keys() == other.keys() and bool(row), f"{u} and {v} have different neighbours")
     x = next(iter(row))
-    _require((row[x] * other[x] < 0) == bool(apart), f"{u} and {v} are twins the other way")
-    _require(all(row[y] * other[x] == other[y] * row[x] for y in row), f"{u} and {v} have different weights")
+    require((row[x] * other[x] < 0) == bool(apart), f"{u} and {v} are twins the other way")
+    require(all(row[y] * other[x] == other[y] * row[x] for y in row), f"{u} and {v} have different weights")
     r.contract(u, v, bool(apart))
 
 
 def _check_triangle(r: _Replay, u: int, *words: int) -> None:
-    _require(u not in r.ties, f"{u} has a side that it is not tied to yet")
+    require(u not in r.ties, f"{u} has a side that it is not tied to yet")
     row = r.near(u)
     near = dict(zip(words[::2], words[1::2]))
-    _require(len(words) == 6 and len(row) == 3 and near == row, f"not {u}'s neighbours and their weights")
+    require(len(words) == 6 and len(row) == 3 and near == row, f"not {u}'s neighbours and their weights")
     names = list(row)
 
     def worth(apart: int | None) -> int:
@@ -159,10 +154,10 @@ def _check_triangle(r: _Replay, u: int, *words: int) -> None:
         (a, b): worth(a) + worth(b) - worth(({*names} - {a, b}).pop()) - base
         for a, b in combinations(names, 2)
     }
-    _require(all(w % 2 == 0 for w in doubled.values()), "the weights are not whole numbers")
+    require(all(w % 2 == 0 for w in doubled.values()), "the weights are not whole numbers")
     for x in names:  # the triangle adds what u does
         added = sum(w // 2 for pair, w in doubled.items() if x in pair)
-        _require(base + added == worth(x), "a triangle cannot stand for the node")
+        require(base + added == worth(x), "a triangle cannot stand for the node")
     r.offset += base
     r.take_out(u)
     for (a, b), w in doubled.items():
@@ -173,13 +168,13 @@ def _check_clique(r: _Replay, weight: int, count: int, *words: int) -> None:
     inside, outside = words[:count], words[count:]
     nodes = {*inside, *outside}
     k = len(words)
-    _require(weight > 0 and 0 < count <= k == len(nodes), "not a clique of different nodes")
-    _require(count >= len(outside) - 1, f"{count} nodes inside, {len(outside)} outside")
-    _require(nodes.isdisjoint(r.ties), "a node has a side that it is not tied to yet")
+    require(weight > 0 and 0 < count <= k == len(nodes), "not a clique of different nodes")
+    require(count >= len(outside) - 1, f"{count} nodes inside, {len(outside)} outside")
+    require(nodes.isdisjoint(r.ties), "a node has a side that it is not tied to yet")
     for u in inside:
         row = r.near(u)
-        _require(row.keys() | {u} == nodes, f"{u} has other neighbours")
-        _require(all(w == weight for w in row.values()), f"{u} has other weights")
+        require(row.keys() | {u} == nodes, f"{u} has other neighbours")
+        require(all(w == weight for w in row.values()), f"{u} has other weights")
     r.offset += weight * (k * k // 4)
     for u in inside:
         r.take_out(u)

@@ -2,15 +2,11 @@
 
 import numpy as np
 
-from app.errors import LockstepError
 from app.graphs.digraph import Digraph, from_arcs
 from app.reductions.dfvs.log import BYPASS, DOME, DROP, LOOP, NODES, PIE, TAKE
+from app.reductions.replay import BadReduction, require
 
 ARC_SECONDS = 4e-6  # of a check, for each node and arc and word, about
-
-
-class BadReduction(LockstepError):
-    """A log that is none of this digraph."""
 
 
 class _Left:
@@ -59,7 +55,10 @@ def verify_log(digraph: Digraph, price: np.ndarray, log: np.ndarray) -> tuple[Di
             or not all(v in left.heads for v in nodes)
         ):
             raise BadReduction(f"reductions: word {at}: no nodes that are left follow")
-        taken = _apply(left, rule, nodes, price, at)
+        try:
+            taken = _apply(left, rule, nodes, price)
+        except BadReduction as error:
+            raise BadReduction(f"reductions: word {at}: {error}") from None
         paid += int(price[taken]) if taken >= 0 else 0
         at += 1 + NODES[rule]
     names = np.array(sorted(v for v, heads in left.heads.items() if heads or left.tails[v]), dtype=np.int64)
@@ -70,7 +69,7 @@ def verify_log(digraph: Digraph, price: np.ndarray, log: np.ndarray) -> tuple[Di
     return from_arcs(len(names), tails, heads)[0], names, paid
 
 
-def _apply(left: _Left, rule: int, nodes: list[int], price: np.ndarray, at: int) -> int:
+def _apply(left: _Left, rule: int, nodes: list[int], price: np.ndarray) -> int:
     """Take a step where it holds; returns the node that it takes, -1: none."""
     if rule == PIE:
         _part_components(left)
@@ -78,33 +77,33 @@ def _apply(left: _Left, rule: int, nodes: list[int], price: np.ndarray, at: int)
     v = nodes[-1]
     heads, tails = left.heads[v], left.tails[v]
     if rule == DROP:
-        _require(not heads or not tails, at, "the node is on a cycle, maybe")
+        require(not heads or not tails, "the node is on a cycle, maybe")
         left.drop(v)
         return -1
     if rule == LOOP:
-        _require(v in heads, at, "the node has no arc to itself")
+        require(v in heads, "the node has no arc to itself")
         left.drop(v)
         return v
     if rule == BYPASS:
-        _require(v not in heads, at, "the node has an arc to itself")
+        require(v not in heads, "the node has an arc to itself")
         only = [next(iter(side)) for side in (tails, heads) if len(side) == 1]
-        _require(any(price[u] <= price[v] for u in only), at, "no other node may be taken instead")
+        require(any(price[u] <= price[v] for u in only), "no other node may be taken instead")
         left.drop(v)
         for u in tails:
             for w in heads:
                 left.join(u, w)
         return -1
     u = nodes[0]
-    _require(u not in left.heads[u] and v not in heads, at, "a node has an arc to itself")
+    require(u not in left.heads[u] and v not in heads, "a node has an arc to itself")
     if rule == TAKE:
-        _require(u in heads and u in tails, at, "the nodes are no cycle of two")
+        require(u in heads and u in tails, "the nodes are no cycle of two")
         within = heads - {u} <= left.heads[u] and tails - {u} <= left.tails[u]
-        _require(within and price[u] <= price[v], at, "the second node may have to be taken")
+        require(within and price[u] <= price[v], "the second node may have to be taken")
         left.drop(u)
         return u
-    _require(rule == DOME and u in tails and u not in heads, at, "no arc that is not mutual")
+    require(rule == DOME and u in tails and u not in heads, "no arc that is not mutual")
     before = left.tails[u] - left.heads[u] <= tails
-    _require(before or heads - tails <= left.heads[u], at, "the arc may be on a cycle without a chord")
+    require(before or heads - tails <= left.heads[u], "the arc may be on a cycle without a chord")
     left.part(u, v)
     return -1
 
@@ -118,8 +117,3 @@ def _part_components(left: _Left) -> None:
     for (u, v), apart in zip(arcs, (part[ends[:, 0]] != part[ends[:, 1]]).tolist()):
         if apart:
             left.part(u, v)
-
-
-def _require(holds: bool, at: int, why: str) -> None:
-    if not holds:
-        raise BadReduction(f"reductions: word {at}: {why}")

@@ -5,97 +5,42 @@ What each rule does, and why some lightest set survives it, says log.py. A fores
 reduced to nothing: pendant parts grow into their nodes until these have to be taken.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from app.graphs.sized import SizedGraph, from_ends
 from app.reductions.dismantle.log import DROP, MERGE, PAIR, TAKE
+from app.reductions.woken import Kernel, WokenReducer
 
-LOOK_EVERY = 1024  # nodes
 WIDEST = 64  # neighbours of a node that another may dominate
 
 
-class Stop(Exception):
-    """The time is up."""
-
-
-class Kernel(NamedTuple):
-    """What reductions leave.
-
-    core    as a graph      nodes  [k] int64, what its nodes are called
-    paid    what is taken in any case weighs
-    """
-
-    core: SizedGraph
-    nodes: np.ndarray
-    paid: int
-
-
-class DismantleReducer:
+class DismantleReducer(WokenReducer):
     """Rules on a graph that changes.
 
-    log      words, see log.py               counts   what rules have done, by name
     done     entries as (rule, node, others): what `moved` follows
-    near     of each node that is left its neighbours
-    size, weight   of nodes                  paid     what is taken in any case weighs
-    steps    nodes looked at so far          taken    nodes that every set has
+    size, weight   of nodes                  taken    nodes that every set has
     """
 
     def __init__(self, core: SizedGraph) -> None:
+        ptr, columns = core.indptr.tolist(), core.indices.tolist()
+        near = {v: set(columns[ptr[v] : ptr[v + 1]]) for v in range(core.n)}
+        super().__init__(near, ("small", "merged", "taken", "pairs"))
         self.n, self.most = core.n, core.most
-        self.log: list[int] = []
         self.done: list[tuple[int, int, list[int]]] = []
         self.taken: list[int] = []
-        self.counts = dict.fromkeys(("small", "merged", "taken", "pairs"), 0)
-        ptr, columns = core.indptr.tolist(), core.indices.tolist()
-        self.near: dict[int, set[int]] = {v: set(columns[ptr[v] : ptr[v + 1]]) for v in range(core.n)}
         self.size: list[int] = core.size.tolist()
         self.weight: list[int] = core.weights.tolist()
-        self.paid = self.steps = 0
-        self._queue: deque[int] = deque()
-        self._queued: set[int] = set()
 
-    def reduce(self, look: Callable[[], Any], most: int = 0) -> None:
-        """All rules until none applies; look, most as Toolbox.reduce."""
-        self._look, self._end = look, most
-        try:
-            self._wake(self.near)
+    def _rules(self) -> None:
+        """Nodes and parts that hang on one by turns."""
+        self._nodes()
+        while self._hanging():
             self._nodes()
-            while self._hanging():
-                self._nodes()
-        except Stop:
-            return
-
-    def _step(self, count: int = 1) -> None:
-        """So many nodes are looked at."""
-        before, self.steps = self.steps, self.steps + count
-        if self._end and self.steps >= self._end:
-            raise Stop
-        if before // LOOK_EVERY != self.steps // LOOK_EVERY and self._look():
-            raise Stop
-
-    def _wake(self, nodes: Iterable[int]) -> None:
-        """Look at nodes again."""
-        for node in nodes:
-            if node not in self._queued:
-                self._queued.add(node)
-                self._queue.append(node)
 
     # ---- rules of one node ---------------------------------------------------------------------------------
 
-    def _nodes(self) -> None:
-        """What the neighbours of nodes tell, until that is nothing."""
-        while self._queue:
-            self._step()
-            node = self._queue.popleft()
-            self._queued.discard(node)
-            if node in self.near:
-                self._look_at(node, self.near[node])
-
-    def _look_at(self, v: int, near: set[int]) -> None:
+    def _look_at(self, v: int) -> None:
+        near = self.near[v]
         if self.size[v] > self.most:
             self._take(TAKE, v, [], "taken")
         elif not near:

@@ -5,97 +5,41 @@ Source   degrees up to two, double edges: Bafna, Berman and Fujito, SIAM J. Disc
          Systems 2010; domination: the rule of vertex covers, on double edges
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from app.graphs.multigraph import Multigraph, from_pairs
 from app.reductions.fvs.log import CUT, LEAF, PATH, SHIFT, TAKE
+from app.reductions.woken import Kernel, WokenReducer
 
-LOOK_EVERY = 1000  # steps between two calls of `look`
 WIDEST = 64  # neighbours of a node that is looked at for domination
 
 
-class Stop(Exception):
-    """The time is up."""
-
-
-class Kernel(NamedTuple):
-    """What is left.
-
-    core    its multigraph      nodes  [k] int64, what its nodes are called
-    paid    what is taken in any case weighs
-    """
-
-    core: Multigraph
-    nodes: np.ndarray
-    paid: int
-
-
-class FeedbackReducer:
+class FeedbackReducer(WokenReducer):
     """Rules on a multigraph that changes.
 
-    log      words, see log.py               counts   what rules have done, by name
-    done     entries as (rule, node, other): what `lift` undoes, the last first
     near     of each node that is left its neighbours and how many edges lead there: {node: 1 or 2}
-    weight   of nodes                        paid     what is taken in any case weighs
-    steps    nodes looked at so far
+    done     entries as (rule, node, other): what `lift` undoes, the last first
+    weight   of nodes
     """
 
     def __init__(self, core: Multigraph) -> None:
-        self.n = core.n
-        self.log: list[int] = []
-        self.done: list[tuple[int, int, int]] = []
-        self.counts = dict.fromkeys(("leaves", "paths", "taken", "shifted", "bridges"), 0)
         ptr, columns, twice = core.indptr.tolist(), core.indices.tolist(), core.twice.tolist()
-        self.near: dict[int, dict[int, int]] = {
-            v: {columns[j]: 1 + twice[j] for j in range(ptr[v], ptr[v + 1])} for v in range(core.n)
-        }
+        near = {v: {columns[j]: 1 + twice[j] for j in range(ptr[v], ptr[v + 1])} for v in range(core.n)}
+        super().__init__(near, ("leaves", "paths", "taken", "shifted", "bridges"))
+        self.n = core.n
+        self.done: list[tuple[int, int, int]] = []
         self.weight: list[int] = core.weights.tolist()
-        self.paid = self.steps = 0
-        self._queue: deque[int] = deque()
-        self._queued: set[int] = set()
 
-    def reduce(self, look: Callable[[], Any], most: int = 0) -> None:
-        """All rules until none applies; look, most as Toolbox.reduce."""
-        self._look, self._most = look, most
-        try:
-            self._wake(self.near)
+    def _rules(self) -> None:
+        """Nodes and bridges by turns."""
+        self._nodes()
+        while self._cut():
             self._nodes()
-            while self._cut():
-                self._nodes()
-        except Stop:
-            return
-
-    def _step(self, count: int = 1) -> None:
-        """So many nodes are looked at."""
-        before, self.steps = self.steps, self.steps + count
-        if self._most and self.steps >= self._most:
-            raise Stop
-        if before // LOOK_EVERY != self.steps // LOOK_EVERY and self._look():
-            raise Stop
-
-    def _wake(self, nodes: Iterable[int]) -> None:
-        """Look at nodes again."""
-        for node in nodes:
-            if node not in self._queued:
-                self._queued.add(node)
-                self._queue.append(node)
 
     # ---- rules of one node ---------------------------------------------------------------------------------
 
-    def _nodes(self) -> None:
-        """What the neighbours of nodes tell, until that is nothing."""
-        while self._queue:
-            self._step()
-            node = self._queue.popleft()
-            self._queued.discard(node)
-            if node in self.near:
-                self._look_at(node, self.near[node])
-
-    def _look_at(self, v: int, near: dict[int, int]) -> None:
+    def _look_at(self, v: int) -> None:
+        near = self.near[v]
         degree = sum(near.values()) if len(near) < 3 else len(near)
         if degree < 2:
             self._note(LEAF, v, -1, "leaves")

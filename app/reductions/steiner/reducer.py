@@ -5,10 +5,8 @@ Source   Duin and Volgenant, Reduction tests for the Steiner problem in graphs, 
          for the Steiner problem in networks, Discrete Applied Mathematics 2001
 """
 
-from collections import deque
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,16 +14,12 @@ from app.graphs.steiner import SteinerCore, ends_of, tree_of_edges
 from app.reductions.steiner.detours import Ways
 from app.reductions.steiner.log import DROP, JOIN, LEAF, PATH
 from app.reductions.steiner.voronoi import nearest
+from app.reductions.woken import WokenReducer
 
 ROUNDS = 20
 LEAST = 0.01  # of the edges: a round that takes less is the last, once it has looked far
 LOOKS = (40, 200, 1000)  # entries that a search around an edge looks at, round by round
 MOST_REGION = 200  # nodes of a region whose shortest way out is looked at
-LOOK_EVERY = 1000  # nodes or edges between two calls of `look`
-
-
-class Stop(Exception):
-    """The time is up."""
 
 
 class Kernel(NamedTuple):
@@ -42,23 +36,20 @@ class Kernel(NamedTuple):
     paid: int
 
 
-class SteinerReducer:
+class SteinerReducer(WokenReducer):
     """Rules on a graph that changes.
 
-    log      words, see log.py               counts   what rules have done, by name
-    near     of each node that is left its edges: {node: edge}; a node that is none is in it no longer
+    near     of each node that is left its edges: {node: edge}
     into     [n] the node that a node has become one with; itself, where it is called as before
-    bought   edges of the tree; paid: their length
+    bought   edges of the tree; paid: their length     steps   nodes and edges looked at
     length, made   of edges: made of two others, else of the ends in the graph
     """
 
     def __init__(self, core: SteinerCore, compiled: bool = True) -> None:
         self.core, self.compiled = core, compiled
-        self.log: list[int] = []
-        self.counts = dict.fromkeys(("leaves", "paths", "joined", "edges"), 0)
+        super().__init__({node: {} for node in range(core.n)}, ("leaves", "paths", "joined", "edges"))
         rows, columns = core.row_of(), core.indices.astype(np.int64)
         one = np.flatnonzero(rows < columns)
-        self.near: dict[int, dict[int, int]] = {node: {} for node in range(core.n)}
         self.length: list[int] = core.lengths[one].tolist()
         self.made: list[tuple[bool, int, int]] = []  # (made of two edges, ...)
         for edge, (u, v) in enumerate(zip(rows[one].tolist(), columns[one].tolist())):
@@ -67,68 +58,32 @@ class SteinerReducer:
         self.terminals = set(core.terminals.tolist())
         self.into = list(range(core.n))
         self.bought: list[int] = []
-        self.paid = self.steps = 0
-        self._queue: deque[int] = deque()
-        self._queued: set[int] = set()
 
-    def reduce(self, look: Callable[[], Any], most: int = 0) -> None:
-        """All rules until little is gained.
-
-        look, most   as Toolbox.reduce; steps are nodes and edges looked at
-        """
-        self._look, self._most = look, most
-        try:
-            self._rounds()
-        except Stop:
-            return
-
-    def _rounds(self) -> None:
-        self._wake(self.near)
-        self._degrees()
+    def _rules(self) -> None:
+        """All rules in rounds, until little is gained."""
+        self._nodes()
         for number in range(ROUNDS):
             before = self._edges()
             if len(self.terminals) < 2:
                 return
             self._drop(LOOKS[min(number, len(LOOKS) - 1)])
-            self._degrees()
+            self._nodes()
             self._join()
-            self._degrees()
+            self._nodes()
             if number + 1 >= len(LOOKS) and before - self._edges() <= LEAST * before:
                 return
-
-    def _step(self, count: int = 1) -> None:
-        """So many nodes or edges are looked at."""
-        before, self.steps = self.steps, self.steps + count
-        if self._most and self.steps >= self._most:
-            raise Stop
-        if before // LOOK_EVERY != self.steps // LOOK_EVERY and self._look():
-            raise Stop
 
     def _edges(self) -> int:
         return sum(map(len, self.near.values())) // 2
 
     # ---- degrees -------------------------------------------------------------------------------------------
 
-    def _wake(self, nodes: Any) -> None:
-        """Look at nodes again."""
-        for node in nodes:
-            if node not in self._queued:
-                self._queued.add(node)
-                self._queue.append(node)
-
-    def _degrees(self) -> None:
-        """Nodes of few edges, until there are none."""
-        while self._queue:
-            self._step()
-            node = self._queue.popleft()
-            self._queued.discard(node)
-            if node not in self.near:
-                continue
-            if node not in self.terminals:
-                self._of_degree(node, len(self.near[node]))
-            elif len(self.near[node]) == 1 and len(self.terminals) > 1:
-                (other,) = self.near[node]
-                self._bind([node], [node, other])
+    def _look_at(self, node: int) -> None:
+        if node not in self.terminals:
+            self._of_degree(node, len(self.near[node]))
+        elif len(self.near[node]) == 1 and len(self.terminals) > 1:
+            (other,) = self.near[node]
+            self._bind([node], [node, other])
 
     def _of_degree(self, node: int, degree: int) -> None:
         """A node that is no terminal."""

@@ -8,32 +8,28 @@ import numpy as np
 
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.witness import ColoringProof
-from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.search.coloring.baselines import COLORING_BASELINES, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
 from app.search.coloring.walk import walk_bytes
 from app.search.core_bounds import InnerBounds
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox, rule_of
+from app.search.label_tools import LabelTools, in_order
+from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
-class ColoringTools(Toolbox):
+class ColoringTools(LabelTools):
     """Colourings of one graph, with as few colours as may be.
 
-    A solution is [n] int64, the colour of each node, from 0 on; of the core as well. A colouring of the core
-    with k colours stands for one of the graph with k, or with as many as the largest clique known has nodes.
+    A colouring of the core with k colours stands for one of the graph with k, or with as many as the largest
+    clique known has nodes.
     """
 
-    words, sense = "coloring", "minimise"
+    words, sense, every = "coloring", "minimise", "every node has a colour, none is inside or outside"
     usual_steps = 200_000  # moves
-    bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: every node has a colour, none is inside or outside; {right}")
-        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        super().__init__(instance, problem)
         self.kernel = ColoringKernel(self.graph, instance.compiled)
 
     # ---- core and instance ---------------------------------------------------------------------------------
@@ -78,18 +74,9 @@ class ColoringTools(Toolbox):
         """The inverse of value_of_core."""
         return value
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """Colours as they are."""
-        return numbers
-
     def value(self, solution: np.ndarray) -> int:
         """The number of different colours."""
         return len(np.unique(solution))
-
-    def fault(self, solution: np.ndarray) -> str | None:
-        """Two adjacent nodes of one colour."""
-        wrong = self.problem.violation(self.graph, solution)
-        return None if wrong is None else f"the {self.words} {wrong}"
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
@@ -159,11 +146,3 @@ class KernelBounds(InnerBounds):
         clique = kernel.nodes[inner] if len(inner) > len(kernel.clique) else kernel.clique
         proof = ColoringProof(np.asarray(clique, dtype=np.int64), kernel.walk, False)
         return replace(proof, checked=proof.lower >= self.value)
-
-
-def in_order(colors: np.ndarray) -> np.ndarray:
-    """[n] int64, the same classes, numbered from 0 on as nodes come to them."""
-    _, first, number = np.unique(colors, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return place[number.reshape(-1)]

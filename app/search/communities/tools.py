@@ -9,7 +9,6 @@ import numpy as np
 
 from app.bounds.communities.bounds import CommunityBounds
 from app.bounds.communities.witness import CommunityProof
-from app.errors import CaseError
 from app.graphs.contracted import numbered
 from app.graphs.graph import Graph
 from app.graphs.quality import quality_of
@@ -17,26 +16,21 @@ from app.search.communities.baselines import COMMUNITY_BASELINES, MOST_MERGED, b
 from app.search.communities.kernel import CommunityKernel
 from app.search.communities.search import CommunitySearch
 from app.search.core_bounds import InnerBounds
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.search.label_tools import LabelTools, in_order
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 100_000  # of a search, or this many for each node:
 STEPS_PER_NODE = 20
 
 
-class CommunityTools(Toolbox):
-    """Partitions of one graph into communities, worth as much as may be.
-
-    A solution is [n] int64, the community of each node, from 0 on; of the core as well.
-    """
+class CommunityTools(LabelTools):
+    """Partitions of one graph into communities, worth as much as may be."""
 
     words, sense = "partition", "maximise"
-    bounds_follow = True
+    every = "all nodes are in communities, none inside or outside"
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: all nodes are in communities, none inside or outside; {right}")
-        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        super().__init__(instance, problem)
         self.asked = quality_of(self.graph, instance.null, instance.resolution)
         self.unit = self.asked.unit
         self.weights = self.asked.quality.weights if instance.null == "none" else None
@@ -73,7 +67,7 @@ class CommunityTools(Toolbox):
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """Communities of the core that follow those of the graph."""
-        return _in_order(self.kernel.restrict(solution))
+        return in_order(self.kernel.restrict(solution))
 
     def value_of_core(self, value: int) -> int:
         """What communities of the graph are worth, for those (a bound on those) of the core."""
@@ -83,18 +77,9 @@ class CommunityTools(Toolbox):
         """The inverse of value_of_core."""
         return value - self.kernel.own - self.asked.constant
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """Communities as they are."""
-        return numbers
-
     def value(self, solution: np.ndarray) -> int:
         """In whole numbers, see app/graphs/quality.py."""
         return self.asked.quality.value(solution) + self.asked.constant
-
-    def fault(self, solution: np.ndarray) -> str | None:
-        """Not a community for each node."""
-        wrong = self.problem.violation(self.graph, solution)
-        return None if wrong is None else f"the {self.words} {wrong}"
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
@@ -147,8 +132,3 @@ class KernelBounds(InnerBounds):
         joined = np.concatenate([np.zeros((0, 2), dtype=np.int64), *kernel.rounds])
         parts = tuple(replace(part, nodes=kernel.nodes[part.nodes]) for part in self.inner.parts)
         return CommunityProof(ptr, joined, parts, True)
-
-
-def _in_order(label: np.ndarray) -> np.ndarray:
-    """[n] int64, the same communities of any numbers, numbered as nodes come to them."""
-    return numbered(np.unique(label, return_inverse=True)[1].reshape(-1)).astype(np.int64)

@@ -2,9 +2,9 @@
 
 The set stays independent. A proposal draws a node from outside; it enters, and its neighbours in the set
 leave, if the set loses no weight by it, else with probability exp(-coldness loss / mean weight). A node that
-has become free enters at once. The coldness rises linearly from `HOT` to `COLD` in a cycle; a cycle begins at
-the best set, and takes twice as many steps as the one before it: at any time the longest one that has ended
-took a quarter of it or more.
+has become free enters at once. The coldness rises linearly from `HOT` on in a cycle
+(app/search/annealing.py); a cycle begins at the best set, and takes twice as many steps as the one before it:
+at any time the longest one that has ended took a quarter of it or more.
 
 Rising slowly from where one loss of a node in ten to a hundred passes, the set finds on sparse graphs what
 searches by exchanges do not (docs/measurements.md).
@@ -19,15 +19,11 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.native.library import function
-from app.numerics.elementary import log
+from app.search.annealing import CONSTANTS, set_course
 from app.search.cover import anneal_plain as plain
 from app.search.cover.independent import IndependentSet, Long, Pointer, SharedFields
 
-ONE = 1 << 16  # of the whole numbers that stand for coldnesses and logarithms
 HOT = (4.6, 2.3)  # at the start of even cycles, of odd ones: a loss of one node passes once in 100, in 10
-COLD = 10.0  # at the end of all
-LEAST = 64  # steps of the first cycle, or half the nodes: 16 proposals each
-CONSTANTS = ("unit", "largest", "first", "cold")
 
 
 class _Fields(SharedFields):
@@ -45,9 +41,7 @@ class Anneal(IndependentSet):
     """The state of one annealing search; the arrays are those of cover_anneal.c.
 
     against     [n] int64, weight of a node's neighbours in the set
-    escape      [DRAWS] int64, -log of the random number that a draw stands for, times ONE
-    largest     int: no loss above it can pass
-    first, at   int, steps of the first cycle, steps made of this one
+    and what app/search/annealing.py has
     """
 
     FIELDS = _Fields
@@ -61,13 +55,7 @@ class Anneal(IndependentSet):
         self, graph: Graph, start: np.ndarray, weights: np.ndarray | None, random: int, compiled: bool
     ) -> None:
         super().__init__(graph, weights, random, compiled)
-        self.hot = np.array([int(coldness * ONE) for coldness in HOT])
-        self.cold = int(COLD * ONE)
-        passing = (np.arange(plain.DRAWS, dtype=np.float64) + 0.5) / plain.DRAWS
-        self.escape = (-log(np, passing) * ONE).astype(np.int64)
-        self.largest = int(self.escape.max()) * self.unit // int(self.hot.min())
-        self.first = max(LEAST, self.n // 2)
-        self.cycle = self.at = 0
+        set_course(self, HOT)
         self.against = np.zeros(self.n, dtype=np.int64)
         self._bind()
         self.take_best(start)

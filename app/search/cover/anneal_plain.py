@@ -5,10 +5,10 @@
 
 from typing import Any
 
+from app.search.annealing import PROPOSALS, anneal, passes
 from app.search.cover.independent_plain import (
     DRAW,
     bind,
-    bits,
     chosen,
     enlist,
     keep_best,
@@ -19,10 +19,7 @@ from app.search.cover.independent_plain import (
     weight_against,
     worth,
 )  # fmt: skip
-
-PROPOSALS = 32  # of a step
-DRAWS = 4096  # random numbers told apart when a loss is let pass or not
-LONGEST = 30  # doublings of a cycle
+from app.search.set_plain import bits
 
 Search = Any
 
@@ -74,33 +71,18 @@ def _propose(s: Search, coldness: int) -> None:
     if s.free_size == 0:
         loss = int(s.against[v]) - worth(s, v)
         if loss > 0:
-            if loss > s.largest or loss * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+            if not passes(s, loss, coldness, draw):
                 return
             keep_best(s)
         _clear(s, v)
     _join(s, v)
 
 
-def _length(s: Search) -> int:
-    return s.first << min(s.cycle, LONGEST)
-
-
-def _step(s: Search) -> None:
-    if s.at == _length(s):
-        go_back(s)
-        s.cycle += 1
-        s.at = 0
-    hot = int(s.hot[s.cycle % len(s.hot)])
-    risen = float(s.cold - hot) * float(s.at) / float(_length(s))
-    for _ in range(PROPOSALS):
-        _propose(s, hot + int(risen))
+def _end_step(s: Search) -> None:
     s.work += PROPOSALS * DRAW
-    s.at += 1
     keep_best(s)
 
 
 def run(s: Search, steps: int) -> None:
     """So many steps."""
-    for _ in range(steps):
-        s.steps += 1
-        _step(s)
+    anneal(s, steps, _propose, go_back, _end_step)

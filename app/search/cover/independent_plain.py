@@ -4,25 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from app.rng import SplitMix
+from app.search.set_plain import changed, note, put
 
 # Nanoseconds, roughly: of a change of sides, of an entry of a row, of a draw among nodes.
 CHANGE, ENTRY, DRAW = 16, 3, 8
 
 Search = Any
-
-
-def bits(s: Search) -> int:
-    """The next 64 random bits."""
-    draws = SplitMix(s.random)
-    value = draws.bits()
-    s.random = draws.state
-    return value
-
-
-def below(s: Search, bound: int) -> int:
-    """A random whole number in [0, bound)."""
-    return (bits(s) >> 32) * bound >> 32
 
 
 def worth(s: Search, v: int) -> int:
@@ -45,13 +32,6 @@ def chosen(s: Search, v: int) -> bool:
     return bool(s.place[v] < s.size)
 
 
-def put(s: Search, i: int, v: int) -> None:
-    """Exchange the node in place i with v."""
-    other, at = s.order[i], s.place[v]
-    s.order[i], s.place[v] = v, i
-    s.order[at], s.place[other] = other, at
-
-
 def set_free(s: Search, u: int) -> None:
     """A node has lost its last neighbour in the set."""
     put(s, s.size + s.free_size, u)
@@ -65,15 +45,8 @@ def bind(s: Search, u: int) -> None:
 
 
 def _note(s: Search, v: int) -> None:
-    """v changes sides: one more change since the best set was saved. After more than n, -1: all may have."""
     s.work += CHANGE + ENTRY * degree(s, v)
-    if s.moved_size < 0:
-        return
-    if s.moved_size == s.n:
-        s.moved_size = -1
-        return
-    s.moved[s.moved_size] = v
-    s.moved_size += 1
+    note(s, v)
 
 
 def enlist(s: Search, v: int) -> None:
@@ -99,9 +72,8 @@ def keep_best(s: Search) -> None:
     if s.value <= s.best:
         return
     s.best, s.found_at = s.value, s.steps
-    moved = slice(None) if s.moved_size < 0 else s.moved[: s.moved_size]
+    moved = changed(s)
     s.best_set[moved] = s.place[moved] < s.size
-    s.moved_size = 0
 
 
 def weight_against(s: Search) -> np.ndarray:

@@ -18,8 +18,8 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.rng import SplitMix
+from app.search.annealing import PROPOSALS
 from app.search.cover.anneal import Anneal
-from app.search.cover.anneal_plain import PROPOSALS
 from app.search.cover.exchange import Exchange
 from app.search.cover.independent import IndependentSet
 from app.search.cover.penalty import LARGEST, PenaltySearch

@@ -9,9 +9,7 @@ import numpy as np
 
 from app.search.cover.independent_plain import (
     DRAW,
-    below,
     bind,
-    bits,
     chosen,
     degree,
     enlist,
@@ -23,6 +21,7 @@ from app.search.cover.independent_plain import (
     weight_against,
     worth,
 )  # fmt: skip
+from app.search.set_plain import below, bits
 
 WIDEST = 512  # nodes that a swap looks for pairs among
 LOOKS = 8  # of them, whose partner is looked for

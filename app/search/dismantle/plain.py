@@ -8,24 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph
-from app.rng import SplitMix
+from app.search.annealing import anneal, passes
+from app.search.set_plain import below, bits, changed, note, put
 
-PROPOSALS = 32  # of a step
-DRAWS = 4096  # random numbers told apart when a loss is let pass or not
-LONGEST = 30  # doublings of a cycle
 CHOICES = 64  # components that a node is kept apart from, of so many
 SHIFT, SELDOM = 12, 20  # bits of a draw that say which comes first, and whether a node is taken
 CHECKS = 64  # looks at the components while nodes are put in order
 
 Search = Any
-
-
-def _bits(s: Search) -> int:
-    draws = SplitMix(s.random)
-    value = draws.bits()
-    s.random = draws.state
-    return value
 
 
 def _worth(s: Search, v: int) -> int:
@@ -41,22 +33,6 @@ def _row(s: Search, v: int) -> list[int]:
 
 
 # ---- components --------------------------------------------------------------------------------------------
-
-
-def _note(s: Search, v: int) -> None:
-    if s.moved_size < 0:
-        return
-    if s.moved_size == s.n:
-        s.moved_size = -1
-        return
-    s.moved[s.moved_size] = v
-    s.moved_size += 1
-
-
-def _swap_places(s: Search, i: int, v: int) -> None:
-    other, at = s.order[i], s.place[v]
-    s.order[i], s.place[v] = v, i
-    s.order[at], s.place[other] = other, at
 
 
 def _relabel(s: Search, start: int, old: int, number: int) -> int:
@@ -106,9 +82,9 @@ def _enter(s: Search, v: int) -> None:
     s.label[v] = into
     s.total[into] += _size(s, v)
     s.taken -= 1
-    _swap_places(s, s.taken, v)
+    put(s, s.taken, v)
     s.cost -= _worth(s, v)
-    _note(s, v)
+    note(s, v)
 
 
 def _leave(s: Search, v: int) -> None:
@@ -125,10 +101,10 @@ def _leave(s: Search, v: int) -> None:
                 s.total[old] -= s.total[number]
     if not s.total[old]:
         _give_back(s, old)
-    _swap_places(s, s.taken, v)
+    put(s, s.taken, v)
     s.taken += 1
     s.cost += _worth(s, v)
-    _note(s, v)
+    note(s, v)
 
 
 def _fits(s: Search, v: int) -> bool:
@@ -140,9 +116,8 @@ def _keep_best(s: Search) -> None:
     if s.cost >= s.best:
         return
     s.best, s.found_at = s.cost, s.steps
-    moved = slice(0, s.n) if s.moved_size < 0 else s.moved[: s.moved_size]
+    moved = changed(s)
     s.best_left[moved] = s.label[moved] >= 0
-    s.moved_size = 0
 
 
 def go_back(s: Search) -> None:
@@ -150,7 +125,7 @@ def go_back(s: Search) -> None:
     n = s.n
     if not n:
         return
-    shift = (_bits(s) >> 32) * n >> 32
+    shift = below(s, n)
     taken = np.flatnonzero(s.best_left == 0)
     s.order[:] = [*taken.tolist(), *np.flatnonzero(s.best_left)[::-1].tolist()]
     s.place[s.order] = np.arange(n)
@@ -207,7 +182,7 @@ def _take(s: Search, coldness: int, draw: int) -> None:
         return
     v = int(s.order[s.taken + ((draw >> 32) * left >> 32)])
     worth = _worth(s, v)
-    if worth > s.largest or worth * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+    if not passes(s, worth, coldness, draw):
         return
     _keep_best(s)
     _leave(s, v)
@@ -217,7 +192,7 @@ def _propose(s: Search, coldness: int) -> None:
     """A node that is taken is left instead of its neighbours in some components, if that is let pass."""
     if not s.taken:
         return
-    draw = _bits(s)
+    draw = bits(s)
     if not draw >> SELDOM & 15:
         _take(s, coldness, draw)
         return
@@ -228,7 +203,7 @@ def _propose(s: Search, coldness: int) -> None:
         return
     loss = sum(contact[c] for c in apart) - _worth(s, v)
     if loss > 0:
-        if loss > s.largest or loss * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+        if not passes(s, loss, coldness, draw):
             return
         _keep_best(s)
     leaving = [u for u in _row(s, v) if int(s.label[u]) in apart]
@@ -240,29 +215,14 @@ def _propose(s: Search, coldness: int) -> None:
             _enter(s, u)
 
 
-def _length(s: Search) -> int:
-    return s.first << min(s.cycle, LONGEST)
-
-
-def _step(s: Search) -> None:
-    if s.at == _length(s):
-        _keep_best(s)
-        go_back(s)
-        s.cycle += 1
-        s.at = 0
-    hot = int(s.hot[s.cycle % len(s.hot)])
-    risen = float(s.cold - hot) * float(s.at) / float(_length(s))
-    for _ in range(PROPOSALS):
-        _propose(s, hot + int(risen))
-    s.at += 1
+def _turn(s: Search) -> None:
     _keep_best(s)
+    go_back(s)
 
 
 def run(s: Search, steps: int) -> None:
     """So many steps."""
-    for _ in range(steps):
-        s.steps += 1
-        _step(s)
+    anneal(s, steps, _propose, _turn, _keep_best)
 
 
 # ---- greedy rules ------------------------------------------------------------------------------------------
@@ -271,13 +231,6 @@ def run(s: Search, steps: int) -> None:
 def _rows(core: SizedGraph) -> list[list[int]]:
     ptr, columns = core.indptr.tolist(), core.indices.tolist()
     return [columns[ptr[v] : ptr[v + 1]] for v in range(core.n)]
-
-
-def _root(part: list[int], v: int) -> int:
-    while part[v] != v:
-        part[v] = part[part[v]]
-        v = part[v]
-    return v
 
 
 def trees(core: SizedGraph, chosen: np.ndarray) -> np.ndarray:
@@ -311,13 +264,13 @@ def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int, li
     for v in range(n):
         for u in near[v]:
             if u < v and not taken[u] and not taken[v]:
-                r, own = _root(part, u), _root(part, v)
+                r, own = root_of(part, u), root_of(part, v)
                 if r != own:
                     total[own] += total[r]
                     part[r] = own
 
     def joined(v: int) -> int:
-        return int(core.size[v]) + sum(total[r] for r in {_root(part, u) for u in near[v] if not taken[u]})
+        return int(core.size[v]) + sum(total[r] for r in {root_of(part, u) for u in near[v] if not taken[u]})
 
     sums = {v: joined(v) for v in range(n) if taken[v]}
     heap = [value * top // gain[v] * n + v for v, value in sums.items() if value <= core.most]
@@ -337,7 +290,7 @@ def reinsert(core: SizedGraph, chosen: np.ndarray, gain: list[int], top: int, li
         order.append(v)
         for u in near[v]:
             if not taken[u]:
-                part[_root(part, u)] = v
+                part[root_of(part, u)] = v
         total[v] = value
     return order
 

@@ -35,11 +35,8 @@ class DominationTools(NodeTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        graph, free = self.graph, self.weightless()
-        self.inside, self.outside = (np.zeros(graph.n, dtype=bool) for _ in range(2))
-        self.outside[instance.outside] = True
-        self.inside[instance.inside] = True
-        self.inside |= free & ~self.outside
+        graph = self.graph
+        self.inside, self.outside = self.sides()
         self.asked = np.ones(graph.n, dtype=bool) if instance.needed is None else instance.needed
         lost = np.flatnonzero(self.asked & self.outside & ~near_any(graph, ~self.outside))
         if len(lost):

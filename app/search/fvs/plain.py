@@ -9,21 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from app.rng import SplitMix
+from app.graphs.joined import root_of
+from app.search.annealing import anneal, passes
+from app.search.set_plain import below, bits, changed, note, put
 
-PROPOSALS = 32  # of a step
-DRAWS = 4096  # random numbers told apart when a loss is let pass or not
-LONGEST = 30  # doublings of a cycle
 TOP = 1 << 62  # labels are below
 
 Search = Any
-
-
-def _bits(s: Search) -> int:
-    draws = SplitMix(s.random)
-    value = draws.bits()
-    s.random = draws.state
-    return value
 
 
 def _worth(s: Search, v: int) -> int:
@@ -42,22 +34,6 @@ def _inside(s: Search, v: int) -> bool:
 
 
 # ---- the forest --------------------------------------------------------------------------------------------
-
-
-def _note(s: Search, v: int) -> None:
-    if s.moved_size < 0:
-        return
-    if s.moved_size == s.n:
-        s.moved_size = -1
-        return
-    s.moved[s.moved_size] = v
-    s.moved_size += 1
-
-
-def _swap_places(s: Search, i: int, v: int) -> None:
-    other, at = s.order[i], s.place[v]
-    s.order[i], s.place[v] = v, i
-    s.order[at], s.place[other] = other, at
 
 
 def _spread(s: Search) -> None:
@@ -91,9 +67,9 @@ def _enter(s: Search, v: int, at: int) -> None:
         if s.label[u] > label:
             s.earlier[u] += 1
     s.outside -= 1
-    _swap_places(s, s.outside, v)
+    put(s, s.outside, v)
     s.cost -= _worth(s, v)
-    _note(s, v)
+    note(s, v)
 
 
 def _leave(s: Search, v: int) -> None:
@@ -104,29 +80,21 @@ def _leave(s: Search, v: int) -> None:
     for u, _ in _row(s, v):
         if s.label[u] > label:
             s.earlier[u] -= 1
-    _swap_places(s, s.outside, v)
+    put(s, s.outside, v)
     s.outside += 1
     s.cost += _worth(s, v)
-    _note(s, v)
+    note(s, v)
 
 
 def _keep_best(s: Search) -> None:
     if s.cost >= s.best:
         return
     s.best, s.found_at = s.cost, s.steps
-    moved = slice(0, s.n) if s.moved_size < 0 else s.moved[: s.moved_size]
-    s.best_left[moved] = s.label[moved] >= 0
-    s.moved_size = 0
+    moved = changed(s)
+    s.best_left[moved] = s.label[: s.n][moved] >= 0
 
 
 # ---- the best forest, made as large as it can be, in a new order -------------------------------------------
-
-
-def _root(part: Any, v: int) -> int:
-    while part[v] != v:
-        part[v] = part[part[v]]
-        v = int(part[v])
-    return v
 
 
 def _joins(s: Search, v: int) -> bool:
@@ -134,7 +102,7 @@ def _joins(s: Search, v: int) -> bool:
     near = [(u, double) for u, double in _row(s, v) if s.best_left[u]]
     if any(double for _, double in near):
         return False
-    roots = [_root(s.part, u) for u, _ in near]
+    roots = [root_of(s.part, u) for u, _ in near]
     if len(set(roots)) < len(roots):
         return False
     for each in roots:
@@ -147,14 +115,14 @@ def go_back(s: Search) -> None:
     if not s.n:
         return
     n = s.n
-    shift = (_bits(s) >> 32) * n >> 32
+    shift = below(s, n)
     turned = [*range(shift, n), *range(shift)]
     s.part[:] = np.arange(n)
     s.label[:n] = -1
     for v in np.flatnonzero(s.best_left).tolist():
         for u, _ in _row(s, v):
             if u < v and s.best_left[u]:
-                s.part[_root(s.part, u)] = _root(s.part, v)
+                s.part[root_of(s.part, u)] = root_of(s.part, v)
     for v in turned:
         if not s.best_left[v] and _joins(s, v):
             s.best_left[v] = 1
@@ -210,7 +178,7 @@ def _propose(s: Search, coldness: int) -> None:
     """
     if not s.outside:
         return
-    draw = _bits(s)
+    draw = bits(s)
     v = int(s.order[(draw >> 32) * s.outside >> 32])
     near = _row(s, v)
     start = (draw & 0xFFFFFFFF) * len(near) >> 32
@@ -224,7 +192,7 @@ def _propose(s: Search, coldness: int) -> None:
         if instead < loss:
             loss, parent = instead, other
     if loss > 0:
-        if loss > s.largest or loss * coldness > int(s.escape[draw % DRAWS]) * s.unit:
+        if not passes(s, loss, coldness, draw):
             return
         _keep_best(s)
     for u, double in near:
@@ -233,29 +201,14 @@ def _propose(s: Search, coldness: int) -> None:
     _enter(s, v, parent)
 
 
-def _length(s: Search) -> int:
-    return s.first << min(s.cycle, LONGEST)
-
-
-def _step(s: Search) -> None:
-    if s.at == _length(s):
-        _keep_best(s)
-        go_back(s)
-        s.cycle += 1
-        s.at = 0
-    hot = int(s.hot[s.cycle % len(s.hot)])
-    risen = float(s.cold - hot) * float(s.at) / float(_length(s))
-    for _ in range(PROPOSALS):
-        _propose(s, hot + int(risen))
-    s.at += 1
+def _turn(s: Search) -> None:
     _keep_best(s)
+    go_back(s)
 
 
 def run(s: Search, steps: int) -> None:
     """So many steps."""
-    for _ in range(steps):
-        s.steps += 1
-        _step(s)
+    anneal(s, steps, _propose, _turn, _keep_best)
 
 
 # ---- the greedy set ----------------------------------------------------------------------------------------
@@ -301,12 +254,12 @@ def needed(core: Any, chosen: np.ndarray, order: list[int]) -> np.ndarray:
     ptr, columns, twice = core.indptr.tolist(), core.indices.tolist(), core.twice.tolist()
     for u, v, _ in zip(*(each.tolist() for each in core.edges())):
         if not left[u] and not left[v]:
-            part[_root(part, u)] = _root(part, v)
+            part[root_of(part, u)] = root_of(part, v)
     for v in reversed(order):
         if not left[v]:
             continue
         entries = [j for j in range(ptr[v], ptr[v + 1]) if not left[columns[j]]]
-        roots = [_root(part, columns[j]) for j in entries]
+        roots = [root_of(part, columns[j]) for j in entries]
         if len(set(roots)) == len(roots) and not any(twice[j] for j in entries):
             left[v] = False
             for each in roots:

@@ -9,33 +9,29 @@ from app.blocks.rounds import grown
 from app.blocks.whole import balanced, by_levels
 from app.bounds.partition.bounds import PartitionBounds
 from app.bounds.partition.witness import PartitionProof
-from app.errors import CaseError
 from app.graphs.balance import balance_of
-from app.graphs.contracted import numbered
 from app.search.core_bounds import InnerBounds
+from app.search.label_tools import LabelTools, in_order
 from app.search.partition.baselines import LABELS, PARTITION_BASELINES
 from app.search.partition.search import PartitionSearch
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 2_000_000  # of a search, or this many for each node:
 STEPS_PER_NODE = 100
 MOST_ENTRIES = 1 << 19  # of a graph whose start is made of all its levels
 
 
-class PartitionTools(Toolbox):
+class PartitionTools(LabelTools):
     """Partitions of one graph into blocks that are not too heavy, which cut as little as may be.
 
-    A solution is [n] int64, the block of each node. The core is the graph.
+    The core is the graph.
     """
 
     words, sense = "partition", "minimise"
-    bounds_follow = True
+    every = "all nodes are in blocks, none inside or outside"
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: all nodes are in blocks, none inside or outside; {right}")
-        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        super().__init__(instance, problem)
         self.asked = balance_of(self.graph, instance.parts, instance.imbalance)
         self.unit = self.asked.unit
         self.weights = self.asked.rows.weights
@@ -55,10 +51,6 @@ class PartitionTools(Toolbox):
         block = np.minimum(in_order(solution), self.asked.parts - 1)
         return balanced(self.asked, block, self.instance.compiled)
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """Blocks as they are."""
-        return numbers
-
     def value(self, solution: np.ndarray) -> int:
         """What is cut, in units."""
         return self.asked.cut(solution)
@@ -66,8 +58,8 @@ class PartitionTools(Toolbox):
     def fault(self, solution: np.ndarray) -> str | None:
         """Not a block for each node, or blocks that are too many, or too heavy."""
         asked = self.asked
-        if (wrong := self.problem.violation(self.graph, solution)) is not None:
-            return f"the {self.words} {wrong}"
+        if (wrong := super().fault(solution)) is not None:
+            return wrong
         names, place = np.unique(solution, return_inverse=True)
         if len(names) > asked.parts:
             return f"the {self.words} has {len(names)} blocks; at most {asked.parts} would be right"
@@ -123,11 +115,6 @@ class PartitionTools(Toolbox):
         made = "grown" if self.left_out else "multilevel"
         found = {made: lambda: (self.start(), LABELS[made])}  # it is there
         return {name: rule for name, rule in (rules | found).items() if name != self.left_out}
-
-
-def in_order(label: np.ndarray) -> np.ndarray:
-    """[n] int64, the same blocks of any numbers, numbered as nodes come to them."""
-    return numbered(np.unique(label, return_inverse=True)[1].reshape(-1)).astype(np.int64)
 
 
 class PartBounds(InnerBounds):

@@ -267,12 +267,15 @@ class Steps:
                 fits = cost < least and self._in_time(c, stop, way[0], int(s.next[stop]), way[1])
                 if fits and not self._blinks():
                     least, found = cost, stop
-        for j, d in zip(s.near[c, : s.looked_at].tolist(), s.far[c, : s.looked_at].tolist()):
-            r = int(s.route[j])
+        near = s.near[c, : s.looked_at]
+        rows = (each[near].tolist() for each in (s.route, s.next, s.leg, s.prev, s.back))
+        for j, d, r, after, leg, before, back in zip(near.tolist(), s.far[c, : s.looked_at].tolist(), *rows):
             if r < 0:
                 continue
-            ends = (int(s.next[j]), int(s.leg[j]), j), (int(s.prev[j]), int(s.back[j]), int(s.prev[j]))
+            ends = (after, leg, j), (before, back, before)
             looks = [2 * d - leg < least or (x >= s.n and home < d) for x, leg, _ in ends]
+            if True not in looks:
+                continue
             fine = self._fine(c, r)
             for look, (x, leg, stop) in zip(looks, ends):
                 if look and (fine + 2 * d - leg < least or x >= s.n):

@@ -5,6 +5,7 @@ Each returns `(parent, name)`: parent [n] int64 of a tree, and the name to print
 
 import numpy as np
 
+from app.graphs.joined import root_of
 from app.graphs.steiner import SteinerCore, canonical_tree
 from app.reductions.steiner.voronoi import nearest
 from app.search.steiner.trees import Trees
@@ -56,7 +57,7 @@ def _on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
     part = list(range(core.n))
     for entry in across[np.argsort(length, kind="stable")].tolist():
         ends = int(rows[entry]), int(columns[entry])
-        first, other = (_part(part, int(base[end])) for end in ends)
+        first, other = (root_of(part, int(base[end])) for end in ends)
         if first == other:
             continue
         part[first] = other
@@ -65,13 +66,6 @@ def _on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
                 chosen[end] = True
                 end = int(before[end])
     return chosen
-
-
-def _part(part: list[int], node: int) -> int:
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node
 
 
 LABELS = {"shortest_paths": "shortest paths", "distance_network": "distance network"}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.graphs.joined import root_of
+
 if TYPE_CHECKING:
     from app.search.steiner.trees import Trees
 
@@ -275,13 +277,6 @@ def _build(s: Trees, x: int) -> None:
         hang(s, last, x, weight_of(s, last, x))
 
 
-def _find(of: list[int], i: int) -> int:
-    while of[i] != i:
-        of[i] = of[of[i]]
-        i = of[i]
-    return i
-
-
 def _exchange(s: Trees, v: int, whole: bool) -> None:
     """Take out the path above v, or v and the paths at it, and join the parts in the cheapest way that
     shortest paths between them give; the tree changes only where it gets lighter.
@@ -350,8 +345,8 @@ def _links(
     for cost, x, y in sorted(r.found):
         if len(chosen) == parts or total >= weight:
             break
-        a = _find(of, int(s.label[x]))
-        b = _find(of, int(s.label[y]) if s.label[y] >= 0 else parts)
+        a = root_of(of, int(s.label[x]))
+        b = root_of(of, int(s.label[y]) if s.label[y] >= 0 else parts)
         s.work += 1
         if a != b:
             of[a] = b

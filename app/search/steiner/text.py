@@ -8,6 +8,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.source import shown
 from app.graphs.ids import NodeIndex, blank_between, named, one_id, plain_ids
+from app.graphs.joined import root_of
 from app.graphs.steiner import ends_of, tree_of_edges
 from app.search.solution_text import lines_of
 
@@ -56,7 +57,7 @@ def tree_of(
     """
     part: dict[int, int] = {}
     for i, (u, v) in enumerate(edges.tolist()):
-        first, other = _part(part, u), _part(part, v)
+        first, other = (root_of(part, part.setdefault(end, end)) for end in (u, v))
         if first == other:
             where, edge = called if lines is None else lines[i], _called(ids, u, v)
             raise GraphError(f"{where}: edge {edge} closes a circle; edges of a tree would be right")
@@ -66,14 +67,6 @@ def tree_of(
         right = "the edges of one tree would be right"
         raise GraphError(f"{called}: no path joins {_called(ids, *sorted(roots)[:2], ' and ')}; {right}")
     return tree_of_edges(len(ids), edges[:, 0], edges[:, 1], node)
-
-
-def _part(part: dict[int, int], node: int) -> int:
-    part.setdefault(node, node)
-    while part[node] != node:
-        part[node] = part[part[node]]
-        node = part[node]
-    return node
 
 
 def _called(ids: np.ndarray, u: int, v: int, between: str = "-") -> str:

@@ -8,31 +8,30 @@ import numpy as np
 
 from app.bounds.feasible import fault_of_tree
 from app.bounds.steiner.bounds import SteinerBounds
-from app.bounds.steiner.witness import Case, SteinerBound
+from app.bounds.steiner.witness import SteinerBound
 from app.errors import CaseError
 from app.graphs.graph import Graph
-from app.graphs.steiner import SteinerCore, canonical_tree, steiner_of
+from app.graphs.steiner import canonical_tree, steiner_of
 from app.proofs.kinds import SteinerProof
-from app.reductions.steiner.reducer import Kernel, SteinerReducer
-from app.reductions.steiner.verify import CHECK_SECONDS, WORD_SECONDS, verify_log
-from app.search.core_bounds import ReducedBounds
+from app.reductions.steiner.reducer import SteinerReducer
+from app.reductions.steiner.verify import verify_log
+from app.search.kernel_tools import KernelTools, ReducedBounds
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
 from app.search.steiner.search import SteinerSearch
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 10_000_000  # of a search, or so many for each entry:
 STEPS_PER_ENTRY = 100
 REDUCE_SECONDS = 2e-5  # for each node and entry, about
 
 
-class SteinerTools(Toolbox):
+class SteinerTools(KernelTools):
     """Trees of one graph that hold all terminals, as short as may be.
 
     A solution is [n] int64, the parents of a tree (app/graphs/steiner.py); of the core as well.
     """
 
     words, sense = "tree", "minimise"
-    bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
@@ -40,18 +39,11 @@ class SteinerTools(Toolbox):
             raise CaseError(f"{problem.name}: {right}")
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.terminals = instance.terminals
-        self.asked = steiner_of(self.graph, self.terminals)
-        self.unit = self.asked.unit
-        self.weights = self.asked.core.lengths
-        self.reducer = SteinerReducer(self.asked.core, instance.compiled)
-        self.kernel: Kernel | None = None  # None: the core is the graph
-        if not self.asked.core.connected():
+        self.asked, self.unit = steiner_of(self.graph, self.terminals)
+        self.weights = self.asked.lengths
+        self.reducer = SteinerReducer(self.asked, instance.compiled)
+        if not self.asked.connected():
             self.kernel = self.reducer.kernel()
-
-    @property
-    def inner(self) -> SteinerCore:
-        """The core, with its lengths and terminals."""
-        return self.asked.core if self.kernel is None else self.kernel.core
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -69,36 +61,19 @@ class SteinerTools(Toolbox):
     @property
     def reduce_seconds(self) -> float:
         """An estimate of what `reduce` takes."""
-        return REDUCE_SECONDS * (self.graph.n + len(self.graph.indices))
-
-    @property
-    def reduction_steps(self) -> int:
-        """Of the reductions so far."""
-        return self.reducer.steps
+        return REDUCE_SECONDS * self.entries
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Leave out what a shortest tree does without, and take what it has."""
-        self.reducer.reduce(look, most)
-        self.kernel = self.reducer.kernel()
-        core, used = self.inner, [f"{name} {count}" for name, count in self.reducer.counts.items() if count]
-        return (
-            f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges,"
-            f" {len(core.terminals)} of {len(self.terminals)} terminals ({', '.join(used) or 'none applies'})"
-        )
+        self._reduce(self.reducer, look, most)
+        core = self.inner
+        return self._reduced(core.edges, f", {len(core.terminals)} of {len(self.terminals)} terminals")
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, the tree that one of the core stands for."""
         if self.kernel is None:
             return canonical_tree(core_solution)
         return self.reducer.lift(self.kernel, core_solution)
-
-    def value_of_core(self, value: int) -> int:
-        """The length of a tree (a bound) for that of the core."""
-        return value if self.kernel is None else value + self.kernel.paid
-
-    def core_value(self, value: int) -> int:
-        """The inverse of value_of_core."""
-        return value if self.kernel is None else value - self.kernel.paid
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A tree of the core that follows one of the graph: shortest paths join its nodes."""
@@ -115,7 +90,7 @@ class SteinerTools(Toolbox):
 
     def value(self, solution: np.ndarray) -> int:
         """The length of a tree, in units."""
-        return self.asked.core.length(solution)
+        return self.asked.length(solution)
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What makes it no tree of the graph that holds all terminals."""
@@ -123,10 +98,6 @@ class SteinerTools(Toolbox):
         return None if fault is None else f"the {self.words} {fault}"
 
     # ---- tools ---------------------------------------------------------------------------------------------
-
-    def start(self) -> np.ndarray:
-        """Grown by shortest paths."""
-        return self._start.copy()
 
     @cached_property
     def _start(self) -> np.ndarray:
@@ -140,29 +111,15 @@ class SteinerTools(Toolbox):
 
     def bounds(self) -> Bounds | None:
         """Dual ascent, directed cuts, cases."""
-        return TreeBounds(self)
+        inner = SteinerBounds(self.inner, self.instance.compiled)
+        decided = "one terminal" if len(self.inner.terminals) < 2 else ""
+        return ReducedBounds(self, inner, decided, SteinerProof, SteinerBound)
 
     def prove(self, proof: SteinerProof) -> int:
         """Check the reductions entry by entry, and the witness of what they leave."""
-        left, paid = verify_log(self.asked.core, proof.log)
-        proof.bound.check(left)
-        return proof.bound.lower + paid
+        return self._proved(proof, verify_log)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
-        asked, compiled = self.asked.core, self.instance.compiled
+        asked, compiled = self.asked, self.instance.compiled
         return {name: partial(rule, asked, compiled) for name, rule in STEINER_BASELINES.items()}
-
-
-class TreeBounds(ReducedBounds):
-    """Lower bounds of the core's trees, with the reductions that prove them of the graph's."""
-
-    def __init__(self, tools: SteinerTools) -> None:
-        log, inner = tools.reducer.log, SteinerBounds(tools.inner, tools.instance.compiled)
-        replay = CHECK_SECONDS * (tools.graph.n + len(tools.graph.indices)) + WORD_SECONDS * len(log)
-        super().__init__(inner, log, len(tools.inner.terminals) < 2, "one terminal", replay)
-
-    def proof(self) -> SteinerProof:
-        """The log of the reductions, and the witness of the core's bound."""
-        bound = SteinerBound(0, self.method, [Case([])]) if self.decided else self.inner.proof()
-        return SteinerProof(self.log, bound)
