@@ -16,8 +16,8 @@ from app.partition.rows import RowPartition
 
 ENTRIES_A_ROW = 64  # stored entries that take about as long as what a row's dense products take
 # Work that has to be taken off a rank before messages pay (bench/splitting.py):
-LEARNED_ON = 1 << 14  # of a gradient step: all states of its minibatch
-EVALUATED = 1 << 14  # of an evaluation from the first row to the last
+LEARNED_ON = 10_000  # of a gradient step: all states of its minibatch
+EVALUATED = 2_000  # of an evaluation from the first row to the last
 FOLLOWED_ROWS, FOLLOWED_ENTRIES = 1 << 19, 1 << 24  # of one whose scores follow each choice: about 250 MB
 
 
