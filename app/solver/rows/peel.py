@@ -8,12 +8,13 @@ so that a run with as many of them leads to the same rest.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
@@ -75,15 +76,63 @@ class Peeled:
 
     evaluations   of the policy
     chosen        nodes, of which `greedy` by a plain greedy
-    stages        between two reductions of rows
+    stages        between two reductions of rows, the nodes [k] int64 of each
     cut_short     whether the policy was stopped
+    part          of the candidates at once; 0: not decided yet
+    begun         of the stage under way, where it goes on from an earlier part of the run; None: from its
+                  beginning
+    so_far        tells how far the stage under way has come. Ranks: all call
     """
 
     evaluations: int = 0
     chosen: int = 0
     greedy: int = 0
-    stages: int = 0
+    stages: list[np.ndarray] = field(default_factory=list)
     cut_short: bool = False
+    part: float = 0.0
+    begun: "Begun | None" = None
+    so_far: "Callable[[], Begun] | None" = None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far a stage has come.
+
+    selections   by the policy     nodes   [k] int64, what these chose
+    size         nodes and edges at its beginning
+    """
+
+    selections: int
+    nodes: np.ndarray
+    size: tuple[int, int]
+
+
+def kept_peel(made: Peeled, elapsed: float) -> State:
+    """What was chosen as a checkpoint has it; `recalled_peel` is the way back. Ranks: all call.
+
+    elapsed   seconds since the solve began
+    """
+    begun = made.begun if made.so_far is None else made.so_far()
+    values = {
+        "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short, "part": made.part,
+        "elapsed": elapsed, "ends": np.cumsum([len(nodes) for nodes in made.stages]).astype(int).tolist(),
+        "selections": 0 if begun is None else begun.selections,
+        "size": (0, 0) if begun is None else begun.size,
+    }  # fmt: skip
+    none = np.empty(0, dtype=np.int64)
+    arrays = {"nodes": np.concatenate([none, *made.stages]), "begun": none if begun is None else begun.nodes}
+    return State(values, arrays)
+
+
+def recalled_peel(state: State) -> Peeled:
+    """What a checkpoint has kept."""
+    told, nodes = state.values, state.arrays["nodes"]
+    stages = np.split(nodes, told["ends"])[:-1] if told["ends"] else []
+    begun = Begun(told["selections"], state.arrays["begun"], tuple(told["size"]))
+    return Peeled(
+        told["evaluations"], len(nodes), told["greedy"], stages, told["cut_short"], told["part"],
+        begun if begun.selections else None,
+    )  # fmt: skip
 
 
 def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
@@ -137,9 +186,12 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     return float(group.broadcast(np.array([part]))[0])
 
 
-def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
-    """Choose and reduce until what is left of `kind` fits. Ranks: all call; the same on any number."""
-    made = Peeled()
+def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peeled:
+    """Choose and reduce until what is left of `kind` fits, from what was `made` before on. Ranks: all call;
+    the same on any number.
+    """
+    for nodes in made.stages:
+        kind.take(group, nodes, Rounds(most=ROUNDS))
     while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
         block, own = _block(group, kind, peeler.exchange)
         rollout = _stage(group, kind, peeler, block, own, made)
@@ -148,7 +200,8 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
         made.evaluations += rollout.evaluations
         made.chosen += len(nodes)
         made.greedy += rollout.rest
-        made.stages += 1
+        made.stages.append(nodes)
+        made.begun = made.so_far = None
         kind.take(group, nodes, Rounds(most=ROUNDS))
     return made
 
@@ -179,8 +232,9 @@ def _stage(
     whole: bool = False,
 ) -> Rollout:  # fmt: skip
     """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
-    marks, first, nodes = _spread(kind, own, block), (0, 0), len(kind.nodes)
-    late, counted = _is_late(peeler, made), made.evaluations
+    marks, nodes, begun = _spread(kind, own, block), len(kind.nodes), None if whole else made.begun
+    first = (0, 0) if begun is None else begun.size
+    late, counted = begun is None and _is_late(peeler, made), made.evaluations
     stage = LATE_STAGE if late else STAGE
 
     def enough(env: Environment) -> bool:
@@ -203,14 +257,32 @@ def _stage(
     if late or kind.weights is not None:
         return _by_greedy(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
+    if begun is not None and made.cut_short:
+        left = begun.selections
+
+    def watch(so_far: Callable[[], tuple[int, np.ndarray]]) -> None:
+        def told() -> Begun:
+            selections, chosen_at_own = so_far()
+            ours = np.flatnonzero(chosen_at_own[: block.n_real] >= 0)
+            return Begun(selections, everywhere(group, own[ours]), first)
+
+        made.so_far = None if whole else told
+
+    before = None if begun is None else _places(group, block, own, begun.nodes)
     rule, fraction = peeler.rule, peeler.fraction
     if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
-        greedy=_greedy(kind), nodes=nodes,
+        greedy=_greedy(kind), nodes=nodes, before=before, begun=0 if begun is None else begun.selections,
+        watch=watch,
     )  # fmt: skip
+
+
+def _places(group: Group, block: RowBlock, own: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """[k] int64, nodes [k] as the block numbers them. Ranks: all call."""
+    return everywhere(group, block.lo + np.flatnonzero(np.isin(own, nodes)))
 
 
 def _is_late(peeler: Peeler, made: Peeled) -> bool:
