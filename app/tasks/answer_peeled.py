@@ -78,8 +78,8 @@ def answer_peeled(
     context: Context, pipeline: Pipeline, policy: Policy, problem: Problem, loaded: Loaded, rest: Rest,
     keeper: Keeper,
 ) -> Solved:  # fmt: skip
-    """A bound, choices of the policy until the rest fits, the pipeline on it, exchanges on the rows, and regions
-    of it once more.
+    """A bound, choices of the policy until the rest fits, the pipeline on it, exchanges on the rows, then
+    regions of these once more.
 
     keeper  remembers what the policy chose, the answer before the regions, and these: see reduce_first
     Ranks   all call; identical on all
@@ -102,8 +102,8 @@ def answer_peeled(
 
 
 def _begun_before(rest: Rest, keeper: Keeper) -> Rest:
-    """The rest, of a solve that has begun as much earlier as earlier parts of the run took, but for the search
-    of what is left, which knows that by itself.
+    """The rest, of a solve that has begun as much earlier as earlier parts of the run took, but for the
+    search of what is left, which knows that by itself.
     """
     known = [keeper.recall(key) for key in ("regions", "answer", PEELING)]
     spent = max((state.values["elapsed"] for state in known if state is not None), default=0.0)
@@ -133,7 +133,9 @@ def _first(work: _Work, pipeline: Pipeline, policy: Policy) -> Answer:
 
     try:
         spent = time.perf_counter() - rest.begun
-        kept = rest.seconds + _later_share(search, kind.edges / max(whole, 1)) * max(search.seconds - spent, 0.0)
+        kept = rest.seconds + _later_share(search, kind.edges / max(whole, 1)) * max(
+            search.seconds - spent, 0.0
+        )
         answer = lifted(searching.answer(toolbox, name, given, spent, kept))
     except Ended as ended:
         if ended.so_far is not None:

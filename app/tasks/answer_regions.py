@@ -16,7 +16,7 @@ from app.problems.problem import Problem
 from app.solver.budget import RESERVED
 from app.solver.pipeline import Answer
 from app.solver.progress import Event
-from app.solver.rows.regions import Course, Regions, search_regions, size_of
+from app.solver.rows.regions import Course, Regions, course_of, search_regions
 from app.tasks.answer_rest import Rest
 from app.tasks.context import Context
 
@@ -44,23 +44,26 @@ class Searching:
 
     def __post_init__(self) -> None:
         self.first, self.begun = self.course.made, time.perf_counter()
-        self._asked, self._turn = self.begun, 0.0  # when `look` was last asked; seconds of the longest turn
+        self._asked, self._pace = (
+            self.begun,
+            0.0,
+        )  # when `look` was last asked; seconds of a turn, by its work
         self._told = self.course.better
 
     def look(self) -> bool:
         """Before every turn: whether the time is up, as rank 0 sees it. Ranks: all call; identical on all.
 
-        No turn is begun that would not come to its end if it were as long as the longest so far.
+        No turn is begun that would not come to its end if it were as slow as the slowest so far.
         """
         course, now = self.course, time.perf_counter()
-        self._turn, self._asked = max(self._turn, now - self._asked), now
+        self._pace, self._asked = max(self._pace, (now - self._asked) / course.work), now
         if course.better != self._told:
             self._told = course.better
             self.found = self._better(now)
         self.keeper.at(course.made, "regions", self._state)
         if self.ends == float("inf"):
             return False
-        late = self.context.group.rank == 0 and now + self._turn > self.ends
+        late = self.context.group.rank == 0 and now + self._pace * course.work > self.ends
         return bool(self.context.group.max_integer(int(late))) and course.made > 0
 
     def _better(self, now: float) -> Answer:
@@ -81,17 +84,15 @@ class Searching:
 
     def _state(self) -> State:
         course = self.course
-        values = {
-            "made": course.made, "better": course.better, "elapsed": time.perf_counter() - self.rest.begun
-        }  # fmt: skip
+        values = course.numbers() | {"elapsed": time.perf_counter() - self.rest.begun}
         return State(values, {"solution": self.regions.solution.copy(), "before": course.before.copy()})
 
-    def run(self, problem: Problem, size: int) -> Answer:
+    def run(self, problem: Problem) -> Answer:
         """Search until the end; Stopped has the best answer so far. Ranks: all call."""
         context = self.context
         try:
             search_regions(
-                context.group, self.regions, problem, context.case.seed, size, self.course, self.most,
+                context.group, self.regions, problem, context.case.seed, self.course, self.most,
                 self.look,
             )  # fmt: skip
         except Ended as ended:
@@ -111,17 +112,18 @@ def search_again(
     regions = kind.regions(context.group, found.solution) if search.row_regions else None
     if regions is None or not len(regions.nodes):
         return found
-    course = Course()
+    course = course_of(regions, kind.most_bytes)
     if known is not None:
-        course = Course(known.values["made"], known.values["better"], known.arrays["before"])
+        told = {key: value for key, value in known.values.items() if key != "elapsed"}
+        course = Course(**told, before=known.arrays["before"])
         regions.solution = known.arrays["solution"].copy()
     counted = search.row_regions > 0 or not search.seconds
     most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
     ends = float("inf") if counted else rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
     made = Searching(context, graph, rest, regions, course, keeper, found, ends, most)
-    begun, size = time.perf_counter(), size_of(regions, kind.most_bytes)
+    begun = time.perf_counter()
     with context.log.phase("regions"):
-        answer = made.run(problem, size)
+        answer = made.run(problem)
     _say(context, graph, rest, (found, answer), made, time.perf_counter() - begun)
     keys = answer.replay
     if keys and (search.row_regions > 0 or search.seconds):

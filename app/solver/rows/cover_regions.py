@@ -21,6 +21,7 @@ from app.solver.rows.regions import (
     beside,
     fitting,
     grow,
+    own_places,
     packed,
     row_entries,
 )
@@ -49,10 +50,10 @@ class CoverRegions(Regions):
         return self.nodes[~self._in_cover[self.nodes]]
 
     def near(self, v: np.ndarray, label: np.ndarray, closed: np.ndarray) -> np.ndarray:
-        """What nodes of the cover wait for that but for so few are next to one region alone."""
+        """What nodes of the cover wait for that but for so few are next to a region alone."""
         rows = self.rows
         told = everywhere(self.group, beside(rows, v, label, self._in_cover))
-        at, here = self._own(told[:, 0])
+        at, here = own_places(rows, told[:, 0])
         of, u = self._columns(at)
         region = told[here, 1]
         waits = ~self._in_cover[u] & (label[u] != region[of])
@@ -96,14 +97,6 @@ class CoverRegions(Regions):
         of, v = self._columns(at)
         later = self._in_cover[v] & (label[v] > label[rows.nodes[at]][of])
         return rows.nodes[at[np.bincount(of[later], minlength=len(at)) > 0]]
-
-    def _own(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[j] rows of those of nodes [k] that are here, and [j] which these are."""
-        rows = self.rows
-        place = np.searchsorted(rows.nodes, nodes)
-        here = np.flatnonzero(place < len(rows.nodes))
-        here = here[rows.nodes[place[here]] == nodes[here]]
-        return place[here], here
 
     def _columns(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The neighbours of own rows [j]: [m] which row each is of, and [m] int64 the node."""

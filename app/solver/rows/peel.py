@@ -114,8 +114,8 @@ def kept_peel(made: Peeled, elapsed: float) -> State:
     """
     begun = made.begun if made.so_far is None else made.so_far()
     values = {
-        "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short, "part": made.part,
-        "elapsed": elapsed, "ends": np.cumsum([len(nodes) for nodes in made.stages]).astype(int).tolist(),
+        "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short,
+        "part": made.part, "elapsed": elapsed, "ends": np.cumsum([len(nodes) for nodes in made.stages]).astype(int).tolist(),
         "selections": 0 if begun is None else begun.selections,
         "size": (0, 0) if begun is None else begun.size,
     }  # fmt: skip

@@ -28,12 +28,13 @@ from app.solver.rows.own import OwnRows, everywhere
 from app.toolbox import Instance, never
 
 COUNT = 16  # regions of a round
-PARTS = 16  # a region is at most this part of what is left, where that is no small graph,
-LEAST_SIZE, MOST_SIZE = 1 << 14, 1 << 18  # nodes and entries
+LEAST_SIZE, MOST_SIZE = 1 << 14, 1 << 18  # nodes and entries of one: at first a COUNTth of all
+FEW = 4  # of a round, better ones: with fewer regions grow
+MOST_EFFORT = 16
 SIZE_BYTES = 160  # of work on a region, for each of its nodes and entries
 HUB = 8  # of a region's size, the part that the row of a node in it may be
 NONE = -1
-MOST_BURST = 1 << 16  # nodes that are drawn at once for a region that comes to an end everywhere
+MOST_BURST = 1 << 16  # nodes that are drawn at once for a region that comes to an end, before it is full
 FREE, NEEDED = 1, 2  # of a node of a region: it may change; it has to be dominated
 
 
@@ -56,10 +57,11 @@ class Regions(ABC):
         self.degrees = np.zeros(rows.n, dtype=np.int64)
         self.degrees[self.nodes] = everywhere(group, rows.degrees())
 
+    @abstractmethod
     def open(self) -> np.ndarray:
         """[k] int64, nodes that regions grow by; each but hubs may be drawn."""
-        return self.nodes
 
+    @abstractmethod
     def near(self, v: np.ndarray, label: np.ndarray, closed: np.ndarray) -> np.ndarray:
         """[k, 2] int64, nodes that are to join next, and the regions that they are for, some nodes several
         times; nodes [j] have just joined theirs. Ranks: all call; identical on all.
@@ -67,7 +69,6 @@ class Regions(ABC):
         label    [n] int8, the region of each node, NONE: of no one
         closed   [n] bool, nodes that may not join
         """
-        return everywhere(self.group, beside(self.rows, v, label, ~closed))
 
     @abstractmethod
     def settle(self, solution: np.ndarray, draws: np.random.Generator, size: int) -> None:
@@ -78,9 +79,13 @@ class Regions(ABC):
 
     @abstractmethod
     def part(self, region: int) -> tuple[np.ndarray, np.ndarray]:
-        """This rank's part of a region: [k, 2] its nodes, ascending, and whether they are FREE, NEEDED;
-        [m, 2] edges between such.
+        """This rank's part of a region: [k, 2] nodes, ascending, and whether they are FREE, NEEDED; [m, 2]
+        edges.
         """
+
+    def kinds(self, told: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes [k] of a region, ascending, and of what kinds [k] they are, from what all ranks tell."""
+        return told[:, 0], told[:, 1]
 
     @abstractmethod
     def instance(self, graph: Graph, nodes: np.ndarray, kinds: np.ndarray) -> Instance:
@@ -91,44 +96,77 @@ class Regions(ABC):
 class Course:
     """What is made of a solution, round by round.
 
-    made       regions so far     better   of them that came to a better solution
-    before     [n] bool, the solution before the round under way
+    size, most_size  nodes and entries that a region has, at most; and at the end
+    made, better     regions so far, and those of them that came to a better solution
+    effort           the steps of a search, as multiples of the usual ones
+    before           [n] bool, the solution before the round under way; `earlier`: `better` before it
     """
 
+    size: int
+    most_size: int
     made: int = 0
     better: int = 0
+    effort: int = 1
     before: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    earlier: int = 0
+
+    def begin(self, solution: np.ndarray) -> None:
+        """A round, of a solution [n] bool. Where few of the last one's regions came to anything these are
+        twice as large, then searched twice as long.
+        """
+        if self.made and self.better - self.earlier < FEW:
+            if self.size < self.most_size:
+                self.size = min(2 * self.size, self.most_size)
+            else:
+                self.effort = min(2 * self.effort, MOST_EFFORT)
+        self.before, self.earlier = solution.copy(), self.better
+
+    @property
+    def work(self) -> int:
+        """What a region takes, in proportion."""
+        return self.size * self.effort
+
+    def numbers(self) -> dict[str, int]:
+        """All but the solutions, for a checkpoint."""
+        names = ("size", "most_size", "made", "better", "effort", "earlier")
+        return {name: getattr(self, name) for name in names}
 
 
-def size_of(regions: Regions, most_bytes: float) -> int:
-    """Nodes and entries that a region may have together, at most."""
+def course_of(regions: Regions, most_bytes: float) -> Course:
+    """The course of regions, work on each of which may take so many bytes."""
     whole = len(regions.nodes) + int(regions.degrees.sum())
-    return int(min(max(whole // PARTS, LEAST_SIZE), MOST_SIZE, most_bytes / SIZE_BYTES))
+    most = int(min(MOST_SIZE, most_bytes / SIZE_BYTES))
+    return Course(min(max(whole // COUNT, LEAST_SIZE), most), most)
 
 
 def search_regions(
-    group: Group, regions: Regions, problem: Any, seed: int, size: int, course: Course, most: int,
+    group: Group,
+    regions: Regions,
+    problem: Any,
+    seed: int,
+    course: Course,
+    most: int,
     look: Callable[[], bool],
-) -> None:  # fmt: skip
+) -> None:
     """Search regions of `regions.solution`, which changes, until `course` has made `most`.
 
-    size    nodes and entries of a region, at most
     look    asked before every turn, in which each rank has a region: whether the time is up, the same on all
     Ranks   all call; the same regions and solutions on any number of them
     """
     while course.made < most and len(regions.nodes):
         number, first = divmod(course.made, COUNT)
         if not first:
-            course.before = regions.solution.copy()
+            course.begin(regions.solution)
         draws = stream(seed, "regions", number)
         seeds = draws.integers(1 << 62, size=COUNT).tolist()
-        regions.settle(course.before, draws, size)
+        regions.settle(course.before, draws, course.size)
         for turn in range(first, COUNT, group.size):
             if look():
                 return
             todo = range(turn, min(turn + group.size, COUNT, turn + most - course.made))
-            flipped, better = _searched(group, regions, problem, todo, seeds)
-            regions.solution[flipped] ^= True
+            left, came, better = _searched(group, regions, problem, todo, seeds, course)
+            regions.solution[left] = False
+            regions.solution[came] = True
             course.better += better
             course.made += len(todo)
             if course.made == most:
@@ -136,18 +174,23 @@ def search_regions(
 
 
 def _searched(
-    group: Group, regions: Regions, problem: Any, todo: Sequence[int], seeds: list[int]
-) -> tuple[np.ndarray, int]:
-    """Nodes [f] that change by the search of some regions, one for a rank at most, and how many of these came
-    to something better. Ranks: all call; identical on all.
+    group: Group, regions: Regions, problem: Any, todo: Sequence[int], seeds: list[int], course: Course
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Nodes [k] that leave the solution and those that come in by the search of some regions, one for a rank
+    at most; and how many of these came to something better. Ranks: all call; identical on all.
     """
     told = [regions.part(region) for region in todo]
     nodes, edges = (_dealt(group, [part[i] for part in told]) for i in (0, 1))
-    flipped, better = np.empty(0, dtype=np.int64), False
+    left = came = np.empty(0, dtype=np.int64)
+    better = False
     with raise_together(group, "searching a region"):
         if group.rank < len(todo) and len(nodes):
-            flipped, better = _answer(regions, problem, nodes, edges, seeds[todo[group.rank]])
-    return everywhere(group, flipped), int(group.sum_integers(np.array([better]))[0])
+            given = nodes.astype(np.int64), edges.astype(np.int64)
+            left, came, better = _answer(
+                regions, problem, *given, course.before, seeds[todo[group.rank]], course.effort
+            )
+    count = int(group.sum_integers(np.array([better]))[0])
+    return everywhere(group, left), everywhere(group, came), count
 
 
 def _dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
@@ -160,35 +203,46 @@ def _dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _answer(
-    regions: Regions, problem: Any, told: np.ndarray, edges: np.ndarray, seed: int
-) -> tuple[np.ndarray, bool]:
-    """Nodes [f] that change where a region is answered anew, and whether that is better than before."""
-    nodes, kinds = told.T.astype(np.int64)
-    graph = from_edges(len(nodes), *np.searchsorted(nodes, edges.astype(np.int64)).T, name="a region")
-    toolbox, now = problem.toolbox(regions.instance(graph, nodes, kinds)), regions.solution[nodes]
+    regions: Regions,
+    problem: Any,
+    told: np.ndarray,
+    edges: np.ndarray,
+    before: np.ndarray,
+    seed: int,
+    effort: int,
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Nodes that leave the solution and nodes that come in where a region is answered anew, and whether that
+    is better than before.
+
+    before   [n] bool, the solution before the round: what others have added since is theirs
+    """
+    nodes, kinds = regions.kinds(told, edges)
+    graph = from_edges(len(nodes), *np.searchsorted(nodes, edges).T, name="a region")
+    toolbox, now = problem.toolbox(regions.instance(graph, nodes, kinds)), before[nodes]
     now &= (kinds & FREE) > 0  # what others may change is not this one's
     toolbox.reduce(never)
     core = toolbox.restrict(now)
     search = toolbox.search(seed, core)
     if search is not None:
-        search.run(regions.per_node * toolbox.core.n)
+        search.run(effort * regions.per_node * toolbox.core.n)
         core = search.solution()
     found = toolbox.lift(core)
-    value, before = toolbox.value(found), toolbox.value(now)
-    if toolbox.improves(before, value):
-        return nodes[:0], False
-    return nodes[found != now], value != before
+    value, earlier = toolbox.value(found), toolbox.value(now)
+    if toolbox.improves(earlier, value):
+        return nodes[:0], nodes[:0], False
+    return nodes[now & ~found], nodes[found & ~now], value != earlier
 
 
 # ---- where regions are -------------------------------------------------------------------------------------
 
 
 def grow(group: Group, regions: Regions, draws: np.random.Generator, size: int) -> np.ndarray:
-    """[n] int8, the region of each node, NONE: of no one. Ranks: all call; the same on any number.
+    """[n] int8, the region of each node that regions grow by, NONE: of no one. Ranks: all call; the same on
+    any number.
 
     All grow at once, a level at a time. A region that cannot go on anywhere goes on from other nodes that are
-    drawn, twice as many each time. A node whose row is no small part of a region is in none: a hub would bring
-    all that is near it, and nothing of what lies around that could change.
+    drawn, twice as many each time. A node whose row is no small part of a region is in none: a hub would
+    bring all that is near it, and nothing of what lies around that could change.
     """
     nodes, degrees = regions.open(), regions.degrees
     label = np.full(regions.rows.n, NONE, dtype=np.int8)
@@ -196,7 +250,7 @@ def grow(group: Group, regions: Regions, draws: np.random.Generator, size: int) 
     closed[nodes] = degrees[nodes] > size // HUB
     used, burst = np.zeros(COUNT, dtype=np.int64), np.ones(COUNT, dtype=np.int64)
     full, idle = np.zeros(COUNT, dtype=bool), np.full(COUNT, len(nodes) > 0)
-    level, near = 0, np.empty((0, 2), dtype=np.int64)
+    level, near, most = 0, np.empty((0, 2), dtype=np.int64), min(MOST_BURST, len(nodes))
     while len(nodes) and not full.all():
         drawn = np.repeat(np.arange(COUNT), np.where(idle, burst, 0))
         fresh = np.stack([nodes[draws.integers(len(nodes), size=len(drawn))], drawn], axis=1)
@@ -205,7 +259,7 @@ def grow(group: Group, regions: Regions, draws: np.random.Generator, size: int) 
         v, region = _claimed(told[~closed[told[:, 0]]], level)
         fits = fitting(region, degrees[v] + 1, size - used)
         full[region[~fits]] = True
-        full |= burst > MOST_BURST
+        full |= burst > most
         v, region = v[fits], region[fits]
         label[v], closed[v] = region, True
         used += np.bincount(region, weights=degrees[v] + 1, minlength=COUNT).astype(np.int64)
@@ -237,14 +291,20 @@ def fitting(region: np.ndarray, sizes: np.ndarray, room: np.ndarray) -> np.ndarr
     return until - before[region] <= room[region]
 
 
+def own_places(rows: OwnRows, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[j] the rows of those of nodes [k] that are here, and [j] which these are."""
+    place = np.searchsorted(rows.nodes, nodes)
+    here = np.flatnonzero(place < len(rows.nodes))
+    here = here[rows.nodes[place[here]] == nodes[here]]
+    return place[here], here
+
+
 def beside(rows: OwnRows, v: np.ndarray, label: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """[k, 2] int64, the neighbours `wanted` [n] bool of the own ones of nodes [j], and the region whose node
     each is next to; every pair once.
     """
-    place = np.searchsorted(rows.nodes, v)
-    here = place < len(rows.nodes)
-    here[here] = rows.nodes[place[here]] == v[here]
-    of, entries = row_entries(rows, place[here])
+    at, here = own_places(rows, v)
+    of, entries = row_entries(rows, at)
     columns = rows.indices[entries].astype(np.int64)
     some = wanted[columns]
     pairs = np.sort(columns[some] * COUNT + label[v[here]][of[some]])
