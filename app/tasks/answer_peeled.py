@@ -45,7 +45,7 @@ POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy'
 ON_ROWS = "exchanges on rows"  # of one that was made better after the search
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
 LEAST_REST_SHARE, MOST_REST_SHARE = 0.1, 0.5  # the same for the rest, where regions follow
-EXCHANGES_OF_REST = 0.5  # the same for exchanges, then
+EXCHANGES_OF_REST = 0.9  # the same for exchanges, then
 PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 

@@ -21,6 +21,7 @@ from app.tasks.answer_rest import Rest
 from app.tasks.context import Context
 
 ON_REGIONS = "regions on rows"  # the source of an answer that they have made better
+FIRST_PACE = 5e-6  # s for each node and entry of a region, before any was searched
 USUAL = 64  # regions, where nothing says how many
 
 
@@ -44,10 +45,8 @@ class Searching:
 
     def __post_init__(self) -> None:
         self.first, self.begun = self.course.made, time.perf_counter()
-        self._asked, self._pace = (
-            self.begun,
-            0.0,
-        )  # when `look` was last asked; seconds of a turn, by its work
+        self._asked = self.begun  # when `look` was asked last
+        self._pace = FIRST_PACE  # the slowest turn, s for its work
         self._told = self.course.better
 
     def look(self) -> bool:
@@ -56,7 +55,7 @@ class Searching:
         No turn is begun that would not come to its end if it were as slow as the slowest so far.
         """
         course, now = self.course, time.perf_counter()
-        self._pace, self._asked = max(self._pace, (now - self._asked) / course.work), now
+        self._pace, self._asked = max(self._pace, (now - self._asked) / max(course.work, 1)), now
         if course.better != self._told:
             self._told = course.better
             self.found = self._better(now)
@@ -64,7 +63,7 @@ class Searching:
         if self.ends == float("inf"):
             return False
         late = self.context.group.rank == 0 and now + self._pace * course.work > self.ends
-        return bool(self.context.group.max_integer(int(late))) and course.made > 0
+        return bool(self.context.group.max_integer(int(late)))
 
     def _better(self, now: float) -> Answer:
         """The answer that the regions have led to. Ranks: all call."""

@@ -35,11 +35,12 @@ from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
-STAGE, LATE_STAGE = 0.75, 0.5  # of the edges: where so many are left, rows are reduced again; by a greedy
+STAGE, LATE_STAGE = 0.75, 0.1  # of the edges: where so many are left, rows are reduced again; by a greedy
 PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
-ROUNDS = 4  # of these reductions, at most
+ROUNDS, LATE_ROUNDS = 4, 1  # of these reductions, at most; once a greedy goes on
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
 LARGE, SKEW = 1 << 18, 8  # nodes; times the mean degree that the largest may be
+SCORE_SECONDS = 3e-7  # of a rank, for all scores of a state, for each node and entry
 TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
@@ -77,6 +78,7 @@ class Peeled:
     evaluations   of the policy
     chosen        nodes, of which `greedy` by a plain greedy
     stages        between two reductions of rows, the nodes [k] int64 of each
+    early         of these, before the policy's end
     cut_short     whether the policy was stopped
     part          of the candidates at once; 0: not decided yet
     begun         of the stage under way, where it goes on from an earlier part of the run; None: from its
@@ -88,6 +90,7 @@ class Peeled:
     chosen: int = 0
     greedy: int = 0
     stages: list[np.ndarray] = field(default_factory=list)
+    early: int = 0
     cut_short: bool = False
     part: float = 0.0
     begun: "Begun | None" = None
@@ -115,7 +118,8 @@ def kept_peel(made: Peeled, elapsed: float) -> State:
     begun = made.begun if made.so_far is None else made.so_far()
     values = {
         "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short,
-        "part": made.part, "elapsed": elapsed, "ends": np.cumsum([len(nodes) for nodes in made.stages]).astype(int).tolist(),
+        "part": made.part, "elapsed": elapsed,
+        "ends": np.cumsum([len(nodes) for nodes in made.stages], dtype=int).tolist(), "early": made.early,
         "selections": 0 if begun is None else begun.selections,
         "size": (0, 0) if begun is None else begun.size,
     }  # fmt: skip
@@ -130,8 +134,8 @@ def recalled_peel(state: State) -> Peeled:
     stages = np.split(nodes, told["ends"])[:-1] if told["ends"] else []
     begun = Begun(told["selections"], state.arrays["begun"], tuple(told["size"]))
     return Peeled(
-        told["evaluations"], len(nodes), told["greedy"], stages, told["cut_short"], told["part"],
-        begun if begun.selections else None,
+        told["evaluations"], len(nodes), told["greedy"], stages, told["early"], told["cut_short"],
+        told["part"], begun if begun.selections else None,
     )  # fmt: skip
 
 
@@ -149,7 +153,8 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     """
     if peeler.rule != "single" or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
-    if seconds <= 0:
+    seconds = float(group.broadcast(np.array([seconds]))[0])
+    if seconds <= 0 or seconds <= SCORE_SECONDS * (len(kind.nodes) + 2 * kind.edges) / group.size:
         return LARGEST_PART  # trials would take what is left of the whole time limit
     most = group.max_integer(int(kind.own.degrees().max(initial=0)))
     even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
@@ -190,8 +195,8 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peel
     """Choose and reduce until what is left of `kind` fits, from what was `made` before on. Ranks: all call;
     the same on any number.
     """
-    for nodes in made.stages:
-        kind.take(group, nodes, Rounds(most=ROUNDS))
+    for number, nodes in enumerate(made.stages):
+        kind.take(group, nodes, Rounds(most=ROUNDS if number < made.early else LATE_ROUNDS))
     while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
         block, own = _block(group, kind, peeler.exchange)
         rollout = _stage(group, kind, peeler, block, own, made)
@@ -202,7 +207,9 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peel
         made.greedy += rollout.rest
         made.stages.append(nodes)
         made.begun = made.so_far = None
-        kind.take(group, nodes, Rounds(most=ROUNDS))
+        late = made.cut_short or 0 < peeler.most <= made.evaluations
+        made.early += not late
+        kind.take(group, nodes, Rounds(most=LATE_ROUNDS if late else ROUNDS))
     return made
 
 
