@@ -182,8 +182,9 @@ def _peel(work: _Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[
             part = affordable_part(group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
         made.part = peeler.part
-        if made.stages:
-            log.info("%s: %d nodes were chosen before", work.loaded.graph.name, made.chosen)
+        before = made.chosen + (0 if made.begun is None else len(made.begun.nodes))
+        if before:
+            log.info("%s: an earlier part of the run chose %d nodes", work.loaded.graph.name, before)
         peeled = peel_rows(group, kind, peeler, made)
         chosen = peeled.evaluations
         given = complete(group, kind, peeler, peeled) if done is None else done.arrays.get("given")

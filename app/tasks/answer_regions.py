@@ -22,6 +22,7 @@ from app.tasks.context import Context
 
 ON_REGIONS = "regions on rows"  # the source of an answer that they have made better
 FIRST_PACE = 5e-6  # s for each node and entry of a region, before any was searched
+FORGOTTEN = 0.8  # what a turn leaves of slower ones before it
 USUAL = 64  # regions, where nothing says how many
 
 
@@ -46,16 +47,21 @@ class Searching:
     def __post_init__(self) -> None:
         self.first, self.begun = self.course.made, time.perf_counter()
         self._asked = self.begun  # when `look` was asked last
-        self._pace = FIRST_PACE  # the slowest turn, s for its work
+        self._pace, self._work = (
+            FIRST_PACE,
+            1,
+        )  # the slowest turn of late, s for its work; that of the last one
         self._told = self.course.better
 
     def look(self) -> bool:
         """Before every turn: whether the time is up, as rank 0 sees it. Ranks: all call; identical on all.
 
-        No turn is begun that would not come to its end if it were as slow as the slowest so far.
+        No turn is begun that would not come to its end if it were as slow as the slowest of late.
         """
         course, now = self.course, time.perf_counter()
-        self._pace, self._asked = max(self._pace, (now - self._asked) / max(course.work, 1)), now
+        if course.made > self.first:
+            self._pace = max((now - self._asked) / self._work, FORGOTTEN * self._pace)
+        self._asked, self._work = now, max(course.work, 1)
         if course.better != self._told:
             self._told = course.better
             self.found = self._better(now)

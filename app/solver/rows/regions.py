@@ -30,8 +30,8 @@ from app.toolbox import Instance, never
 COUNT = 16  # regions of a round
 LEAST_SIZE, MOST_SIZE = 1 << 14, 1 << 18  # nodes and entries of one: at first a COUNTth of all
 FEW = 4  # of a round, better ones: with fewer regions grow
-MOST_EFFORT = 16
-SIZE_BYTES = 160  # of work on a region, for each of its nodes and entries
+MOST_EFFORT = 4
+SIZE_BYTES = 100  # of work on a region, for each of its nodes and entries (app/model/memory.py)
 HUB = 8  # of a region's size, the part that the row of a node in it may be
 NONE = -1
 MOST_BURST = 1 << 16  # nodes that are drawn at once for a region that comes to an end, before it is full
