@@ -44,7 +44,7 @@ SCORE_SECONDS = 3e-7  # of a rank, for all scores of a state, for each node and 
 TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
-GREEDY = 0.01  # of the candidates, that a plain greedy takes at once
+GREEDY, LATE_GREEDY = 0.01, 0.02  # of the candidates, that a plain greedy takes at once; after a policy's end
 LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
@@ -346,8 +346,10 @@ def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | Non
 
 
 def _greedy(kind: RowKind) -> Greedy:
-    """A plain greedy; of what dominates, no two nodes that have a neighbour in common."""
-    return Greedy(GREEDY, apart=kind.marks() is not None)
+    """A plain greedy; of what dominates, no two nodes that have a neighbour in common. After a policy, whose
+    time is over, it is to be fast: regions are searched again.
+    """
+    return Greedy(LATE_GREEDY if kind.weights is None else GREEDY, apart=kind.marks() is not None)
 
 
 def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
