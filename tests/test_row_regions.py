@@ -13,9 +13,11 @@ from test_row_reductions import SELF, WORLD, Remembering, drawn, own_rows
 from app import solve
 from app.graphs.graph import from_edges
 from app.problems.table import PROBLEMS
+from app.rl.plain_rest import unmet
 from app.rng import stream
+from app.solver.rows import peel
 from app.solver.rows.kinds import ROW_KINDS
-from app.solver.rows.own import Rounds
+from app.solver.rows.own import Rounds, everywhere
 from app.solver.rows.regions import COUNT, NONE, Course, course_of, grow, search_regions
 from app.tasks import answer_peeled
 from app.tasks.answer_rest import reduce_first
@@ -194,3 +196,14 @@ class Stopping(Remembering):
         found = Remembering()
         found.kept = self.kept
         return found
+
+
+def test_of_nodes_as_good_as_each_other_many_are_taken_at_once():
+    """In the order of their numbers each stands in the way of the next one: all but one would wait."""
+    kind = reduced("mds", WORLD, own_rows(WORLD, rows_of(nx.cycle_graph(300))))
+    block, own = peel._block(WORLD, kind, "auto")
+    ordered = everywhere(WORLD, block.lo + np.flatnonzero(own >= 0))
+    found = unmet(WORLD, block, ordered)
+    assert 30 <= len(found) <= 100
+    place = np.sort(np.searchsorted(ordered, found))
+    assert (np.diff(place) > 2).all()
