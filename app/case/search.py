@@ -84,6 +84,14 @@ class SearchCase(Table, frozen=True):
             "(replay); 0: all"
         ),
     ] = 0
+    row_regions: Annotated[
+        int,
+        Meta(ge=-1),
+        about(
+            "regions of the rows of such a graph that are searched again, 16 a round, dealt to the ranks; "
+            "-1: as many as fit the seconds, 64 without a limit; not of cliques and cuts"
+        ),
+    ] = -1
     peel_fraction: Annotated[
         float,
         Meta(gt=0.0, le=1.0),

@@ -187,6 +187,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
             if case.problem.name in ROW_PEELED:
                 then = "the policy would choose on the rows until the rest fits"
+                again = "; all ranks at once would search regions again"
+                then += again if case.search.row_regions else ""
             then += ", unless reductions of the rows leave less"
         left = f"above memory.whole_graph_mb, {limit:g}: {then}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"

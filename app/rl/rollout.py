@@ -162,6 +162,8 @@ def roll_out(
     pieces: int = 1 << 62,
     greedy: Greedy = PLAIN,
     nodes: int = 0,
+    begun: int = 0,
+    watch: Callable[[Callable[[], tuple[int, np.ndarray]]], None] = lambda so_far: None,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -181,6 +183,9 @@ def roll_out(
                goes on
     greedy     how the plain one takes candidates
     nodes      of the graph, where rows between them are padding; 0: all of the block
+    begun      selections by which an earlier part of the rollout chose those before
+    watch      called at first with a function that tells, before any selection, how many there were, and by
+               chosen_at_own what they chose; of a greedy that goes on nothing
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
@@ -191,18 +196,29 @@ def roll_out(
     if given and compact.worth_compacting(residual):
         residual.write_back(chosen_at_own)
         residual = compact.compact(group, residual)
+    given -= begun
     most += given
     scores, ends = make_scores(group, net, params, residual.env, full), enough(residual.env)
+    last: tuple[int, np.ndarray] | None = None
+
+    def so_far() -> tuple[int, np.ndarray]:
+        if last is not None:
+            return last
+        chosen = chosen_at_own.copy()
+        residual.write_back(chosen)
+        return residual.first_step + residual.env.steps - given, chosen
+
+    watch(so_far)
     while not (ends or residual.env.done) and residual.first_step + residual.env.steps < most and not stop():
         beat()
         env, made = residual.env, residual.first_step + residual.env.steps
-        steps = min(most - made, piece - env.steps % piece, pieces - made % pieces)
+        steps = min(most - made, piece - env.steps % piece, pieces - (made - given) % pieces)
         select(group, residual, scores, choose, share, steps)
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         made = residual.first_step + env.steps
         # At the same selections on any number of ranks, whenever rows are compacted.
-        asked = choose is not single or not made % pieces or env.done
+        asked = choose is not single or not (made - given) % pieces or env.done
         ends = asked and enough(env)
         if asked or smaller or not env.steps % piece:
             progress(made - given, env)
@@ -213,6 +229,7 @@ def roll_out(
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
     made, done = residual.first_step + residual.env.steps, residual.env.done
+    last = so_far()
     if finish and not ends and residual.env.value is None:
         residual = play_rest(group, residual, chosen_at_own, stop, enough, greedy=greedy)
     residual.write_back(chosen_at_own)

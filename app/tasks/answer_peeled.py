@@ -2,7 +2,8 @@
 
 The rest then is answered by the whole pipeline but for its bounds, which would be those of the rest: what was
 chosen proves nothing. A bound of the graph is found before that, on the rows of what reductions leave. The
-answer of the graph is made better on its rows once more (solver/rows/exchanges.py).
+answer of the graph is made better on its rows once more (solver/rows/exchanges.py), then region by region
+until the time is up (tasks/answer_regions.py).
 """
 
 import time
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from msgspec import structs
 
+from app.case.search import SearchCase
 from app.checkpoint.checkpoints import Keeper
 from app.checkpoint.store import State
 from app.errors import Ended
@@ -23,68 +25,132 @@ from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
-from app.solver.rows.peel import Peeled, Peeler, affordable_part, complete, peel_rows
+from app.solver.rows.peel import (
+    Peeled,
+    Peeler,
+    affordable_part,
+    complete,
+    kept_peel,
+    peel_rows,
+    recalled_peel,
+)
 from app.tasks.answer import Solved
+from app.tasks.answer_regions import kept_answer, recalled_answer, search_again
 from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
+PEELING = "peeling"  # the key of choices under way, in a checkpoint
 POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
 ON_ROWS = "exchanges on rows"  # of one that was made better after the search
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
+LEAST_REST_SHARE, MOST_REST_SHARE = 0.1, 0.5  # the same for the rest, where regions follow
+EXCHANGES_OF_REST = 0.9  # the same for exchanges, then
 PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Work:
-    """What the parts of an answer share."""
+    """What the parts of an answer share.
+
+    chosen   nodes that were chosen on the rows
+    """
 
     context: Context
     problem: Problem
     loaded: Loaded
     rest: Rest
+    keeper: Keeper
+    chosen: int = 0
 
     def clock(self, share: float, keep: float = 0.0) -> StartClock:
         """Rings where a share of what is left of a time limit is over, but for `keep` seconds of it."""
-        limit = self.context.case.search.seconds
-        left = limit - (time.perf_counter() - self.rest.begun) - keep if limit else float("inf")
-        seconds = max(share * left, 0.0)
+        seconds = max(share * (self.left() - keep), 0.0)
         return StartClock(self.context.group, StartLimits(1.0, 0, seconds, self.context.keeper), seconds)
+
+    def left(self) -> float:
+        """Seconds left of a time limit; infinite without one."""
+        limit = self.context.case.search.seconds
+        return limit - (time.perf_counter() - self.rest.begun) if limit else float("inf")
 
 
 def answer_peeled(
     context: Context, pipeline: Pipeline, policy: Policy, problem: Problem, loaded: Loaded, rest: Rest,
     keeper: Keeper,
 ) -> Solved:  # fmt: skip
-    """A bound, choices of the policy until the rest fits, the pipeline on it, exchanges on the rows.
+    """A bound, choices of the policy until the rest fits, the pipeline on it, exchanges on the rows, then
+    regions of these once more.
 
-    keeper  remembers how much the policy chose: see reduce_first
+    keeper  remembers what the policy chose, the answer before the regions, and these: see reduce_first
     Ranks   all call; identical on all
     """
-    work = _Work(context, problem, loaded, rest)
+    work = _Work(context, problem, loaded, _begun_before(rest, keeper), keeper)
     bound = _bound(work) if context.case.search.bounds else None
-    peeled, given, replay = _peel(work, policy, keeper)
+    known = keeper.recall("answer")
+    try:
+        if known is None:
+            found = _first(work, pipeline, policy)
+            keeper.keep("answer", kept_answer(found, work.chosen, time.perf_counter() - work.rest.begun))
+        else:
+            found, work.chosen = recalled_answer(known)
+        found = search_again(context, problem, loaded.graph, work.rest, found, keeper)
+    except Ended as ended:
+        if ended.so_far is not None:
+            ended.so_far = _solved(work, ended.so_far, bound)
+        raise
+    return _solved(work, found, bound)
+
+
+def _begun_before(rest: Rest, keeper: Keeper) -> Rest:
+    """The rest, of a solve that has begun as much earlier as earlier parts of the run took, but for the
+    search of what is left, which knows that by itself.
+    """
+    known = [keeper.recall(key) for key in ("regions", "answer", PEELING)]
+    spent = max((state.values["elapsed"] for state in known if state is not None), default=0.0)
+    return replace(rest, begun=rest.begun - spent)
+
+
+def _first(work: _Work, pipeline: Pipeline, policy: Policy) -> Answer:
+    """The answer of the graph before regions of it are searched. Ranks: all call; identical on all."""
+    context, rest, keeper, search = work.context, work.rest, work.keeper, work.context.case.search
+    kind, name, whole = rest.kind, work.loaded.graph.name, rest.kind.edges
+    peeled, given, replay = _peel(work, policy)
+    work.chosen = peeled.chosen
     ours = given is not None and keeper.recall("search") is None  # else it begins with an earlier part's best
     with context.log.phase("reduce"):
-        toolbox = toolbox_of(context, problem, rest, rest.kind.rest(context.group, loaded.graph.name))
-    case = structs.replace(context.case, search=structs.replace(context.case.search, bounds=False))
+        toolbox = toolbox_of(context, work.problem, rest, kind.rest(context.group, name))
+    case = structs.replace(context.case, search=structs.replace(search, bounds=False))
     searching = Pipeline(context.group, context.log, case, pipeline.net, pipeline.params, pipeline.keeper)
 
-    def solved(found: Answer, stopped: bool = False) -> Solved:
+    def lifted(found: Answer) -> Answer:
         keys = replay_of(found.replay, rest)
-        source = POLICY if not len(rest.kind.nodes) or (ours and found.source == GIVEN) else found.source
-        found = replace(found, source=source, replay=[*keys, *replay] if keys else [])
-        return _solved(work, found, bound, peeled, stopped)
+        source = POLICY if not len(kind.nodes) or (ours and found.source == GIVEN) else found.source
+        return replace(
+            found, source=source, replay=[*keys, *replay] if keys else [], solution=kind.lift(found.solution),
+            bound=None, method="", verified=False, certificate=b"",
+            evaluations=found.evaluations + peeled.evaluations,
+        )  # fmt: skip
 
     try:
         spent = time.perf_counter() - rest.begun
-        kept = rest.seconds + EXCHANGE_SHARE * max(context.case.search.seconds - spent, 0.0)
-        answer = searching.answer(toolbox, loaded.graph.name, given, spent, kept)
+        kept = rest.seconds + _later_share(search, kind.edges / max(whole, 1)) * max(
+            search.seconds - spent, 0.0
+        )
+        answer = lifted(searching.answer(toolbox, name, given, spent, kept))
     except Ended as ended:
         if ended.so_far is not None:
-            ended.so_far = solved(ended.so_far, stopped=True)
+            ended.so_far = lifted(ended.so_far)
         raise
-    return solved(answer)
+    return _exchanged(work, answer)
+
+
+def _later_share(search: SearchCase, part: float) -> float:
+    """Of what is left of a time limit, what comes after the search of the rest, which is such a part of all
+    edges that were left.
+    """
+    if not search.row_regions:
+        return EXCHANGE_SHARE
+    return 1 - min(max(part, LEAST_REST_SHARE), MOST_REST_SHARE)
 
 
 def _bound(work: _Work) -> RowBound | None:
@@ -99,47 +165,63 @@ def _bound(work: _Work) -> RowBound | None:
     return bound
 
 
-def _peel(work: _Work, policy: Policy, keeper: Keeper) -> tuple[Peeled, np.ndarray | None, list[str]]:
+def _peel(work: _Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[str]]:
     """Choose until the rest fits; the policy's own solution of it; the keys that lead to both. Ranks: all
     call.
     """
     group, log, kind, search = work.context.group, work.context.log, work.rest.kind, work.context.case.search
-    known, clock = keeper.recall("peel"), work.clock(PEEL_SHARE, work.rest.seconds)
+    keeper, clock = work.keeper, work.clock(PEEL_SHARE, work.rest.seconds)
+    done = keeper.recall("peel")
+    known = keeper.recall(PEELING) if done is None else done
+    made = Peeled() if known is None else recalled_peel(known)
     if kind.weights is not None:
         log.info("%s: the policy is not asked: it does not see node weights", work.loaded.graph.name)
     with log.phase("policy"):
-        peeler = _peeler(work, policy, known, clock)
+        peeler = _peeler(work, policy, made, done is not None, clock)
         if not peeler.part:
             part = affordable_part(group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
-        peeled = peel_rows(group, kind, peeler)
-        given = complete(group, kind, peeler, peeled)
-    limited = peeled.cut_short or (known is not None and known.values["cut_short"])
-    values = {"evaluations": peeled.evaluations, "cut_short": limited, "part": peeler.part}
-    keeper.keep("peel", State(values, {}))
+        made.part = peeler.part
+        before = made.chosen + (0 if made.begun is None else len(made.begun.nodes))
+        if before:
+            log.info("%s: an earlier part of the run chose %d nodes", work.loaded.graph.name, before)
+        peeled = peel_rows(group, kind, peeler, made)
+        chosen = peeled.evaluations
+        given = complete(group, kind, peeler, peeled) if done is None else done.arrays.get("given")
+    if done is None:
+        more = {} if given is None else {"given": given}
+        state = kept_peel(replace(peeled, evaluations=chosen), 0.0)
+        keeper.keep("peel", State(state.values | {"whole": peeled.evaluations}, state.arrays | more))
+    else:
+        peeled.evaluations = done.values["whole"]
+        given = None if given is None else given.astype(bool)
     log.info(
         "%s: the policy chose %d nodes, a plain greedy %d, by %d evaluations; %d nodes, %d edges are left",
         work.loaded.graph.name, peeled.chosen - peeled.greedy, peeled.greedy, peeled.evaluations,
         len(kind.nodes), kind.edges,
     )  # fmt: skip
     replay = []
-    if limited or search.row_evaluations:
+    if peeled.cut_short or search.row_evaluations:
         replay.append(f"search.row_evaluations={peeled.evaluations}")
     if peeler.rule == "single" and kind.weights is None:
         replay.append(f"search.row_fraction={peeler.part}")
     return peeled, given, replay
 
 
-def _peeler(work: _Work, policy: Policy, known: State | None, clock: StartClock) -> Peeler:
-    """How the policy chooses; as often as a replay says, or `known` of an earlier part of the run, else as
-    long as the clock allows.
+def _peeler(work: _Work, policy: Policy, peeled: Peeled, done: bool, clock: StartClock) -> Peeler:
+    """How the policy chooses: as often as a replay says, else as long as the clock allows.
+
+    peeled   what an earlier part of the run has chosen, and goes on counting     done   that is all
     """
     context, case, kind, name = work.context, work.context.case, work.rest.kind, work.loaded.graph.name
-    search, select, made = case.search, case.select, 0
-    counted = known is not None or search.row_evaluations > 0
+    search, select, made = case.search, case.select, peeled.evaluations
+    counted = done or search.row_evaluations > 0
+
+    def state() -> State:
+        return kept_peel(peeled, time.perf_counter() - work.rest.begun)
 
     def stop() -> bool:
-        context.keeper.at(made)
+        work.keeper.at(made, PEELING, state)
         return not counted and clock.rings()
 
     def tell(evaluations: int, env: Environment) -> None:
@@ -149,33 +231,19 @@ def _peeler(work: _Work, policy: Policy, known: State | None, clock: StartClock)
         context.log.record(phase="peel", name=name, step=evaluations, left=edges)
         context.log.progress("%s: evaluation %d, %d nodes, %d edges left", name, evaluations, nodes, edges)
 
-    most, part = search.row_evaluations, search.row_fraction
-    if known is not None:
-        most, part = known.values["evaluations"], known.values["part"]
-    exchange = case.parallel.exchange
+    part = peeled.part or search.row_fraction
+    exchange, most = case.parallel.exchange, search.row_evaluations
     return Peeler(policy.net, policy.params, exchange, select.rule, select.fraction, part, most, stop, tell)
 
 
-def _solved(work: _Work, found: Answer, bound: RowBound | None, peeled: Peeled, stopped: bool) -> Solved:
-    """The answer of the graph that an answer of the rest stands for.
-
-    stopped   the run is to end: nothing is made better
-    Ranks     all call
-    """
-    context, kind = work.context, work.rest.kind
-    whole = replace(
-        found, solution=kind.lift(found.solution), bound=None, method="", verified=False,
-        certificate=b"",
-    )  # fmt: skip
-    whole = whole if stopped else _exchanged(work, whole)
-    certificate = b""
+def _solved(work: _Work, found: Answer, bound: RowBound | None) -> Solved:
+    """The answer of the graph with a bound. Ranks: all call."""
+    context, certificate = work.context, b""
     if bound is not None:
-        whole = replace(whole, bound=bound.value, method=bound.method, verified=True)
+        found = replace(found, bound=bound.value, method=bound.method, verified=True)
         certificate = to_bytes(bound.proof) if context.case.output.certificates else b""
-    evaluations = found.evaluations + peeled.evaluations
-    whole = replace(whole, evaluations=evaluations)
-    solved = written_answer(context, work.problem, work.loaded, work.rest, whole, certificate)
-    solved.entry["peeled"] = peeled.chosen
+    solved = written_answer(context, work.problem, work.loaded, work.rest, found, certificate)
+    solved.entry["peeled"] = work.chosen
     return solved
 
 
@@ -183,7 +251,8 @@ def _exchanged(work: _Work, found: Answer) -> Answer:
     """An answer made better on the rows. Ranks: all call."""
     context, kind, graph = work.context, work.rest.kind, work.loaded.graph
     counted = context.case.search.row_exchanges
-    look = (lambda: context.keeper.at(0)) if counted else work.clock(1.0).rings
+    share = EXCHANGES_OF_REST if context.case.search.row_regions else 1.0
+    look = (lambda: context.keeper.at(0)) if counted else work.clock(share).rings
     rounds = Rounds(look, counted)
     begun = time.perf_counter()
     with context.log.phase("exchange"):

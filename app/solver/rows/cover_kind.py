@@ -12,6 +12,7 @@ from app.reductions.cover.log import renumbered
 from app.solver.row_check import check_rows
 from app.solver.row_reductions import RowsReduced, reduce_further, reduce_rows
 from app.solver.rows.cover_bound import CoverRowBound, bound_covers
+from app.solver.rows.cover_regions import CoverRegions
 from app.solver.rows.exchanges import exchange
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import OwnRows, Rounds, everywhere, row_counts
@@ -101,3 +102,15 @@ class CoverRows(RowKind):
         outside = self.sense == "maximise"
         found = exchange(group, graph, self.weights, solution if outside else ~solution, rounds)
         return found if outside else ~found
+
+    def regions(self, group: Group, solution: np.ndarray) -> CoverRegions:
+        """Where the reductions decide they lead to a cover no heavier than any with these nodes."""
+        outside = self.sense == "maximise"
+        return CoverRegions(group, self.proved.own, solution, self.weights, outside, self.compiled)
+
+    def joined(self, regions: CoverRegions) -> np.ndarray:
+        """[n] bool, a cover, or what no edge joins."""
+        outside = self.sense == "maximise"
+        chosen = regions.solution[self.proved.nodes]
+        cover = self.proved.lift(~chosen if outside else chosen)
+        return ~cover if outside else cover

@@ -12,6 +12,7 @@ from app.proofs.kinds import DominationProof
 from app.reductions.domination.reducer import COLUMNS, Step
 from app.solver.rows.domination_bound import DominationRowBound, bound_dominations
 from app.solver.rows.domination_check import check_dominations
+from app.solver.rows.domination_regions import DominationRegions
 from app.solver.rows.dominations import DominationsReduced, reduce_dominations, reduce_further
 from app.solver.rows.exchanges import drop_dominators
 from app.solver.rows.kinds import RowKind
@@ -107,3 +108,12 @@ class DominationRows(RowKind):
     def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
         """Without nodes that it does not need."""
         return drop_dominators(group, graph, self.weights, solution, rounds)
+
+    def regions(self, group: Group, solution: np.ndarray) -> DominationRegions:
+        """Without the nodes that reductions choose: all others are among those that they allow."""
+        chosen = solution & self.proved.allowed
+        return DominationRegions(group, self.proved, chosen, self.weights, self.compiled)
+
+    def joined(self, regions: DominationRegions) -> np.ndarray:
+        """[n] bool, with the nodes that reductions choose."""
+        return self.proved.chosen | regions.solution

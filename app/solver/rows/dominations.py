@@ -21,7 +21,7 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.reductions.domination.reducer import CHOSEN, COLUMNS, ROWS, Step
-from app.solver.rows.own import LEAST_SHARE, OwnRows, Rounds, everywhere, row_sums
+from app.solver.rows.own import LEAST_SHARE, OwnRows, Rounds, everywhere, row_any, row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,18 +199,20 @@ class _Table:
     def dominate(self, taken: np.ndarray) -> None:
         """The nodes `taken` [n] bool, and those next to them, need nothing more."""
         rows = self.own
-        met = (row_sums(rows.indptr, taken[rows.indices]) > 0) | taken[rows.nodes]
+        met = row_any(rows.indptr, taken[rows.indices]) | taken[rows.nodes]
         self.needed[everywhere(self.group, rows.nodes[met])] = False
         self._leave_out()
 
     def _leave_out(self) -> None:
         """Columns without rows, and entries that are in no row any more."""
         rows = self.own
-        useful = (row_sums(rows.indptr, self.needed[rows.indices]) > 0) | self.needed[rows.nodes]
+        useful = row_any(rows.indptr, self.needed[rows.indices]) | self.needed[rows.nodes]
         self.allowed[everywhere(self.group, rows.nodes[~useful])] = False
-        own = np.repeat(rows.nodes, rows.degrees())
-        stays = self.needed[own] & self.allowed[rows.indices]
-        stays |= self.allowed[own] & self.needed[rows.indices]
+        # An entry stays where one of its ends has to be dominated and the other one may be chosen.
+        asks, may = self.needed.astype(np.uint8), self.allowed.astype(np.uint8)
+        stays = np.repeat((asks + 2 * may)[rows.nodes], rows.degrees())
+        stays &= (2 * asks + may)[rows.indices]
+        stays = stays > 0
         kept = self.needed[rows.nodes] | self.allowed[rows.nodes]
         degrees = row_sums(rows.indptr, stays)[kept]
         indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)

@@ -10,6 +10,7 @@ from app.comm.group import Group
 from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.solver.rows.own import OwnRows, Rounds
+from app.solver.rows.regions import Regions
 from app.tables import Table
 
 ROW_KINDS = Table(
@@ -123,6 +124,16 @@ class RowKind(ABC):
     def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
         """A solution at least as good as one of the graph, by steps on its rows. Ranks: all call."""
         return solution
+
+    def regions(self, group: Group, solution: np.ndarray) -> Regions | None:
+        """A solution of the graph as one of what reductions leave, of which regions may be searched again;
+        None: that is not done. Ranks: all call.
+        """
+        return None
+
+    def joined(self, regions: Regions) -> np.ndarray:
+        """The solution of the graph that one of `regions` stands for."""
+        raise NotImplementedError
 
     def alone(self, group: Group, rounds: Rounds) -> "Alone | None":
         """An answer where what is left is too large for one rank; None: there is none. Ranks: all call."""

@@ -133,6 +133,14 @@ def row_sums(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
     return found
 
 
+def row_any(indptr: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """[k] bool, whether an entry of each row has a mark; marks [m] bool."""
+    found, some = np.zeros(len(indptr) - 1, dtype=bool), np.diff(indptr) > 0
+    if some.any():
+        found[some] = np.logical_or.reduceat(marks, indptr[:-1][some])
+    return found
+
+
 def row_least(indptr: np.ndarray, values: np.ndarray, none: Any) -> np.ndarray:
     """[k] the least of the values [m] of each row; `none` of an empty one."""
     found, some = np.full(len(indptr) - 1, none, dtype=values.dtype), np.diff(indptr) > 0

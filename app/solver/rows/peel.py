@@ -8,12 +8,13 @@ so that a run with as many of them leads to the same rest.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
@@ -34,15 +35,16 @@ from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import Rounds, everywhere
 from app.sparse.rowblock import RowBlock
 
-STAGE, LATE_STAGE = 0.75, 0.5  # of the edges: where so many are left, rows are reduced again; by a greedy
+STAGE, LATE_STAGE = 0.75, 0.1  # of the edges: where so many are left, rows are reduced again; by a greedy
 PIECES = 64  # of a rest, after each of which it is asked whether enough is gone, where nodes go one by one
-ROUNDS = 4  # of these reductions, at most
+ROUNDS, LATE_ROUNDS = 4, 1  # of these reductions, at most; once a greedy goes on
 ONE_BY_ONE, PART = 1 << 14, 1 / 500  # of larger rests not one node at a time, but this part of the candidates
 LARGE, SKEW = 1 << 18, 8  # nodes; times the mean degree that the largest may be
+SCORE_SECONDS = 3e-7  # of a rank, for all scores of a state, for each node and entry
 TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
-GREEDY = 0.01  # of the candidates, that a plain greedy takes at once
+GREEDY, LATE_GREEDY = 0.01, 0.02  # of the candidates, that a plain greedy takes at once; after a policy's end
 LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
@@ -75,15 +77,66 @@ class Peeled:
 
     evaluations   of the policy
     chosen        nodes, of which `greedy` by a plain greedy
-    stages        between two reductions of rows
+    stages        between two reductions of rows, the nodes [k] int64 of each
+    early         of these, before the policy's end
     cut_short     whether the policy was stopped
+    part          of the candidates at once; 0: not decided yet
+    begun         of the stage under way, where it goes on from an earlier part of the run; None: from its
+                  beginning
+    so_far        tells how far the stage under way has come. Ranks: all call
     """
 
     evaluations: int = 0
     chosen: int = 0
     greedy: int = 0
-    stages: int = 0
+    stages: list[np.ndarray] = field(default_factory=list)
+    early: int = 0
     cut_short: bool = False
+    part: float = 0.0
+    begun: "Begun | None" = None
+    so_far: "Callable[[], Begun] | None" = None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far a stage has come.
+
+    selections   by the policy     nodes   [k] int64, what these chose
+    size         nodes and edges at its beginning
+    """
+
+    selections: int
+    nodes: np.ndarray
+    size: tuple[int, int]
+
+
+def kept_peel(made: Peeled, elapsed: float) -> State:
+    """What was chosen as a checkpoint has it; `recalled_peel` is the way back. Ranks: all call.
+
+    elapsed   seconds since the solve began
+    """
+    begun = made.begun if made.so_far is None else made.so_far()
+    values = {
+        "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short,
+        "part": made.part, "elapsed": elapsed,
+        "ends": np.cumsum([len(nodes) for nodes in made.stages], dtype=int).tolist(), "early": made.early,
+        "selections": 0 if begun is None else begun.selections,
+        "size": (0, 0) if begun is None else begun.size,
+    }  # fmt: skip
+    none = np.empty(0, dtype=np.int64)
+    arrays = {"nodes": np.concatenate([none, *made.stages]), "begun": none if begun is None else begun.nodes}
+    return State(values, arrays)
+
+
+def recalled_peel(state: State) -> Peeled:
+    """What a checkpoint has kept."""
+    told, nodes = state.values, state.arrays["nodes"]
+    stages = np.split(nodes, told["ends"])[:-1] if told["ends"] else []
+    begun = Begun(told["selections"], state.arrays["begun"], tuple(told["size"]))
+    return Peeled(
+        told["evaluations"], len(nodes), told["greedy"], stages, told["early"], told["cut_short"],
+        told["part"], begun if begun.selections else None,
+    )  # fmt: skip
 
 
 def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
@@ -100,7 +153,8 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     """
     if peeler.rule != "single" or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
-    if seconds <= 0:
+    seconds = float(group.broadcast(np.array([seconds]))[0])
+    if seconds <= 0 or seconds <= SCORE_SECONDS * (len(kind.nodes) + 2 * kind.edges) / group.size:
         return LARGEST_PART  # trials would take what is left of the whole time limit
     most = group.max_integer(int(kind.own.degrees().max(initial=0)))
     even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
@@ -137,9 +191,12 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     return float(group.broadcast(np.array([part]))[0])
 
 
-def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
-    """Choose and reduce until what is left of `kind` fits. Ranks: all call; the same on any number."""
-    made = Peeled()
+def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peeled:
+    """Choose and reduce until what is left of `kind` fits, from what was `made` before on. Ranks: all call;
+    the same on any number.
+    """
+    for number, nodes in enumerate(made.stages):
+        kind.take(group, nodes, Rounds(most=ROUNDS if number < made.early else LATE_ROUNDS))
     while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
         block, own = _block(group, kind, peeler.exchange)
         rollout = _stage(group, kind, peeler, block, own, made)
@@ -148,8 +205,11 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler) -> Peeled:
         made.evaluations += rollout.evaluations
         made.chosen += len(nodes)
         made.greedy += rollout.rest
-        made.stages += 1
-        kind.take(group, nodes, Rounds(most=ROUNDS))
+        made.stages.append(nodes)
+        made.begun = made.so_far = None
+        late = made.cut_short or 0 < peeler.most <= made.evaluations
+        made.early += not late
+        kind.take(group, nodes, Rounds(most=LATE_ROUNDS if late else ROUNDS))
     return made
 
 
@@ -179,8 +239,9 @@ def _stage(
     whole: bool = False,
 ) -> Rollout:  # fmt: skip
     """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
-    marks, first, nodes = _spread(kind, own, block), (0, 0), len(kind.nodes)
-    late, counted = _is_late(peeler, made), made.evaluations
+    marks, nodes, begun = _spread(kind, own, block), len(kind.nodes), None if whole else made.begun
+    first = (0, 0) if begun is None else begun.size
+    late, counted = begun is None and _is_late(peeler, made), made.evaluations
     stage = LATE_STAGE if late else STAGE
 
     def enough(env: Environment) -> bool:
@@ -203,14 +264,32 @@ def _stage(
     if late or kind.weights is not None:
         return _by_greedy(group, kind, peeler, block, own, marks, enough)
     left = peeler.most - made.evaluations if peeler.most else 0
+    if begun is not None and made.cut_short:
+        left = begun.selections
+
+    def watch(so_far: Callable[[], tuple[int, np.ndarray]]) -> None:
+        def told() -> Begun:
+            selections, chosen_at_own = so_far()
+            ours = np.flatnonzero(chosen_at_own[: block.n_real] >= 0)
+            return Begun(selections, everywhere(group, own[ours]), first)
+
+        made.so_far = None if whole else told
+
+    before = None if begun is None else _places(group, block, own, begun.nodes)
     rule, fraction = peeler.rule, peeler.fraction
     if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
         rule, fraction = "fraction", peeler.part
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
-        greedy=_greedy(kind), nodes=nodes,
+        greedy=_greedy(kind), nodes=nodes, before=before, begun=0 if begun is None else begun.selections,
+        watch=watch,
     )  # fmt: skip
+
+
+def _places(group: Group, block: RowBlock, own: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """[k] int64, nodes [k] as the block numbers them. Ranks: all call."""
+    return everywhere(group, block.lo + np.flatnonzero(np.isin(own, nodes)))
 
 
 def _is_late(peeler: Peeler, made: Peeled) -> bool:
@@ -267,8 +346,10 @@ def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | Non
 
 
 def _greedy(kind: RowKind) -> Greedy:
-    """A plain greedy; of what dominates, no two nodes that have a neighbour in common."""
-    return Greedy(GREEDY, apart=kind.marks() is not None)
+    """A plain greedy; of what dominates, no two nodes that have a neighbour in common. After a policy, whose
+    time is over, it is to be fast: regions are searched again.
+    """
+    return Greedy(LATE_GREEDY if kind.weights is None else GREEDY, apart=kind.marks() is not None)
 
 
 def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
