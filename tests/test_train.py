@@ -533,6 +533,13 @@ def test_a_ratio_of_objectives_below_one_is_one():
     assert _does_better(make_problem("maxcut"), [0.15, 0.02], before, "ratio")
 
 
+def test_graphs_that_are_solved_before_the_first_choice_are_refused(group):
+    """Forests have no cycle to break: to look for one to begin with would never end."""
+    blocks = make_blocks(group, [listed(5, (0, 1), (1, 2)), listed(9, (3, 4))])
+    with pytest.raises(GraphError, match="in none of them is anything to choose, there is nothing to learn"):
+        train_policy(group, SHORT, make_problem("fvs"), blocks, [])
+
+
 def test_graphs_are_judged_by_their_objectives_whatever_unit_their_weights_have(group):
     """One graph has weights of whole numbers, the other the same and a 64th: cuts are told, and summed, as
     they are, not in units of each graph's weights."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.checkpoint.store import State
-from app.errors import LockstepError
+from app.errors import GraphError, LockstepError
 from app.gnn.stopwatch import Stopwatch
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
@@ -60,15 +60,20 @@ class Replica:
             raise LockstepError(f"agent.learner = {self.case.agent.learner!r} begins no episode")
 
     def _begin(self, number: int, place: int) -> Running:
-        """Start episode `number` on a random training graph that has an edge."""
+        """Start episode `number` on a random training graph with something to choose. Raises GraphError."""
         learner = self.learner
         draws = stream(learner.seed, "episode", learner.draw_of(number))
-        while True:
+        done: set[int] = set()
+        while len(done) < len(learner.blocks):
             graph = int(draws.integers(len(learner.blocks)))
+            if graph in done:
+                continue
             env = self._environment(graph)
             if not env.done:
                 learner.begin(number, graph, env)
                 return self._seated(Running(number, graph, env, place))
+            done.add(graph)
+        raise GraphError("training graphs: in none of them is anything to choose, there is nothing to learn")
 
     def _make_fleet(self) -> Fleet | None:
         """What steps many environments at once, where there is such a thing for them."""
