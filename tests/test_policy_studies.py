@@ -20,6 +20,7 @@ from app.output import RunFolder
 from app.partition.assemble import gather_whole
 from app.partition.load import generate_set
 from app.tasks.context import Context
+from app.tasks.studies import progress
 from app.tasks.studies.counted import counted_seconds
 from app.tasks.studies.learners import compared, run_learners
 from app.tasks.studies.progress import Course, run_progress
@@ -229,6 +230,24 @@ def test_a_variant_of_one_rank_is_the_same_training(ranks):
     )
     assert first == second
     assert [row["ranks"] for row in found["reached"]] == [ranks.size, 1]
+
+
+def test_a_variant_of_whole_graphs_is_the_same_training(ranks, monkeypatch):
+    """Graphs are split over the ranks, small as they are, but for parallel.spatial = 1."""
+    learned_on, train = [], progress.train_policy
+
+    def seen(group, *args):
+        learned_on.append(group.size)
+        return train(group, *args)
+
+    monkeypatch.setattr(progress, "train_policy", seen)
+    found = run_progress(study_of(ranks, {**COURSE, "study.variants": ["all", "each parallel.spatial=1"]}))
+    half = len(found["rows"]) // 2
+    first, second = (
+        without(rows, "variant", *CLOCKS) for rows in (found["rows"][:half], found["rows"][half:])
+    )
+    assert first == second
+    assert learned_on == [ranks.size, 1]
 
 
 def test_replicas_on_a_grid_learn_what_they_learn_in_turn(ranks):

@@ -10,7 +10,6 @@ from app.native.library import address, aligned, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 MOST_ROUNDS = 16  # as in lesson.h
-GRAPH_FIELDS = 9
 
 
 class _Network(ctypes.Structure):

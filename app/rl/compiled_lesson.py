@@ -10,7 +10,7 @@ from app.errors import NumericsError
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import Structure2Vec
 from app.native import lesson
-from app.native.lesson import LessonKernels, Looks
+from app.native.lesson import MOST_ROUNDS, LessonKernels, Looks
 from app.native.library import address
 from app.problems.problem import StateTotals
 from app.rl.core_env import LEAST_DEGREE
@@ -23,7 +23,7 @@ from app.sparse.rowblock import RowBlock
 
 MOST_NUMBERS = 1 << 17  # of an array [rows, K]: with more, asking for products costs next to nothing
 LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
-MOST_ROUNDS, MOST_HIDDEN = 16, 4096  # as in lesson.h and dense_lanes.h
+MOST_HIDDEN = 4096  # as in dense_lanes.h
 
 
 class CompiledLessons:
@@ -134,10 +134,8 @@ class CompiledLessons:
     def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:
         """The states of environments as the kernels want them."""
         every = self.net.paper and self.net.pools_to_choose
-        code, totals = (
-            np.ascontiguousarray(codes_of(envs, every), dtype=np.int32),
-            [env.totals for env in envs],
-        )
+        code = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32)
+        totals = [env.totals for env in envs]
         return np.array(graphs, dtype=np.int64), Looks(self._numbers(totals), _alive(totals), code), every
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:

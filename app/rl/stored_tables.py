@@ -79,10 +79,8 @@ class StoredTables:
     def _make_room(self, room: int) -> None:
         """Arrays for so many tables, with those that there are."""
         shape = (room, self.entries) if self.net.policy.hub_degree else (room,)
-        features, factors = (
-            np.empty((room, self.entries, self.net.F), np.float32),
-            np.empty(shape, np.float32),
-        )
+        features = np.empty((room, self.entries, self.net.F), np.float32)
+        factors = np.empty(shape, np.float32)
         if self.changed:
             features[: len(self.features)], factors[: len(self.factors)] = self.features, self.factors
         self.features, self.factors = features, factors

@@ -47,10 +47,8 @@ class Searching:
     def __post_init__(self) -> None:
         self.first, self.begun = self.course.made, time.perf_counter()
         self._asked = self.begun  # when `look` was asked last
-        self._pace, self._work = (
-            FIRST_PACE,
-            1,
-        )  # the slowest turn of late, s for its work; that of the last one
+        self._pace = FIRST_PACE  # the slowest turn of late, s for its work
+        self._work = 1  # that of the last one
         self._told = self.course.better
 
     def look(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.solver.rows.dominations import DominationsReduced
-from app.solver.rows.own import everywhere
+from app.solver.rows.own import everywhere, row_least
 from app.solver.rows.regions import (
     COUNT,
     FREE,
@@ -87,12 +87,8 @@ class DominationRegions(Regions):
 
     def _ask(self) -> np.ndarray:
         """[k] int8, the region that has to dominate each of the own nodes; NONE: it is sure to be."""
-        rows, least = self.rows, np.full(len(self.rows.nodes), BEYOND)
-        by = np.where(self._chosen, self._label, BEYOND)
-        some = np.diff(rows.indptr) > 0
-        if some.any():
-            least[some] = np.minimum.reduceat(by[rows.indices], rows.indptr[:-1][some])
-        least = np.minimum(least, by[rows.nodes])
+        rows, by = self.rows, np.where(self._chosen, self._label, BEYOND)
+        least = np.minimum(row_least(rows.indptr, by[rows.indices], BEYOND), by[rows.nodes])
         return np.where(self.left.needed[rows.nodes], least, np.int8(NONE))
 
     def part(self, region: int) -> tuple[np.ndarray, np.ndarray]:

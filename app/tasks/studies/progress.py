@@ -243,16 +243,18 @@ def _train(context: Context, course: Course, references: References) -> None:
     """One training, timed, with the ratios of the weights of each evaluation. Ranks: all call."""
     case, log, grid = context.case, context.log, context.grid()
     inner, problem, watch = context.within(grid), make_problem(case.problem.name), Stopwatch(context.device)
+    # Split however small the graphs are: that is what is measured; with parallel.spatial = 1 never.
+    group = inner.group.alone() if case.parallel.spatial == 1 else inner.group
     with log.phase("read"), grid.together("reading"):
         blocks, held = (
-            [
-                inner.state_rows(each, problem)
-                for each in generate_set(grid.group, _table(case, count), case.seed, purpose)
-            ]
+            inner.state_rows_on(
+                group, generate_set(inner.group, _table(case, count), case.seed, purpose), problem
+            )
             for count, purpose in (
                 (case.graph.count, "training"), (case.train.evaluate_graphs, "held-back"),
             )
         )  # fmt: skip
+    grid = grid.unsplit() if group.size < inner.group.size else grid
     tests = _tests(context, references)
     net = QNetwork(case.policy, problem)
     params = Parameters(context.device, net.shapes())
