@@ -144,6 +144,16 @@ def test_they_go_on_where_a_look_stopped_them(at):
     assert course.numbers() == whole.numbers()
 
 
+def test_where_the_time_is_up_no_round_is_settled(monkeypatch):
+    """Regions that are not searched are not grown either."""
+    regions = reduced("mvc", WORLD, own_rows(WORLD, rows_of(MESH))).regions(WORLD, np.ones(300, dtype=bool))
+    grown = []
+    monkeypatch.setattr(regions, "settle", lambda *given: grown.append(given))
+    course = Course(120, 120)
+    search_regions(WORLD, regions, PROBLEMS["mvc"](), 3, course, 53, lambda: True)
+    assert not grown and not course.made
+
+
 def test_answers_are_those_of_the_last_region(monkeypatch):
     """Of as good ones, too: when it was asked for them depends on the number of ranks."""
     run, left = Searching.run, []

@@ -105,7 +105,7 @@ class Searching:
         except Ended as ended:
             ended.so_far = self.found
             raise
-        return self._better(time.perf_counter())
+        return self._better(time.perf_counter()) if self.course.made else self.found
 
 
 def search_again(

@@ -162,10 +162,11 @@ def search_regions(
             course.begin(regions.solution)
         draws = stream(seed, "regions", number)
         seeds = draws.integers(1 << 62, size=COUNT).tolist()
-        regions.settle(course.before, draws, course.size)
         for turn in range(first, COUNT, group.size):
             if look():
                 return
+            if turn == first:
+                regions.settle(course.before, draws, course.size)
             todo = range(turn, min(turn + group.size, COUNT, turn + most - course.made))
             left, came, better = _searched(group, regions, problem, todo, seeds, course)
             regions.solution[left] = False
