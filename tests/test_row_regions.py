@@ -154,6 +154,17 @@ def test_where_the_time_is_up_no_round_is_settled(monkeypatch):
     assert not grown and not course.made
 
 
+@pytest.mark.parametrize(("seconds", "ends"), [(0, False), (2, True)])
+def test_so_many_regions_keep_to_a_time_limit(seconds, ends, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        Searching, "run", lambda searching, problem: told.append(searching.ends) or searching.found
+    )
+    settings = QUIET | limit(100, 150) | {"search.row_regions": 9, "search.seconds": seconds}
+    solve(MESH, "mvc", settings=settings, comm=MPI.COMM_WORLD)
+    assert told and np.isfinite(told[0]) == ends
+
+
 def test_answers_are_those_of_the_last_region(monkeypatch):
     """Of as good ones, too: when it was asked for them depends on the number of ranks."""
     run, left = Searching.run, []

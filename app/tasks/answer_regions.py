@@ -124,7 +124,7 @@ def search_again(
         told = {key: value for key, value in known.values.items() if key != "elapsed"}
         course = Course(**told, before=known.arrays["before"])
         regions.solution = known.arrays["solution"].copy()
-    counted = search.row_regions > 0 or not search.seconds
+    counted = not search.seconds  # as a replay is
     most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
     ends = float("inf") if counted else rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
     made = Searching(context, graph, rest, regions, course, keeper, found, ends, most)
