@@ -20,6 +20,7 @@ from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds, everywhere
 from app.solver.rows.regions import COUNT, NONE, Course, course_of, grow, search_regions
 from app.tasks import answer_peeled
+from app.tasks.answer_regions import Searching
 from app.tasks.answer_rest import reduce_first
 from app.toolbox import Instance, never
 
@@ -127,6 +128,58 @@ def test_they_go_on_where_they_were(problem):
         course = Course(**course.numbers(), before=course.before.copy())
         regions = again
     assert np.array_equal(kind.joined(regions), whole)
+
+
+@pytest.mark.parametrize("at", [16, 17, 32])
+def test_they_go_on_where_a_look_stopped_them(at):
+    """At the beginning of a round, too, when what it is to be is settled."""
+    graph = rows_of(MESH)
+    start = start_of("mvc", WORLD, graph, None)
+    _, whole, _ = searched("mvc", WORLD, graph, None, start, 53, course=Course(120, 1 << 12))
+    kind = reduced("mvc", WORLD, own_rows(WORLD, graph))
+    regions, course = kind.regions(WORLD, start), Course(120, 1 << 12)
+    search_regions(WORLD, regions, PROBLEMS["mvc"](), 3, course, 53, lambda: course.made >= at)
+    course = Course(**course.numbers(), before=course.before.copy())
+    search_regions(WORLD, regions, PROBLEMS["mvc"](), 3, course, 53, lambda: False)
+    assert course.numbers() == whole.numbers()
+
+
+def test_where_the_time_is_up_no_round_is_settled(monkeypatch):
+    """Regions that are not searched are not grown either."""
+    regions = reduced("mvc", WORLD, own_rows(WORLD, rows_of(MESH))).regions(WORLD, np.ones(300, dtype=bool))
+    grown = []
+    monkeypatch.setattr(regions, "settle", lambda *given: grown.append(given))
+    course = Course(120, 120)
+    search_regions(WORLD, regions, PROBLEMS["mvc"](), 3, course, 53, lambda: True)
+    assert not grown and not course.made
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(0, False), (2, True)])
+def test_so_many_regions_keep_to_a_time_limit(seconds, ends, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        Searching, "run", lambda searching, problem: told.append(searching.ends) or searching.found
+    )
+    settings = QUIET | limit(100, 150) | {"search.row_regions": 9, "search.seconds": seconds}
+    solve(MESH, "mvc", settings=settings, comm=MPI.COMM_WORLD)
+    assert told and np.isfinite(told[0]) == ends
+
+
+def test_answers_are_those_of_the_last_region(monkeypatch):
+    """Of as good ones, too: when it was asked for them depends on the number of ranks."""
+    run, left = Searching.run, []
+
+    def kept(searching, problem):
+        answer = run(searching, problem)
+        left.append((answer.solution, searching.rest.kind.joined(searching.regions), searching.course.better))
+        return answer
+
+    monkeypatch.setattr(Searching, "run", kept)
+    settings = QUIET | limit(100, 150) | {"select.rule": "fraction", "search.row_regions": 60}
+    found = [solve(MESH, "mvc", settings=settings, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
+    assert found[0].nodes == found[1].nodes
+    for answered, last, better in left:
+        assert better and np.array_equal(answered, last)
 
 
 def test_few_better_regions_make_them_larger_then_searches_longer():

@@ -30,6 +30,7 @@ USUAL = 64  # regions, where nothing says how many
 class Searching:
     """The regions of one graph, searched again as long as there is time.
 
+    found  the best answer so far; at first the one before all regions
     ends   when all has to be over, by time.perf_counter; infinite where only regions count
     most   regions, at most
     """
@@ -45,11 +46,11 @@ class Searching:
     most: int
 
     def __post_init__(self) -> None:
-        self.first, self.begun = self.course.made, time.perf_counter()
+        self.first, self.begun, self._given = self.course.made, time.perf_counter(), self.found.value
         self._asked = self.begun  # when `look` was asked last
         self._pace = FIRST_PACE  # the slowest turn of late, s for its work
         self._work = 1  # that of the last one
-        self._told = self.course.better
+        self._told = 0  # better regions, that `found` has; none of an earlier part of the run
 
     def look(self) -> bool:
         """Before every turn: whether the time is up, as rank 0 sees it. Ranks: all call; identical on all.
@@ -70,12 +71,16 @@ class Searching:
         return bool(self.context.group.max_integer(int(late)))
 
     def _better(self, now: float) -> Answer:
-        """The answer that the regions have led to. Ranks: all call."""
+        """The answer that the regions have led to: of those as good as each other the last one, whenever it
+        was asked for. Ranks: all call.
+        """
         context, kind, found = self.context, self.rest.kind, self.found
         solution = kind.joined(self.regions)
         value = kind.value(context.group, self.graph, solution)
-        if not (value < found.value if kind.sense == "minimise" else value > found.value):
+        if not (value < self._given if kind.sense == "minimise" else value > self._given):
             return found
+        if value == found.value:
+            return replace(found, solution=solution)
         best, seconds = value if self.rest.unit == 1 else value * self.rest.unit, now - self.rest.begun
         context.log.record(phase="regions", name=self.graph.name, step=self.course.made, best=best)
         context.log.progress("%s: %d regions: %.10g", self.graph.name, self.course.made, best)
@@ -101,7 +106,7 @@ class Searching:
         except Ended as ended:
             ended.so_far = self.found
             raise
-        return self._better(time.perf_counter())
+        return self._better(time.perf_counter()) if self.course.made else self.found
 
 
 def search_again(
@@ -120,7 +125,7 @@ def search_again(
         told = {key: value for key, value in known.values.items() if key != "elapsed"}
         course = Course(**told, before=known.arrays["before"])
         regions.solution = known.arrays["solution"].copy()
-    counted = search.row_regions > 0 or not search.seconds
+    counted = not search.seconds  # as a replay is
     most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
     ends = float("inf") if counted else rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
     made = Searching(context, graph, rest, regions, course, keeper, found, ends, most)

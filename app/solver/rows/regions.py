@@ -99,6 +99,7 @@ class Course:
     size, most_size  nodes and entries that a region has, at most; and at the end
     made, better     regions so far, and those of them that came to a better solution
     effort           the steps of a search, as multiples of the usual ones
+    rounds           that have begun
     before           [n] bool, the solution before the round under way; `earlier`: `better` before it
     """
 
@@ -107,6 +108,7 @@ class Course:
     made: int = 0
     better: int = 0
     effort: int = 1
+    rounds: int = 0
     before: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     earlier: int = 0
 
@@ -120,6 +122,7 @@ class Course:
             else:
                 self.effort = min(2 * self.effort, MOST_EFFORT)
         self.before, self.earlier = solution.copy(), self.better
+        self.rounds += 1
 
     @property
     def work(self) -> int:
@@ -128,7 +131,7 @@ class Course:
 
     def numbers(self) -> dict[str, int]:
         """All but the solutions, for a checkpoint."""
-        names = ("size", "most_size", "made", "better", "effort", "earlier")
+        names = ("size", "most_size", "made", "better", "effort", "rounds", "earlier")
         return {name: getattr(self, name) for name in names}
 
 
@@ -155,14 +158,15 @@ def search_regions(
     """
     while course.made < most and len(regions.nodes):
         number, first = divmod(course.made, COUNT)
-        if not first:
+        if course.rounds == number:
             course.begin(regions.solution)
         draws = stream(seed, "regions", number)
         seeds = draws.integers(1 << 62, size=COUNT).tolist()
-        regions.settle(course.before, draws, course.size)
         for turn in range(first, COUNT, group.size):
             if look():
                 return
+            if turn == first:
+                regions.settle(course.before, draws, course.size)
             todo = range(turn, min(turn + group.size, COUNT, turn + most - course.made))
             left, came, better = _searched(group, regions, problem, todo, seeds, course)
             regions.solution[left] = False
