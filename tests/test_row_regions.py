@@ -18,7 +18,7 @@ from app.rng import stream
 from app.solver.rows import peel
 from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds, everywhere
-from app.solver.rows.regions import COUNT, NONE, Course, course_of, grow, search_regions
+from app.solver.rows.regions import COUNT, EFFORT, NONE, Course, course_of, grow, search_regions
 from app.tasks import answer_peeled
 from app.tasks.answer_regions import Searching
 from app.tasks.answer_rest import reduce_first
@@ -90,12 +90,12 @@ def test_a_region_of_all_is_the_plain_search(problem, monkeypatch):
         monkeypatch.setattr(f"app.solver.rows.{module}.COUNT", 1)
     graph = rows_of(MESH)
     start = start_of(problem, SELF, graph, None)
-    found, _, kind = searched(problem, SELF, graph, None, start, 1, 1 << 14)
+    found, *_ = searched(problem, SELF, graph, None, start, 1, 1 << 14)
     toolbox = PROBLEMS[problem]().toolbox(Instance(graph))
     toolbox.reduce(never)
     seed = stream(3, "regions", 0).integers(1 << 62, size=1)[0]
     search = toolbox.search(int(seed), toolbox.restrict(start))
-    search.run(kind.regions(SELF, start).per_node * toolbox.core.n)
+    search.run(EFFORT * toolbox.core.n)
     assert toolbox.value(found) == toolbox.value_of_core(search.best)
     assert toolbox.improves(toolbox.value(found), toolbox.value(start))
 

@@ -13,6 +13,7 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.solver.rows.own import OwnRows, everywhere, row_least
 from app.solver.rows.regions import (
+    BEYOND,
     COUNT,
     FREE,
     NEEDED,
@@ -28,13 +29,10 @@ from app.solver.rows.regions import (
 from app.toolbox import Instance
 
 MISSING = 1  # neighbours out of the cover beyond a region, for which it is to grow by them
-BEYOND = np.int8(127)  # no region
 
 
 class CoverRegions(Regions):
     """solution   [n] bool, a cover, or with `independent` a set that no edge joins, of what is left."""
-
-    per_node = 16
 
     def __init__(
         self, group: Group, rows: OwnRows, solution: np.ndarray, weights: np.ndarray | None,

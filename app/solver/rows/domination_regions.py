@@ -13,6 +13,7 @@ from app.graphs.graph import Graph
 from app.solver.rows.dominations import DominationsReduced
 from app.solver.rows.own import everywhere, row_least
 from app.solver.rows.regions import (
+    BEYOND,
     COUNT,
     FREE,
     HUB,
@@ -28,13 +29,9 @@ from app.solver.rows.regions import (
 )
 from app.toolbox import Instance
 
-BEYOND = np.int8(127)  # no region
-
 
 class DominationRegions(Regions):
     """solution   [n] bool, nodes of those allowed that dominate all that are needed."""
-
-    per_node = 16
 
     def __init__(
         self, group: Group, left: DominationsReduced, solution: np.ndarray, weights: np.ndarray | None,

@@ -33,7 +33,8 @@ FEW = 4  # of a round, better ones: with fewer regions grow
 MOST_EFFORT = 4
 SIZE_BYTES = 100  # of work on a region, for each of its nodes and entries (app/model/memory.py)
 HUB = 8  # of a region's size, the part that the row of a node in it may be
-NONE = -1
+NONE, BEYOND = -1, np.int8(127)  # no region, below and above all others
+EFFORT = 16  # steps of a search for each node of its core, at first
 MOST_BURST = 1 << 16  # nodes that are drawn at once for a region that comes to an end, before it is full
 FREE, NEEDED = 1, 2  # of a node of a region: it may change; it has to be dominated
 
@@ -44,12 +45,10 @@ class Regions(ABC):
     rows       own rows of the nodes that count; `nodes` [k] int64, those of all ranks, ascending
     degrees    [n] int64, their entries
     solution   [n] bool, of those nodes
-    per_node   steps of a search for each node of its core
     """
 
     rows: OwnRows
     solution: np.ndarray
-    per_node: int
 
     def __init__(self, group: Group, rows: OwnRows, solution: np.ndarray) -> None:
         self.group, self.rows, self.solution = group, rows, solution.copy()
@@ -228,7 +227,7 @@ def _answer(
     core = toolbox.restrict(now)
     search = toolbox.search(seed, core)
     if search is not None:
-        search.run(effort * regions.per_node * toolbox.core.n)
+        search.run(effort * EFFORT * toolbox.core.n)
         core = search.solution()
     found = toolbox.lift(core)
     value, earlier = toolbox.value(found), toolbox.value(now)
