@@ -1,41 +1,30 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
 From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed`,
-and of knowledge graphs `classify_relational, predict_links`. Nothing heavy is imported before one is asked
-for.
+and of knowledge graphs `classify_relational, predict_links` (app/api/). Nothing heavy is imported before one
+is asked for.
 """
 
+from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "TrainingRun", "check", "classify", "classify_edges", "classify_relational", "embed",
-    "find_links", "gym_environment", "predict_links", "solve", "train",
-]  # fmt: skip
+MADE_IN = {
+    "TrainingRun": "train",
+    "check": "solve",
+    "classify": "classify",
+    "classify_edges": "edges",
+    "classify_relational": "triples",
+    "embed": "embed",
+    "find_links": "links",
+    "gym_environment": "train",
+    "predict_links": "triples",
+    "solve": "solve",
+    "train": "train",
+}  # name: file of app/api/
+__all__ = list(MADE_IN)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("classify_relational", "predict_links"):
-        from app import api_triples
-
-        return getattr(api_triples, name)
-    if name == "embed":
-        from app import api_embed
-
-        return api_embed.embed
-    if name == "find_links":
-        from app import api_links
-
-        return api_links.find_links
-    if name == "classify_edges":
-        from app import api_edges
-
-        return api_edges.classify_edges
-    if name == "classify":
-        from app import api_classify
-
-        return api_classify.classify
-    if name in __all__:
-        from app import api
-
-        return getattr(api, name)
+    if name in MADE_IN:
+        return getattr(import_module(f"app.api.{MADE_IN[name]}"), name)
     raise AttributeError(f"module 'app' has no attribute {name!r}")

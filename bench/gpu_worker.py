@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+import app
 from app import threads
 
 os.environ.update(dict.fromkeys(threads.VARIABLES, "1"))  # before NumPy is imported, which reads them once
@@ -55,9 +56,7 @@ def split(keys: dict[str, Any]) -> dict[str, Any]:
 
 def train(keys: dict[str, Any], scale: int) -> str:
     """A policy's weights, later ones than those it began with. Raises RuntimeError where there are none."""
-    from app import api
-
-    learned = api.train(
+    learned = app.train(
         {
             **split(keys), "train.graphs.generator": "ba", "train.graphs.nodes": [20, 24],
             "train.graphs.d": 3, "train.graphs.count": 6, "train.steps": 40 * scale,
@@ -71,9 +70,7 @@ def train(keys: dict[str, Any], scale: int) -> str:
 
 def solve(keys: dict[str, Any], scale: int) -> str:
     """A cover and its bound."""
-    from app import api
-
-    solved = api.solve(ring_graph(80 * scale), settings={**split(keys), "search.steps": 200 * scale})
+    solved = app.solve(ring_graph(80 * scale), settings={**split(keys), "search.steps": 200 * scale})
     return hashlib.sha256(f"{solved.nodes} {solved.objective} {solved.bound}".encode()).hexdigest()
 
 
@@ -89,34 +86,28 @@ def arcs(keys: dict[str, Any], scale: int) -> str:
 
 
 def _classified(A: sp.csr_array, scale: int, keys: dict[str, Any]) -> str:
-    from app import api_classify
-
     n, draws = A.shape[0], np.random.Generator(np.random.Philox(key=5))
     features = draws.standard_normal((n, 10)).astype(np.float32)
     labels, known = draws.integers(0, 3, n), np.arange(0, n, 2)
     more = {**keys, "gnn.epochs": 5 * scale, "gnn.hidden": 16}
-    return api_classify.classify(A, features, labels, train=known, settings=more).digest
+    return app.classify(A, features, labels, train=known, settings=more).digest
 
 
 def links(keys: dict[str, Any], scale: int) -> str:
     """Weights of link prediction."""
-    from app import api_triples
-
     m = 300 * scale
     at = np.arange(m)
     triples = np.stack([at * 7 % 97, at % 5, (at * at + 3) % 97], axis=1)
     more = {"rgcn.epochs": 4 * scale, "rgcn.hidden": 8, "rgcn.dimension": 12, "rgcn.bases": 3}
-    return api_triples.predict_links(triples, settings={**keys, **more}).digest
+    return app.predict_links(triples, settings={**keys, **more}).digest
 
 
 def vectors(keys: dict[str, Any], scale: int) -> str:
     """Vectors of nodes without labels, and their clusters."""
-    from app import api_embed
-
     n = 200 * scale
     X = np.sin(np.arange(n * 12).reshape(n, 12))
     more = {"gnn.epochs": 4 * scale, "gnn.hidden": 24, "gnn.feature_rows": "as_given", "embed.starts": 2}
-    return api_embed.embed(ring_graph(n), X, dimension=8, clusters=4, settings={**keys, **more}).digest
+    return app.embed(ring_graph(n), X, dimension=8, clusters=4, settings={**keys, **more}).digest
 
 
 TASKS = {

@@ -235,7 +235,7 @@ def test_a_graph_beyond_the_memory_limit_is_left_to_the_policy():
 @pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "fvs", "clique", "maxcut"])
 def test_the_policy_alone_refuses_fixed_nodes_before_any_work(problem, shared_path, monkeypatch):
     """It holds to none: the key is named, whether it was asked for or the graph is too large."""
-    monkeypatch.setattr("app.api.find_policy", None)
+    monkeypatch.setattr("app.api.solve.find_policy", None)
     graph, path = nx.cycle_graph(9), shared_path / "in.txt"
     if MPI.COMM_WORLD.rank == 0:
         path.write_text("2\n")

@@ -176,13 +176,13 @@ def test_rows_in_another_order_are_answered_in_the_callers_numbers(order, solver
     """The hub of a star whose rows are renumbered, by its label, its number, and its id in a file."""
     star = nx.star_graph(["hub", *(f"leaf {i}" for i in range(40))])
     settings = {"graph.order": order, "search.solver": solver, "seed": 5}
-    seen, solve_graph = [], api.solve_graph
+    seen, solve_graph = [], api.solve.solve_graph
 
     def spy(context, problem, policy, loaded):
         seen.append(loaded.order_all)
         return solve_graph(context, problem, policy, loaded)
 
-    monkeypatch.setattr(api, "solve_graph", spy)
+    monkeypatch.setattr(api.solve, "solve_graph", spy)
     assert solve(star, settings=settings).nodes == ["hub"]
     assert seen[0][0] != 0  # the hub's row is another one
     A = sp.csr_array(nx.to_scipy_sparse_array(star))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from mpi4py import MPI
 
 from app import TrainingRun, classify, classify_relational, predict_links, solve
-from app.api_given import digest_of_names
+from app.api.given import digest_of_names
 from app.errors import CaseError, GraphError, LockstepError
 
 RANK = MPI.COMM_WORLD.Get_rank()

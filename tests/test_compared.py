@@ -6,7 +6,7 @@ import pytest
 from mpi4py import MPI
 
 from app import check, solve
-from app.api_graph import loaded_graph
+from app.api.graph import loaded_graph
 from app.errors import CaseError, LockstepError
 from app.graphs.covering import COVERING
 from app.problems.table import PROBLEMS, WEIGHED, make_problem

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial import Delaunay
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
-from app.api import solve
+from app import solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover import kernels
 from app.bounds.cover.kernels import Rows

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from data import data_dir, needs_data
 from test_cut import all_sides, brute_values, random_graph, sparse_graph
 
-from app.api import solve
+from app import solve
 from app.graphs.fixed_point import integer_weights
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges

@@ -14,7 +14,7 @@ from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 from msgspec.structs import replace
 
-from app import api
+from app import solve
 from app.case.config import Case
 from app.case.file import build
 from app.case.gnn import GnnCase, RgcnCase
@@ -326,7 +326,7 @@ def test_a_search_that_differs_is_named(group, monkeypatch):
         return
     graph = networkx.gnm_random_graph(40, 120, seed=1)
     with pytest.raises(NumericsError, match=r"before the search: rank .* differs from rank .* in solution"):
-        api.solve(graph, settings={"search.steps": 10, "search.baselines": False, "search.reductions": False})
+        solve(graph, settings={"search.steps": 10, "search.baselines": False, "search.reductions": False})
 
 
 # ---- numbers that are none --------------------------------------------------------------------------------

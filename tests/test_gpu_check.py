@@ -67,7 +67,7 @@ def test_the_steps_of_several_ranks(tmp_path):
 
 def test_a_digest_of_first_weights_is_refused(monkeypatch):
     untrained = SimpleNamespace(records=[{"best_step": 0}], digest="0")
-    monkeypatch.setattr("app.api.train", lambda settings: untrained)
+    monkeypatch.setattr("app.train", lambda settings: untrained)
     with pytest.raises(RuntimeError, match="first weights"):
         gpu_worker.train({}, 1)
 

@@ -35,16 +35,24 @@ LAYERS = (
     ("output", "recipes"),
     ("plots",),
     ("tasks",),
-    ("results", "summary"),
-    ("api_given", "api_loop", "api_folds", "api_tune"),
-    ("api_learning",),
-    ("api_routes",),
-    ("api_graph", "api_graphs"),
-    ("commands", "main", "api", "api_classify", "api_triples"),
-    ("api_edges", "api_embed", "api_links"),
+    ("summary",),
+    ("api", "commands", "main"),
     ("__main__",),
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
+# The same of the files of a package.
+INSIDE = {
+    "api": (
+        ("folds", "given", "results"),
+        ("loop", "routes", "tune"),
+        ("graph", "graphs", "learning"),
+        ("classify", "solve", "train", "triples"),
+        ("edges", "embed", "links"),
+    ),
+}
+INSIDE_LEVEL = {
+    (part, name): level for part, rows in INSIDE.items() for level, row in enumerate(rows) for name in row
+}
 # Narrower than their row: all that these import of app/.
 ONLY = {
     "case": {"errors", "text"},
@@ -105,13 +113,7 @@ OWNERS = {
     "mpi4py": (
         "comm/",
         "main.py",
-        "api.py",
-        "api_classify.py",
-        "api_edges.py",
-        "api_embed.py",
-        "api_learning.py",
-        "api_links.py",
-        "api_triples.py",
+        "api/",
     ),
     "random": ("graphs/generators/random.py",),  # NetworkX draws by it; all else by app/rng.py
 }
@@ -194,6 +196,16 @@ def upward_imports(path, tree):
             yield f"app/{path} imports app.{other}"
 
 
+def upward_inside(path, tree):
+    """The imports of a file of INSIDE that point up or sideways in its package."""
+    part, _, name = path.removesuffix(".py").partition("/")
+    for module, names in imported(tree) if part in INSIDE and name != "__init__" else ():
+        others = names if module == f"app.{part}" else module.split(".")[2:3]
+        for other in others if module.startswith(f"app.{part}") else ():
+            if not INSIDE_LEVEL[part, other] < INSIDE_LEVEL[part, name]:
+                yield f"app/{path} imports app.{part}.{other}"
+
+
 def foreign_imports(path, tree):
     """Imports of libraries that belong to another file."""
     for module, _ in imported(tree):
@@ -262,7 +274,7 @@ def dangling(path, tree):
                     yield f"app/{path}:{node.lineno} takes the address of {ast.unparse(array)}"
 
 
-@pytest.mark.parametrize("rule", [upward_imports, foreign_imports, banned, dangling])
+@pytest.mark.parametrize("rule", [upward_imports, upward_inside, foreign_imports, banned, dangling])
 def test_rule(rule):
     assert [line for path, tree in sources() if path != "__init__.py" for line in rule(path, tree)] == []
 
@@ -303,6 +315,8 @@ def test_packages_are_empty():
         (upward_imports, "case/text.py", "from app.graphs.graph import Graph"),
         (upward_imports, "cli.py", "from app import device"),
         (upward_imports, "cuda/device.py", "from app.device import HostDevice"),
+        (upward_inside, "api/graph.py", "from app.api import solve"),
+        (upward_inside, "api/given.py", "from app.api.results import Solution"),
         (foreign_imports, "cuda/device.py", "import cupy"),
         (foreign_imports, "rl/env.py", "import cupy as cp"),
         (foreign_imports, "rl/env.py", "from random import Random"),

@@ -12,7 +12,7 @@ from jobs import run_job
 from mpi4py import MPI
 
 from app import check
-from app.api_graph import loaded_graph
+from app.api.graph import loaded_graph
 from app.checkpoint.checkpoints import Nothing
 from app.errors import Stopped
 from app.problems.table import make_problem

@@ -12,7 +12,7 @@ from test_gnn_studies import alone as one_rank
 from test_gnn_studies import study_of
 
 from app import classify, classify_relational, predict_links
-from app.api_tune import texts_of
+from app.api.tune import texts_of
 from app.case.file import build, load
 from app.errors import CaseError, NumericsError
 from app.log import Log

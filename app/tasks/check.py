@@ -1,6 +1,6 @@
 """--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written.
 
-Of a folder: the answers of a run (check_run.py). From Python: `check` of app/api.py.
+Of a folder: the answers of a run (check_run.py). From Python: `check` of app/api/solve.py.
 """
 
 import math
@@ -34,7 +34,7 @@ BY_CERTIFICATE = "certificate"  # how a bound was found
 
 @dataclass(frozen=True)
 class Valued:
-    """What a solution is worth, and how far from optimal it can be at most: as Checked of app/results.py."""
+    """What a solution is worth, how far from optimal it can be at most: as Checked of api/results.py."""
 
     objective: float
     bound: float | None

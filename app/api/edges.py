@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_classify import by_node, names_of_file, node_data
-from app.api_folds import CrossValidation, by_own_fold, called_by, run_folds, told_of_folds
-from app.api_given import Begun, check_given, digest_of_arrays, digest_of_names, ids_of_pairs
-from app.api_graph import loaded_graph
-from app.api_learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api_tune import Tuning
+from app.api.classify import by_node, names_of_file, node_data
+from app.api.folds import CrossValidation, by_own_fold, called_by, run_folds, told_of_folds
+from app.api.given import Begun, check_given, digest_of_arrays, digest_of_names, ids_of_pairs
+from app.api.graph import loaded_graph
+from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api.results import EdgeClassification
+from app.api.tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.training import ended_early
@@ -25,7 +26,6 @@ from app.partition.edge_labels import EdgeTable, deal_edge_table, load_edge_labe
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
-from app.results import EdgeClassification
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.edges import (

@@ -1,4 +1,4 @@
-"""Classify from Python: nodes of a graph, whole graphs, folds; used by api_edges.py and api_links.py."""
+"""Classify from Python: nodes of a graph, whole graphs, folds; used by edges.py and links.py."""
 
 import warnings
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_folds import CrossValidation, cross_validate
-from app.api_given import Begun, check_given, digest_of_names, digests_of_table, setting
-from app.api_graph import loaded_graph
-from app.api_graphs import features_of_set, given_set, loaded_set, recipe_for
-from app.api_learning import Asked, begin, course_of
-from app.api_tune import Tuning
+from app.api.folds import CrossValidation, cross_validate
+from app.api.given import Begun, check_given, digest_of_names, digests_of_table, setting
+from app.api.graph import loaded_graph
+from app.api.graphs import features_of_set, given_set, loaded_set, recipe_for
+from app.api.learning import Asked, begin, course_of
+from app.api.results import Classification
+from app.api.tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.saved import SavedModel
@@ -28,7 +29,6 @@ from app.graphs.nodes.memory import (
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
-from app.results import Classification
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.nodes import (

@@ -9,10 +9,10 @@ from numbers import Real
 
 import numpy as np
 
+from app.api.results import TrainedPolicy
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.problems.table import make_problem
-from app.results import TrainedPolicy
 from app.rl.dynamics import begin_environment
 from app.rl.env import objective_of, step_together
 from app.rl.learners import find_learner

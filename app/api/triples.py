@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_given import (
+from app.api.given import (
     Begun,
     check_given,
     digest_of_arrays,
     digest_of_names,
     digests_of_table,
 )
-from app.api_learning import Asked
-from app.api_tune import Tuning, tuned_by
+from app.api.learning import Asked
+from app.api.results import LinkPrediction, RelationalClassification
+from app.api.tune import Tuning, tuned_by
 from app.case.config import Case
 from app.case.file import merged
 from app.comm.guard import check_same, digest, raise_together
@@ -29,7 +30,6 @@ from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
-from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.links import learn_links
 from app.tasks.rgcn import classify_relations, saved_of

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from app.comm.grid import cut_grid
-from app.comm.guard import raise_together
-from app.errors import CaseError
-from app.results import (
+from app.api.results import (
     Classification,
     EdgeClassification,
     FoundLinks,
     LinkPrediction,
     RelationalClassification,
 )  # fmt: skip
+from app.comm.grid import cut_grid
+from app.comm.guard import raise_together
+from app.errors import CaseError
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
 from app.tasks.studies.gnn_subjects import subject_of

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_classify import by_node, names_of_file, node_data
-from app.api_given import Begun
-from app.api_graph import loaded_graph
-from app.api_learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api.classify import by_node, names_of_file, node_data
+from app.api.given import Begun
+from app.api.graph import loaded_graph
+from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api.results import Embedding
 from app.case.graph import WORDS
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
-from app.results import Embedding
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.reading import with_edges

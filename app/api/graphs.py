@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from app.api_given import (
+from app.api.given import (
     check_given,
     digest_of_features,
     digest_of_names,

@@ -6,9 +6,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from app.api_folds import CrossValidation, refuse_beside
-from app.api_given import Begun, refuse_data_keys, setting
-from app.api_tune import texts_of, tuned
+from app.api.folds import CrossValidation, refuse_beside
+from app.api.given import Begun, refuse_data_keys, setting
+from app.api.tune import texts_of, tuned
 from app.case.file import merged
 from app.errors import CaseError
 from app.gnn.saved import ARCHITECTURE, SavedModel

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api_given import (
+from app.api.given import (
     check_given,
     digest_of_arrays,
     digest_of_features,
@@ -19,7 +19,8 @@ from app.api_given import (
     refuse_beside_file,
     refuse_file_of_edges,
 )
-from app.api_routes import routes_given
+from app.api.results import Solution
+from app.api.routes import routes_given
 from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
@@ -52,7 +53,6 @@ from app.problems.table import (
     make_problem,
     reads_node_weights,
 )
-from app.results import Solution
 from app.tasks.context import Context
 from app.tasks.deliveries import has_routes
 from app.tasks.terminals import STEINER
@@ -125,6 +125,11 @@ def loaded_graph(
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
+
+
+def loses_directions(context: Context, graph: Any) -> bool:
+    """Whether the problem takes the directions of a NetworkX graph away, which may have been meant."""
+    return context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)()
 
 
 def refuse_node_weights(name: str, node_weights: Any) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from app.api_given import check_given, digest_of_arrays
+from app.api.given import check_given, digest_of_arrays
+from app.api.results import Solution
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
 from app.partition.load import Loaded
-from app.results import Solution
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import Window, has_routes, made_of, with_times

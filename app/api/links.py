@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api_classify import by_node, names_of_file, node_data
-from app.api_folds import CrossValidation, run_folds, told_of_folds
-from app.api_given import Begun, check_given, digest_of_arrays, ids_of_nodes, ids_of_pairs
-from app.api_graph import loaded_graph
-from app.api_learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api_tune import Tuning
+from app.api.classify import by_node, names_of_file, node_data
+from app.api.folds import CrossValidation, run_folds, told_of_folds
+from app.api.given import Begun, check_given, digest_of_arrays, ids_of_nodes, ids_of_pairs
+from app.api.graph import loaded_graph
+from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
+from app.api.results import FoundLinks
+from app.api.tune import Tuning
 from app.case.gnn import LinksCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
@@ -22,7 +23,6 @@ from app.graphs.ids import named, one_id, plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.pairs import rows_of_pairs
-from app.results import FoundLinks
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.found_links import gather_rows
