@@ -53,6 +53,8 @@ OWN_FOLDERS = (
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
     ("importance", ".csv"),
+    ("sets", ".txt"),
+    ("members", ".npz"),
     ("dismantling", ".csv"),
     ("graphs", ".npz"),
 )

@@ -757,7 +757,7 @@ def cases(draw):
     data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     if data["run"]["task"] != "classify":
-        data["output"] |= {"embeddings": False, "probabilities": False}
+        data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0}
         if kind != "folds":
             data["output"].pop("importance", None)
     if kind:
@@ -790,6 +790,12 @@ def cases(draw):
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
         if data["study"]["kind"] != "tune":
             data["study"] |= {"vary": [], "trials": 0, "race": 3.0}
+    labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
+    if data["run"]["task"] == "classify" and not labelled:
+        data["output"]["coverage"] = 0.0
+    told_of_one = data["output"]["embeddings"] or data["output"].get("importance")
+    if data["run"]["task"] == "study" or told_of_one or not labelled:
+        data["gnn"]["members"] = 1
     data["smooth"] = {}
     task, gnn = (data["run"]["task"], data["study"]["kind"]), data["gnn"]
     if task[0] == "classify" or task == ("study", "folds"):

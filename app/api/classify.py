@@ -1,6 +1,7 @@
 """Classify from Python: nodes of a graph, whole graphs, folds; used by edges.py and links.py."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,12 @@ from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.nodes import (
     NodeExamples,
+    called_of,
     gather_embeddings,
+    gather_own,
     gather_predictions,
     gather_probabilities,
+    told_by_members,
 )
 from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
@@ -193,8 +197,8 @@ def _predicted(loaded: Loaded, done: Learned) -> np.ndarray:
     return done.classifier.data.called(rows) if rows.ndim == 1 else rows
 
 
-def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, np.ndarray]:
-    """What [output] asks for of every node, in the order of the nodes. Ranks: all call."""
+def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, Any]:
+    """What is asked for of every node, in the order of the nodes. Ranks: all call."""
     asked, found = context.case.output, {}
     if asked.probabilities:
         each = by_node(loaded, gather_probabilities(done))
@@ -202,7 +206,35 @@ def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, np.ndar
         found |= {"probabilities": each, "classes": named}
     if asked.embeddings:
         found["embeddings"] = by_node(loaded, gather_embeddings(done))
+    return found | certain_of(done, lambda own: by_node(loaded, gather_own(done, own)))
+
+
+def certain_of(done: Learned, gather: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
+    """How certain predictions are, where members or sets tell it.
+
+    gather   rows of all, in the order of the caller, from own ones
+    Ranks    all call
+    """
+    found: dict[str, Any] = {}
+    if done.together is not None:
+        told = told_by_members(done, gather)
+        found |= {"spread": _narrow(told["spread"]), "members": [_narrow(each) for each in told["predicted"]]}
+        if told["predicted"].ndim == 2:
+            found["members"] = [called_of(done)[each] for each in found["members"]]
+    if done.conformal is not None:
+        found["coverage"] = done.conformal.told()
+        if done.conformal.sets is None:
+            rows = gather(done.conformal.intervals)
+            found["intervals"] = rows[:, 0] if rows.shape[1] == 1 else rows
+        else:
+            called = called_of(done)
+            found["sets"] = [tuple(called[row].tolist()) for row in gather(done.conformal.sets)]
     return found
+
+
+def _narrow(rows: np.ndarray) -> np.ndarray:
+    """Rows of numbers [n, 1] as [n]."""
+    return rows[:, 0] if rows.dtype.kind == "f" and rows.ndim == 2 and rows.shape[1] == 1 else rows
 
 
 def _smoothed(done: Learned) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.api.classify import by_node, names_of_file, node_data
+from app.api.classify import by_node, certain_of, names_of_file, node_data
 from app.api.folds import CrossValidation, by_own_fold, called_by, run_folds, told_of_folds
 from app.api.given import Begun, check_given, digest_of_arrays, digest_of_names, ids_of_pairs
 from app.api.graph import loaded_graph
@@ -250,12 +250,13 @@ def _ends_of(context: Context, loaded: Loaded, called: list[Any] | None, given: 
 def _told(context: Context, done: Learned, order: Order, names: list[Any] | None) -> EdgeClassification:
     """What the call tells; names: of the nodes by their numbers, or None. Ranks: all call."""
     loaded, about, asked = done.examples.loaded, done.classifier.about, context.case.output
-    predicted, found = order.listed(gather_edge_predictions(done)), {}
+    predicted, found = order.listed(gather_edge_predictions(done)), dict[str, Any]()
     if asked.probabilities:
         found["probabilities"] = order.listed(gather_edge_probabilities(done))
         found["classes"] = about.called(np.arange(done.classifier.classes))
     if asked.embeddings:
         found["embeddings"] = by_node(loaded, gather_node_rows(done))
+    found |= certain_of(done, lambda own: order.listed(rows_of_edges(context.group, own)))
     if predicted.dtype.kind == "f":
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:

@@ -44,12 +44,15 @@ class Asked:
     def check(self, context: Context) -> None:
         """Refuse settings that folds do not read. Raises CaseError."""
         case = context.case
+        if case.gnn.members > 1 and not (self.folds is None and self.vary is None):
+            beside = "vary" if self.folds is None else "folds"
+            raise CaseError(f"gnn.members: is not read beside {beside}; leave it out")
         if self.folds is None:
             return
         refuse_beside({"gnn.weights": case.gnn.weights or None})
-        for key in ("embeddings", "probabilities"):
+        for key in ("embeddings", "probabilities", "coverage"):
             if getattr(case.output, key):
-                raise CaseError(f"output.{key}: is not read beside folds; false would be right")
+                raise CaseError(f"output.{key}: is not read beside folds; leave it out")
 
     def done(
         self, context: Context, examples: Examples, train: Callable[[Context], Any],

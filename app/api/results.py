@@ -200,6 +200,14 @@ class Classification:
                 are; else None
     importance  scores without some features, the most important first; None without
                 settings={"output.importance": 20}, or how many features are tried
+    spread      with settings={"gnn.members": 5}, or however many: the standard deviation over the networks of
+                the probability of the class that is predicted [n], of several labels of each [n, labels], of
+                values of the numbers; `members` what each network predicts, as `predicted`; else None
+    sets        with settings={"output.coverage": 0.9}, or another share: for each node the classes that are
+                not ruled out, of values `intervals` [n, 2] ([n, columns, 2]) from the least number to the
+                largest; for that share of nodes the truth is among them, of which `coverage` tells: on how
+                many validation nodes it was calibrated, its threshold, the share of the test nodes for
+                which it held, and the mean size of their sets; else None
     """
 
     predicted: np.ndarray
@@ -218,6 +226,11 @@ class Classification:
     network: SplitScores | None = None
     smooth: dict[str, Any] | None = None
     importance: Importance | None = None
+    spread: np.ndarray | None = None
+    members: list[np.ndarray] | None = None
+    sets: list[tuple[Any, ...]] | None = None
+    intervals: np.ndarray | None = None
+    coverage: dict[str, Any] | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""

@@ -394,9 +394,27 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
     if asked.importance and task != "classify" and not folds:
         right = 'run.task = "classify" and study.kind = "folds"'
         yield ("output", "importance"), f"is read by {right} alone; leave it out"
-    for key in ("embeddings", "probabilities"):
+    for key in ("embeddings", "probabilities", "coverage"):
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
+    yield from _of_members(case)
+
+
+def _of_members(case: Case) -> Iterator[Mistake]:
+    """What is told of one network, or of labels, beside several members and where there are no labels."""
+    gnn, asked, task = case.gnn, case.output, case.run.task
+    labelled = gnn.level in ("node", "edge", "graph") and gnn.model != "rgcn"
+    if task == "classify" and asked.coverage and not labelled:
+        found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
+        yield ("output", "coverage"), f"is of labels of nodes, edges or graphs, not of {found}; leave it out"
+    if gnn.members == 1 or task not in ("classify", "study"):
+        return
+    if task == "study" or not labelled:
+        right = 'run.task = "classify" on labels of nodes, edges or graphs'
+        yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
+    for key in ("embeddings", "importance"):
+        if getattr(asked, key):
+            yield ("output", key), f"is of one network: gnn.members = 1 would be right, got {gnn.members}"
 
 
 def _sets_of_graphs(case: Case) -> Iterator[Mistake]:

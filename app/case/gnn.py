@@ -87,6 +87,14 @@ class GnnCase(Table, frozen=True):
         Meta(ge=0.0, le=1000.0),
         about("gcn2: how far layers are from the identity; weights of the l-th count log(theta / l + 1)"),
     ] = 0.5
+    members: Annotated[
+        int,
+        Meta(ge=1, le=1000),
+        about(
+            "networks that learn the same from seed, seed + 1, ...; predictions are by their mean "
+            "probabilities, or mean numbers, and members/NAME.npz tells how far they differ"
+        ),
+    ] = 1
     bias: Annotated[bool, about("layers add one number to each column")] = True
     normalisation: Annotated[
         Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix, with own loops or without")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from app.case.table import AboveZero, Amount, Count, Positive, Table, about
+from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Table, about
 
 MOST_COPIES = 1 << 16  # of agents, or of searches
 
@@ -165,6 +165,13 @@ class OutputCase(Table, frozen=True):
     probabilities: Annotated[
         bool, about("classify: write how likely each class is for each node, by the last layer")
     ] = False
+    coverage: Annotated[
+        BelowOne,
+        about(
+            "classify: write sets of classes, or intervals of numbers, that hold what is true of such a "
+            "share of the nodes, by the validation nodes (conformal prediction); 0: none"
+        ),
+    ] = 0.0
     importance: Annotated[
         Count,
         about(

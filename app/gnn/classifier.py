@@ -72,7 +72,7 @@ class Classifier:
         width = self.edge_columns.width if self.edge_columns else 0
         self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())
-        self.params.draw_glorot(seed, self.model.constants())
+        self.begin(seed)
         self._settle(block, budget)
 
     @property
@@ -84,6 +84,11 @@ class Classifier:
     def summed(self) -> Any:
         """Whose row blocks sums over what is predicted are by: of nodes the engine's."""
         return self.engine
+
+    def begin(self, seed: int) -> None:
+        """Draw weights anew, and all else that is drawn, for a seed."""
+        self.seed = seed
+        self.params.draw_glorot(seed, self.model.constants())
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""

@@ -1,5 +1,6 @@
 """A trained graph network on disk: its layers, its sizes, its weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "batch_norm", "heads", "alpha", "theta",
-    "hops",
+    "hops", "members",
     "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal",
     "level", "readout", "readout_of",
 )  # fmt: skip
@@ -29,6 +30,7 @@ LATER = {
     "alpha",
     "theta",
     "hops",
+    "members",
     "batch_norm",
     "own_loops",
     "edge_feature_rows",
@@ -56,6 +58,7 @@ class SavedModel:
     class_names [classes] what the data call the classes, ascending; empty: by their numbers
     edges       columns of the features of edges; None: no layer reads any
     links       of a network that scores pairs, how it has learned to (LINKS); None: of others, of older files
+    others      weights by name of the other members (gnn.members)
     """
 
     case: GnnCase
@@ -69,6 +72,12 @@ class SavedModel:
     class_names: tuple[str, ...] = ()
     edges: EdgeColumns | None = None
     links: LinksCase | None = None
+    others: tuple[dict[str, np.ndarray], ...] = ()
+
+    @property
+    def members(self) -> tuple[dict[str, np.ndarray], ...]:
+        """The weights of all."""
+        return (self.arrays, *self.others)
 
     @property
     def goal(self) -> Goal:
@@ -137,7 +146,21 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         about["edges"] = saved.edges.told()
     if saved.links is not None:
         about["links"] = {key: getattr(saved.links, key) for key in LINKS}
-    return save_archive(path, saved.arrays, "gnn", about)
+    return save_archive(path, arrays_of(saved.members), "gnn", about)
+
+
+def arrays_of(members: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The weights of all members under names of their own: "1/NAME" is of the second."""
+    return {f"{i}/{name}" if i else name: a for i, each in enumerate(members) for name, a in each.items()}
+
+
+def members_of(arrays: dict[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
+    """What `arrays_of` was given. Raises ValueError for names of more members."""
+    found: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    for name, array in arrays.items():
+        number, _, own = name.rpartition("/")
+        found[["", *map(str, range(1, count))].index(number)][own] = array
+    return found
 
 
 def load_model(path: str) -> SavedModel:
@@ -162,9 +185,10 @@ def load_model(path: str) -> SavedModel:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
         edges, links = _edges(manifest, case), _links(manifest, case, len(class_ids))
         known = heard, scale, inputs, names, edges, links
-        found = SavedModel(case, features, class_ids, several, arrays, *known)
+        first, *others = members_of(arrays, case.members)
+        found = SavedModel(case, features, class_ids, several, first, *known, tuple(others))
         wanted = Model(case, features, found.classes, edges.width if edges else 0).shapes()
-        if {name: array.shape for name, array in arrays.items()} != wanted:
+        if any({name: array.shape for name, array in each.items()} != wanted for each in found.members):
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
     return found
 

@@ -65,15 +65,17 @@ def check_smoothing(case: SmoothCase, kind: str, data: NodeData) -> None:
         raise CaseError("smooth.validation_labels: there are no validation nodes; leave it out")
 
 
-def smooth(classifier: Classifier, case: SmoothCase) -> Smoothed:
+def smooth(classifier: Classifier, case: SmoothCase, P_own: np.ndarray | None = None) -> Smoothed:
     """Correct and smooth the probabilities of a trained network, as the table [smooth] says.
 
+    P_own    [n_own, classes] float32, those of several networks in place of the classifier's
     Ranks    all call; the same bits on any number of them
     Raises   NumericsError where scores of the network are not finite
     """
-    Z_own = classifier.scores_own()
-    refuse_infinite_rows(classifier.group, Z_own[: classifier.block.n_real])
-    P_own = classifier.goal.probabilities(Z_own)
+    if P_own is None:
+        Z_own = classifier.scores_own()
+        refuse_infinite_rows(classifier.group, Z_own[: classifier.block.n_real])
+        P_own = classifier.goal.probabilities(Z_own)
     if case.method == "auto":
         case = _best(classifier, case, P_own)
     G_own = _corrected(classifier, case, P_own)

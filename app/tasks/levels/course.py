@@ -11,13 +11,17 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
+from app.checkpoint.checkpoints import Keeper, PieceKeeper
+from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
+from app.gnn.conformal import Conformal, check_conformal, conform
+from app.gnn.ensemble import Together, say_together
 from app.gnn.importance import Importance, importance, told_by
-from app.gnn.saved import SavedModel, load_model
-from app.gnn.smoothing import Smoothed, check_smoothing, smooth
+from app.gnn.saved import SavedModel, arrays_of, load_model
+from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
 from app.gnn.training import Fit, ended_early, fit
 from app.partition.cost import CostModel
 from app.tasks.context import Context
@@ -36,6 +40,9 @@ class Learned:
     scores      by split               plain    those of plain rules, by rule
     smoothed    what Correct and Smooth makes of its probabilities; None: predictions are the network's
     importance  of features; None: nobody asked
+    others      what training left of the other members (gnn.members)
+    together    what all members say; None: there is one
+    conformal   sets or intervals that hold the truth; None: nobody asked
     """
 
     classifier: Classifier
@@ -46,6 +53,27 @@ class Learned:
     plain: dict[str, Any] = field(default_factory=dict)
     smoothed: Smoothed | None = None
     importance: Importance | None = None
+    others: tuple[Fit, ...] = ()
+    together: Together | None = None
+    conformal: Conformal | None = None
+
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """Of all members."""
+        return (self.fit, *self.others)
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """Those of all members."""
+        return arrays_of([each.weights for each in self.fits])
+
+    def rows_own(self) -> np.ndarray:
+        """[k, columns] float32 of own rows, by which the goal predicts. Ranks: all call."""
+        return rows_of(self.classifier, self.together, self.smoothed)
+
+    def probabilities_own(self) -> np.ndarray:
+        """[k, classes] float32, how likely each class is for own rows. Ranks: all call."""
+        return likely_of(self.classifier, self.together, self.smoothed)
 
     @property
     def final(self) -> Any:
@@ -61,6 +89,7 @@ class Learned:
             classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
             self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
             about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
+            tuple(each.weights for each in self.others),
         )  # fmt: skip
 
 
@@ -84,20 +113,30 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    found = _train(context, examples, classifier, balanced)
+    fits = _train_members(context, examples, classifier, balanced, saved)
+    weights = [each.weights for each in fits]
     with log.phase("evaluate"):
-        scores = examples.scores(classifier)
+        together = say_together(classifier, weights) if len(fits) > 1 else None
+        scores = examples.scores(classifier) if together is None else together.scores
         plain = examples.plain(classifier) if gnn.baselines else {}
-    said.say_training(context, classifier, found)
+    for each in fits:
+        said.say_training(context, classifier, each)
+    if together is not None:
+        said.say_members(context, classifier, together)
     examples.say_scores(context, classifier, scores)
-    smoothed = smooth_after(context, classifier)
+    smoothed = smooth_after(context, classifier, together)
+    conformal = conform_after(context, classifier, together, smoothed)
     examples.say_beside(context, classifier, scores, plain)
     asked = important_features(context, examples, classifier)
-    if advice := ended_early(found, gnn):
+    for advice in dict.fromkeys(filter(None, (ended_early(each, gnn) for each in fits))):
         log.info("advice: %s", advice)
     if balanced:
         said.say_balance(context, balanced)
-    return Learned(classifier, examples, found, scores, digest(found.weights), plain, smoothed, asked)
+    first, *others = fits
+    return Learned(
+        classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
+        tuple(others), together, conformal,
+    )  # fmt: skip
 
 
 def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
@@ -132,12 +171,58 @@ def _set_up(
         return classifier, Balanced(classifier, cost) if follows(case) else None
 
 
-def _train(context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None) -> Fit:
+def _train_members(
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None,
+    saved: SavedModel | None,
+) -> list[Fit]:  # fmt: skip
+    """Train a network, or gnn.members from seeds that follow each other, one after the other; each from its
+    saved weights, where some are given. A resumed run goes on in the member that it was at.
+
+    Ranks   all call
+    """
+    count = classifier.case.members
+    if count == 1:
+        return [_train(context, examples, classifier, balanced, context.keeper)]
+    fits = []
+    for number in range(count):
+        keeper = PieceKeeper(context.keeper, f"member {number}")
+        if (earlier := keeper.recall("done")) is not None:
+            fits.append(Fit(earlier.arrays, **earlier.values))
+            continue
+        classifier.begin(context.case.seed + number)
+        if saved is not None:
+            classifier.params.set(saved.members[number])
+        said.say_member(context, number, count)
+        found = _train(context, examples, classifier, balanced, keeper)
+        told = {key: value for key, value in vars(found).items() if key != "weights"}
+        keeper.keep("done", State(told, found.weights))
+        fits.append(found)
+    return fits
+
+
+def _train(
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper
+) -> Fit:
     """Ranks: all call."""
     hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
     with context.log.phase("train"):
         record = examples.recorder(context)
-        return fit(classifier, record, context.case.run.check_every, keeper=context.keeper, **hooks)
+        return fit(classifier, record, context.case.run.check_every, keeper=keeper, **hooks)
+
+
+def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:
+    """[k, columns] float32 of own rows, by which the goal predicts: smoothed ones, those of all members, or
+    the network's scores. Ranks: all call."""
+    if smoothed is not None:
+        return smoothed.rows
+    return classifier.scores_own() if together is None else together.rows
+
+
+def likely_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:
+    """[k, classes] float32, how likely each class is for own rows, by the same. Ranks: all call."""
+    if smoothed is not None:
+        return probabilities_of(smoothed.rows)
+    return classifier.probabilities_own() if together is None else together.probabilities
 
 
 # ---- parts of it that studies have too --------------------------------------------------------------------
@@ -147,20 +232,37 @@ def check_asked(case: Case, classifier: Classifier) -> None:
     """Refuse, before there is training to lose, what the network will not be able to tell. Raises
     CaseError."""
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
+    check_conformal(case.output.coverage, classifier.goal.kind, classifier.about)
     if case.output.importance:
         told_by(classifier)
     if case.output.probabilities and classifier.goal.kind == "values":
         raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
 
 
-def smooth_after(context: Context, classifier: Classifier) -> Smoothed | None:
-    """What [smooth] makes of a trained network's probabilities, which the log tells. Ranks: all call."""
+def smooth_after(context: Context, classifier: Classifier, together: Together | None) -> Smoothed | None:
+    """What [smooth] makes of a trained network's probabilities, or of those of all members, which the log
+    tells. Ranks: all call."""
     case = context.case.smooth
     if case.method == "none":
         return None
     with context.log.phase("smooth"):
-        found = smooth(classifier, case)
+        found = smooth(classifier, case, None if together is None else together.probabilities)
     said.say_smoothed(context, classifier, found)
+    return found
+
+
+def conform_after(
+    context: Context, classifier: Classifier, together: Together | None, smoothed: Smoothed | None
+) -> Conformal | None:
+    """Sets of classes, or intervals, where output.coverage asks for them, of which the log tells. Ranks: all
+    call."""
+    coverage = context.case.output.coverage
+    if not coverage:
+        return None
+    with context.log.phase("evaluate"):
+        of = rows_of if classifier.goal.kind == "values" else likely_of
+        found = conform(classifier, of(classifier, together, smoothed), coverage)
+    said.say_conformal(context, classifier, found)
     return found
 
 

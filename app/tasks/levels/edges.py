@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.plain import ALIKE
 from app.gnn.saved import SavedModel
-from app.graphs.ids import between_names, blank_between, plain_ids
+from app.graphs.ids import plain_ids
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.of_edges import EdgeLabels
 from app.memory.tiers import TierBudget
@@ -28,7 +29,14 @@ from app.tasks.context import Context
 from app.tasks.levels.course import Learned
 from app.tasks.levels.dealt import draw_edge_folds, lacking, split_by_fold
 from app.tasks.levels.examples import Examples
-from app.tasks.levels.nodes import labels_text, named_scores, write_probabilities
+from app.tasks.levels.nodes import (
+    blank_of,
+    labels_text,
+    named_scores,
+    write_members,
+    write_probabilities,
+    write_sets,
+)
 from app.tasks.levels.reading import load
 from app.text import printable
 
@@ -162,6 +170,11 @@ class EdgeExamples(Examples):
         if asked.probabilities:
             likely = gather_edge_probabilities(done)
             write_probabilities(context, graph.name, ids[edges], about, likely)
+        gather = partial(rows_of_edges, group)
+        if done.conformal is not None:
+            blank = blank_of(ids, about)
+            write_sets(context, done, graph.name, _called_by_ends(ids, edges, blank), blank, gather)
+        write_members(context, done, graph.name, ids[edges], gather)
 
 
 def read_edges(context: Context) -> EdgeExamples:
@@ -180,14 +193,14 @@ def gather_edge_predictions(done: Learned) -> np.ndarray:
     Ranks   all call. Raises NumericsError where scores are not finite
     """
     classifier = done.classifier
-    scores = classifier.scores_own()
+    scores = done.rows_own()
     refuse_infinite_rows(classifier.group, scores, "edges")
     return rows_of_edges(classifier.group, classifier.goal.predicted(scores))
 
 
 def gather_edge_probabilities(done: Learned) -> np.ndarray:
     """[m, classes] float32, how likely each class is for each edge. Ranks: all call."""
-    return rows_of_edges(done.classifier.group, done.classifier.probabilities_own())
+    return rows_of_edges(done.classifier.group, done.probabilities_own())
 
 
 def gather_edges(group: Group, loaded: Loaded) -> np.ndarray:
@@ -214,6 +227,10 @@ def gather_node_rows(done: Learned) -> np.ndarray:
 def _lines(ids: np.ndarray, edges: np.ndarray, predicted: np.ndarray, about: NodeData) -> str:
     """Lines `id id class`, as `labels_text` has what follows the ids: `graph.edge_data_by = "ends"` reads
     those of one class, and of values."""
-    blank = "\t" if between_names(about.class_names) == "\t" else blank_between(ids)
-    ends = (plain_ids(ids[column]) for column in edges.T)
-    return labels_text([f"{u}{blank}{v}" for u, v in zip(*ends)], predicted, about, blank)
+    blank = blank_of(ids, about)
+    return labels_text(_called_by_ends(ids, edges, blank), predicted, about, blank)
+
+
+def _called_by_ends(ids: np.ndarray, edges: np.ndarray, blank: str) -> list[str]:
+    """Edges [m, 2] by the ids of both ends."""
+    return [f"{u}{blank}{v}" for u, v in zip(*(plain_ids(ids[column]) for column in edges.T))]

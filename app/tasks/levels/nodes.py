@@ -1,7 +1,8 @@
 """What nodes of a graph are, or graphs of a set (gnn.level "node", "graph"): examples and predictions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.plain import ALIKE, plain_scores
 from app.gnn.saved import SavedModel
-from app.gnn.smoothing import probabilities_of
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
@@ -132,6 +132,9 @@ class NodeExamples(Examples):
                 folder.write_arrays(f"embeddings/{graph.name}.npz", ids=ids, embeddings=embedded)
         if asked.probabilities:
             write_probabilities(context, graph.name, ids, data, gather_probabilities(done))
+        gather = partial(_gathered, done.classifier)
+        write_sets(context, done, graph.name, plain_ids(ids), blank_of(ids, data), gather)
+        write_members(context, done, graph.name, ids, gather)
 
 
 def read_nodes(context: Context) -> NodeExamples:
@@ -158,15 +161,61 @@ def write_probabilities(
         context.folder.write_arrays(f"probabilities/{name}.npz", ids=ids, **columns)
 
 
+def write_sets(
+    context: Context, done: Learned, name: str, named: list[Any], blank: str,
+    gather: Callable[[np.ndarray], np.ndarray],
+) -> None:  # fmt: skip
+    """sets/NAME.txt, where output.coverage asks for it: lines of the classes in a set, or of the least and
+    the largest number of each column.
+
+    named    what lines begin with     blank   what parts it from what follows
+    gather   rows of all from own ones
+    Ranks    all call
+    """
+    found, about = done.conformal, done.classifier.about
+    if found is None:
+        return
+    rows = gather(found.intervals if found.sets is None else found.sets)
+    with raise_together(context.group, "writing the sets"):
+        if found.sets is None:
+            text = labels_text(named, rows.reshape(len(rows), -1), about, blank)
+        else:
+            text = sets_text(named, rows, about, blank)
+        context.folder.write_text(f"sets/{name}.txt", text)
+
+
+def write_members(
+    context: Context, done: Learned, name: str, ids: np.ndarray, gather: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """members/NAME.npz, where there are several: what each of them predicts [members, n, ...] (classes by
+    their columns), and how far they differ [n, ...] (Together.spread). Ranks: all call."""
+    if done.together is None:
+        return
+    arrays = told_by_members(done, gather)
+    with raise_together(context.group, "writing what members predict"):
+        classes = {} if done.together.kind == "values" else {"classes": called_of(done)}
+        context.folder.write_arrays(f"members/{name}.npz", ids=ids, **classes, **arrays)
+
+
+def told_by_members(done: Learned, gather: Callable[[np.ndarray], np.ndarray]) -> dict[str, np.ndarray]:
+    """`predicted` [members, n, ...] and `spread` [n, ...] of all rows. Ranks: all call."""
+    found = done.together
+    return {"predicted": np.stack([gather(each) for each in found.each]), "spread": gather(found.spread)}
+
+
+def called_of(done: Learned) -> np.ndarray:
+    """[classes] what the data call the columns of what is predicted."""
+    return done.classifier.about.called(np.arange(done.classifier.classes))
+
+
 def gather_predictions(done: Learned) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32; of a set
     [graphs, ...].
 
     Ranks      all call. Raises NumericsError where scores are not finite
     """
-    classifier, smoothed = done.classifier, done.smoothed
-    scores = classifier.scores_own() if smoothed is None else smoothed.rows
-    scores = scores[: classifier.block.n_real]
+    classifier = done.classifier
+    scores = done.rows_own()[: classifier.block.n_real]
     refuse_infinite_rows(classifier.group, scores)
     return _gathered(classifier, classifier.goal.predicted(scores))
 
@@ -174,9 +223,12 @@ def gather_predictions(done: Learned) -> np.ndarray:
 def gather_probabilities(done: Learned) -> np.ndarray:
     """[n, classes] float32, how likely each class is for each node; of a set [graphs, classes]. Ranks: all
     call."""
-    classifier, smoothed = done.classifier, done.smoothed
-    own = classifier.probabilities_own() if smoothed is None else probabilities_of(smoothed.rows)
-    return _gathered(classifier, own)
+    return _gathered(done.classifier, done.probabilities_own())
+
+
+def gather_own(done: Learned, own: np.ndarray) -> np.ndarray:
+    """Rows of all nodes, or of all graphs, from own ones [n_own, ...]. Ranks: all call."""
+    return _gathered(done.classifier, own)
 
 
 def gather_embeddings(done: Learned) -> np.ndarray:
@@ -197,8 +249,12 @@ def predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> 
 
     Those of one class are labels that `graph.node_data_by = "id"` reads.
     """
-    blank = "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
-    return labels_text(plain_ids(ids), predicted, data, blank)
+    return labels_text(plain_ids(ids), predicted, data, blank_of(ids, data))
+
+
+def blank_of(ids: np.ndarray, data: NodeData) -> str:
+    """What parts ids and classes in a line: a tab where names of either have blanks."""
+    return "\t" if between_names(data.class_names) == "\t" else blank_between(ids)
 
 
 def labels_text(named: list[Any], predicted: np.ndarray, data: NodeData, blank: str) -> str:
@@ -207,8 +263,20 @@ def labels_text(named: list[Any], predicted: np.ndarray, data: NodeData, blank: 
         rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
         return "".join(f"{i}{each}\n" for i, each in zip(named, rows))
     if predicted.ndim == 1:
-        called = [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]
+        called = _shown_classes(data)
         return "".join(f"{i}{blank}{called[c]}\n" for i, c in zip(named, predicted.tolist()))
     classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
     chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
     return "".join(f"{i}{each}\n" for i, each in zip(named, chosen))
+
+
+def sets_text(named: list[Any], sets: np.ndarray, data: NodeData, blank: str) -> str:
+    """Lines of the classes in sets [k, classes] bool, by what lines begin with."""
+    called = [f"{blank}{each}" for each in _shown_classes(data)]
+    chosen = ("".join(called[c] for c in np.flatnonzero(row).tolist()) for row in sets)
+    return "".join(f"{i}{each}\n" for i, each in zip(named, chosen))
+
+
+def _shown_classes(data: NodeData) -> list[str]:
+    """The classes, as files of labels have them."""
+    return [quoted(escaped(str(c))) for c in data.called(np.arange(len(data.class_ids))).tolist()]

@@ -11,6 +11,8 @@ from app.comm.guard import raise_together
 from app.gnn.balanced import Balanced, layer_kinds
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
+from app.gnn.conformal import Conformal, fewest_for
+from app.gnn.ensemble import Together
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel
 from app.gnn.smoothing import Smoothed
@@ -208,6 +210,39 @@ def score_lines(classifier: Classifier, scores: SplitScores) -> Iterator[str]:
         shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
         if shown:
             yield f"{text}: {shown}"
+
+
+def say_member(context: Context, number: int, count: int) -> None:
+    """Which of several networks is trained, or applied, next."""
+    context.log.info("member %d of %d, seed %d", number + 1, count, context.case.seed + number)
+
+
+def say_members(context: Context, classifier: Classifier, together: Together) -> None:
+    """How good the members are alone; what they say together comes after it."""
+    goal, apart = classifier.goal, together.apart
+    text, what = next(iter(goal.told.items()))
+    split = next((name for name in ("test", "val", "train") if apart[0] and apart[0][name].nodes), None)
+    if split is not None:
+        found = sorted(getattr(each[split], what) for each in apart)
+        said = "%d networks alone: %s: %s %s to %s; together:"
+        shown = (format(each, goal.digits) for each in (found[0], found[-1]))
+        context.log.info(said, len(apart), text, split, *shown)
+
+
+def say_conformal(context: Context, classifier: Classifier, found: Conformal) -> None:
+    """How large sets or intervals are, and how often they held."""
+    log, told, what = context.log, found.told(), classifier.case.level
+    sets = found.sets is not None
+    asked = f"{'sets of classes' if sets else 'intervals'} for {100 * found.asked:g} % of the {what}s"
+    held = "" if found.held is None else f"; of the test set {100 * found.held:.1f} % were in them"
+    size = "" if found.size is None else f", {found.size:.2f} classes in the mean"
+    log.info("%s, by %d validation %ss%s%s", asked, found.calibrated, what, held, size)
+    lacking = told["threshold"] is None or (not sets and None in told["threshold"])
+    if lacking:
+        right = f"at least {fewest_for(found.asked)} would be right"
+        context.warn(f"output.coverage: so few validation {what}s leave nothing out: {right}")
+    if classifier.case.epochs and (classifier.case.keep == "best" or classifier.case.patience):
+        log.info("validation %ss have chosen the epoch, too: a little less may hold than is asked for", what)
 
 
 def say_smoothed(context: Context, classifier: Classifier, found: Smoothed) -> None:

@@ -16,17 +16,25 @@ def result_of(context: Context, done: Learned, answer: Any) -> dict[str, Any]:
         "train_loss": records[-1]["loss"] if records else None,
         "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch,
         "watched": done.fit.watched if records else None, "best_watched": done.fit.best,
-        "seconds": done.fit.seconds,
+        "seconds": sum(each.seconds for each in done.fits),
     }  # fmt: skip
     entry |= examples.named(done.final)
     if done.smoothed is not None:
         entry |= {"smooth": done.smoothed.told, "network": examples.named(done.scores)}
     if done.importance is not None:
         entry["importance"] = done.importance.told()
+    if done.together is not None:
+        entry["members"] = [
+            {"seed": context.case.seed + i, "epochs": each.epochs, "best_epoch": each.best_epoch}
+            | examples.named(scores)
+            for i, (each, scores) in enumerate(zip(done.fits, done.together.apart))
+        ]
+    if done.conformal is not None:
+        entry["coverage"] = done.conformal.told()
     if done.plain:
         entry["plain"] = {rule: examples.named(each) for rule, each in done.plain.items()}
     # An applied model has no new weights: its answer are the predictions.
-    both = digest({**examples.digested(answer), **done.fit.weights})
+    both = digest({**examples.digested(answer), **done.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
         "digest": both, "weights_digest": done.digest, "instances": [entry], **entry,

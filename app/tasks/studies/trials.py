@@ -29,7 +29,7 @@ UNKNOWN = "gnn: unknown layer"
 MOST_TRIALS = 10_000
 DRAWS = 20  # of a trial, before it is left out for want of another one that is new
 # Keys of the data, of what is compared by, of no word, of what no study reads.
-FIXED = ("level", "goal", "watch", "weights", "layers", "baselines")
+FIXED = ("level", "goal", "watch", "weights", "layers", "baselines", "members")
 OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
 # Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
 OF_RGCN = (
