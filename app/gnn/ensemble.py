@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.gnn.classifier import Classifier
-from app.gnn.goals import Goal
+from app.gnn.goals import PIECE, Goal
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 
@@ -45,21 +45,23 @@ class Together:
 class Moments:
     """Mean and variance of arrays that come one after the other (Welford 1962), in float64."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         self.count = 0
-        self.mean = self.squares = np.zeros(())
+        self.mean, self.squares = np.zeros(shape), np.zeros(shape)
 
-    def add(self, array: np.ndarray) -> None:
-        """One more."""
+    def add(self, rows: np.ndarray) -> None:
+        """One more array, a piece of rows at a time."""
         self.count += 1
-        away = array - self.mean
-        self.mean = self.mean + away / self.count
-        self.squares = self.squares + away * (array - self.mean)
+        for lo in range(0, len(rows), PIECE):
+            part = slice(lo, lo + PIECE)
+            away = rows[part] - self.mean[part]
+            self.mean[part] += away / self.count
+            self.squares[part] += away * (rows[part] - self.mean[part])
 
-    @property
     def deviation(self) -> np.ndarray:
-        """Of all that came, as of a whole population."""
-        return np.sqrt(self.squares / self.count)
+        """[rows, ...] of all that came, as of a whole population, in the place of the squares."""
+        self.squares /= self.count
+        return np.sqrt(self.squares, out=self.squares)
 
 
 def say_together(classifier: Classifier, members: Sequence[dict[str, np.ndarray]]) -> Together:
@@ -69,19 +71,20 @@ def say_together(classifier: Classifier, members: Sequence[dict[str, np.ndarray]
     Ranks     all call; the same bits on any number of them
     Raises    NumericsError where scores of a member are not finite
     """
-    goal, moments, each, apart = classifier.goal, Moments(), [], []
+    goal, moments, each, apart = classifier.goal, None, [], []
     for weights in members:
         classifier.params.set(weights)
         Z_own = classifier.scores_own()
         refuse_infinite_rows(classifier.group, classifier.real_rows(Z_own))
-        moments.add(Z_own if goal.kind == "values" else goal.probabilities(Z_own))
         each.append(goal.predicted(Z_own))
         apart.append(classifier.evaluate_rows(Z_own))
+        moments = moments or Moments(Z_own.shape)
+        moments.add(Z_own if goal.kind == "values" else goal.probabilities(Z_own))
     classifier.params.set(members[0])
     rows = moments.mean.astype(np.float32)
     if goal.kind == "labels":
         rows -= MIDDLE
-    spread = _spread(goal, rows, moments.deviation).astype(np.float32)
+    spread = _spread(goal, rows, moments.deviation()).astype(np.float32)
     return Together(goal.kind, rows, spread, np.stack(each), classifier.evaluate_rows(rows), apart)
 
 

@@ -62,6 +62,7 @@ from app.model import memory
 from app.model.gnn import Training
 
 HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
+MOMENTS = 24  # bytes of a number that several networks say: its mean and square, scores and probabilities of one
 RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
@@ -288,8 +289,17 @@ def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
 
 
 def afterwards(training: Training, rank: int, smoothed: bool) -> dict[str, int]:
-    """Bytes of what follows once training has ended, see `propagation` and `judging`."""
-    return propagation(training, rank, smoothed) | judging(training, rank)
+    """Bytes of what follows once training has ended, see `propagation`, `judging` and `mixing`."""
+    return propagation(training, rank, smoothed) | judging(training, rank) | mixing(training, rank)
+
+
+def mixing(training: Training, rank: int) -> dict[str, int]:
+    """Bytes of what several networks say together (gnn/ensemble.py); none of one."""
+    case, own, columns = training.case, int(training.layout.rows[rank]), training.inputs.classes
+    if case.members == 1:
+        return {}
+    each = columns if training.inputs.several or case.goal == "values" else 1
+    return {"members": own * (MOMENTS * columns + 4 * case.members * each)}
 
 
 def judging(training: Training, rank: int) -> dict[str, int]:
