@@ -62,7 +62,7 @@ from app.model import memory
 from app.model.gnn import Training
 
 HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
-MOMENTS = 24  # bytes of a number that several networks say: its mean and square, scores and probabilities of one
+MOMENTS = 24  # bytes of a number that several networks say: mean and square, scores and probabilities of one
 RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
