@@ -202,3 +202,18 @@ def test_folds_and_tunings_are_of_one_network(beside):
     graph, X, sides = clubs()
     with pytest.raises(CaseError, match=r"gnn\.members: is not read beside (folds|vary)"):
         classify(graph, X, sides, **beside, settings={"gnn.members": 2})
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("key", ["embeddings", "importance"])
+def test_saved_members_are_not_one_network_either(key):
+    graph, X, sides = clubs()
+    saved = classify(graph, X, sides, settings=ASKED)
+    with pytest.raises(CaseError, match=rf"output\.{key}: is of one network, here are 3"):
+        classify(
+            graph,
+            X,
+            sides,
+            weights=saved,
+            settings={"gnn.epochs": 0, f"output.{key}": {"embeddings": True}.get(key, 2)},
+        )

@@ -22,7 +22,7 @@ from app.gnn.ensemble import Together, say_together
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
-from app.gnn.training import Fit, ended_early, fit
+from app.gnn.training import Fit, fit
 from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
@@ -98,7 +98,39 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
 
     model   the weights, where they are in memory
     """
-    case, log, group = context.case, context.log, context.group
+    case = context.case
+    examples, gnn, saved = _checked(context, examples, model)
+    classifier, balanced = _set_up(context, examples, gnn, saved)
+    check_asked(case, classifier)
+    examples.say_model(context, classifier)
+    fits = _train_members(context, examples, classifier, balanced, saved)
+    weights = [each.weights for each in fits]
+    with context.log.phase("evaluate"):
+        together = say_together(classifier, weights) if len(fits) > 1 else None
+        scores = examples.scores(classifier) if together is None else together.scores
+        plain = examples.plain(classifier) if gnn.baselines else {}
+    said.say_trainings(context, classifier, fits, together)
+    examples.say_scores(context, classifier, scores)
+    smoothed = smooth_after(context, classifier, together)
+    conformal = conform_after(context, classifier, together, smoothed)
+    examples.say_beside(context, classifier, scores, plain)
+    asked = important_features(context, examples, classifier)
+    said.advise(context, fits, gnn)
+    if balanced:
+        said.say_balance(context, balanced)
+    first, *others = fits
+    return Learned(
+        classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
+        tuple(others), together, conformal,
+    )  # fmt: skip
+
+
+def _checked(
+    context: Context, examples: Examples, model: SavedModel | None
+) -> tuple[Examples, GnnCase, SavedModel | None]:
+    """Examples that can be learned from, with their sets, the network's table, and its weights where some are
+    given. Ranks: all call. Raises CaseError, GraphError."""
+    case, group = context.case, context.group
     with raise_together(group, "checking the data"):
         saved = _weights_of(case.gnn, examples, model)
         gnn = case.gnn if saved is None else saved.architecture_of(case.gnn)
@@ -110,33 +142,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
     said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
-    classifier, balanced = _set_up(context, examples, gnn, saved)
-    check_asked(case, classifier)
-    examples.say_model(context, classifier)
-    fits = _train_members(context, examples, classifier, balanced, saved)
-    weights = [each.weights for each in fits]
-    with log.phase("evaluate"):
-        together = say_together(classifier, weights) if len(fits) > 1 else None
-        scores = examples.scores(classifier) if together is None else together.scores
-        plain = examples.plain(classifier) if gnn.baselines else {}
-    for each in fits:
-        said.say_training(context, classifier, each)
-    if together is not None:
-        said.say_members(context, classifier, together)
-    examples.say_scores(context, classifier, scores)
-    smoothed = smooth_after(context, classifier, together)
-    conformal = conform_after(context, classifier, together, smoothed)
-    examples.say_beside(context, classifier, scores, plain)
-    asked = important_features(context, examples, classifier)
-    for advice in dict.fromkeys(filter(None, (ended_early(each, gnn) for each in fits))):
-        log.info("advice: %s", advice)
-    if balanced:
-        said.say_balance(context, balanced)
-    first, *others = fits
-    return Learned(
-        classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
-        tuple(others), together, conformal,
-    )  # fmt: skip
+    return examples, gnn, saved
 
 
 def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
@@ -232,6 +238,11 @@ def check_asked(case: Case, classifier: Classifier) -> None:
     """Refuse, before there is training to lose, what the network will not be able to tell. Raises
     CaseError."""
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
+    for key in ("embeddings", "importance"):
+        if classifier.case.members > 1 and getattr(case.output, key):
+            raise CaseError(
+                f"output.{key}: is of one network, here are {classifier.case.members}; leave it out"
+            )
     check_conformal(case.output.coverage, classifier.goal.kind, classifier.about)
     if case.output.importance:
         told_by(classifier)

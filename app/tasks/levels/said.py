@@ -16,7 +16,7 @@ from app.gnn.ensemble import Together
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel
 from app.gnn.smoothing import Smoothed
-from app.gnn.training import Fit
+from app.gnn.training import Fit, ended_early
 from app.gnn.watch import WORDS
 from app.graphs.graph import IN_A
 from app.graphs.nodes.data import SPLITS
@@ -210,6 +210,22 @@ def score_lines(classifier: Classifier, scores: SplitScores) -> Iterator[str]:
         shown = ", ".join(f"{split} {each:.4f}" for split, each in named.items() if each is not None)
         if shown:
             yield f"{text}: {shown}"
+
+
+def say_trainings(
+    context: Context, classifier: Classifier, fits: list[Fit], together: Together | None
+) -> None:
+    """How long training took, of each member; how good these are alone."""
+    for each in fits:
+        say_training(context, classifier, each)
+    if together is not None:
+        say_members(context, classifier, together)
+
+
+def advise(context: Context, fits: list[Fit], case: GnnCase) -> None:
+    """What the course of training suggests, once."""
+    for advice in dict.fromkeys(filter(None, (ended_early(each, case) for each in fits))):
+        context.log.info("advice: %s", advice)
 
 
 def say_member(context: Context, number: int, count: int) -> None:
