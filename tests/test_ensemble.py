@@ -205,15 +205,9 @@ def test_folds_and_tunings_are_of_one_network(beside):
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("key", ["embeddings", "importance"])
-def test_saved_members_are_not_one_network_either(key):
+@pytest.mark.parametrize(("key", "value"), [("embeddings", True), ("importance", 2)])
+def test_saved_members_are_not_one_network_either(key, value):
     graph, X, sides = clubs()
-    saved = classify(graph, X, sides, settings=ASKED)
+    saved, asked = classify(graph, X, sides, settings=ASKED), {"gnn.epochs": 0, f"output.{key}": value}
     with pytest.raises(CaseError, match=rf"output\.{key}: is of one network, here are 3"):
-        classify(
-            graph,
-            X,
-            sides,
-            weights=saved,
-            settings={"gnn.epochs": 0, f"output.{key}": {"embeddings": True}.get(key, 2)},
-        )
+        classify(graph, X, sides, weights=saved, settings=asked)

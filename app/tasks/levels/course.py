@@ -240,9 +240,8 @@ def check_asked(case: Case, classifier: Classifier) -> None:
     check_smoothing(case.smooth, classifier.goal.kind, classifier.data)
     for key in ("embeddings", "importance"):
         if classifier.case.members > 1 and getattr(case.output, key):
-            raise CaseError(
-                f"output.{key}: is of one network, here are {classifier.case.members}; leave it out"
-            )
+            found = f"is of one network, here are {classifier.case.members}"
+            raise CaseError(f"output.{key}: {found}; leave it out")
     check_conformal(case.output.coverage, classifier.goal.kind, classifier.about)
     if case.output.importance:
         told_by(classifier)
