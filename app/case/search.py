@@ -89,7 +89,7 @@ class SearchCase(Table, frozen=True):
         Meta(ge=-1),
         about(
             "regions of the rows of such a graph that are searched again, 16 a round, dealt to the ranks; "
-            "0: none; -1: as many as fit the seconds, 64 without a limit; not of cliques and cuts"
+            "0: none; -1: as many as fit the seconds, 64 without a limit; not of cliques"
         ),
     ] = -1
     peel_fraction: Annotated[

@@ -18,7 +18,7 @@ from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
 from app.partition.whole import LEARNED_ON, learning_work, taken_off
-from app.problems.table import ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
+from app.problems.table import ROW_FOLLOWED, ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -187,6 +187,9 @@ def _whole_line(case: Case, counts: Counts) -> str:
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
             if case.problem.name in ROW_PEELED:
                 then = "the policy would choose on the rows until the rest fits"
+            if case.problem.name in ROW_FOLLOWED:
+                then = "the policy would answer on the rows"
+            if case.problem.name in (*ROW_PEELED, *ROW_FOLLOWED):
                 again = "; all ranks at once would search regions again"
                 then += again if case.search.row_regions else ""
             then += ", unless reductions of the rows leave less"

@@ -91,6 +91,7 @@ class RowKind(ABC):
     # ---- what is left is too large: a policy chooses until the rest is not (app/solver/rows/peel.py) -------
 
     peels = False
+    follows = False  # else the policy answers by itself, and that is made better on the rows
 
     @property
     def own(self) -> OwnRows:
