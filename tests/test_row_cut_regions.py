@@ -160,7 +160,7 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(monkeypatch):
     answered = answer_followed.answer_followed
 
     def kept(context, policy, problem, loaded, rest, _):
-        keeper = Stopping(10)
+        keeper = Stopping(4)
         with contextlib.suppress(Enough):
             answered(context, policy, problem, loaded, rest, keeper)
         assert "regions" in keeper.kept

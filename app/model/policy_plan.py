@@ -184,6 +184,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         then = "a run would be refused" if refused else "the policy alone would answer"
         if make_problem(case.problem.name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:
             then = "core numbers alone would answer"  # a complement that nobody makes
+            if case.search.row_regions and case.search.reductions and case.search.solver == "full":
+                then = "all ranks at once would search for cliques root by root"
         if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
             if case.problem.name in ROW_PEELED:
                 then = "the policy would choose on the rows until the rest fits"

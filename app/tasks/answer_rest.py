@@ -6,6 +6,7 @@ themselves is the answer.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ from app.tasks.compare import holds
 from app.tasks.context import Context
 from app.tasks.rollouts import Before, introduce, prices_of
 from app.toolbox import Instance, Toolbox
+
+Better = Callable[[Answer], Answer]
 
 SHARE, LEAST_SECONDS = 0.5, 1.0  # of a time limit, for reductions of rows; what they have in any case
 BOUND_ROUNDS = 4096  # of peeling, for a bound where what is left is too large
@@ -142,9 +145,12 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
     return solved(answer)
 
 
-def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest) -> Solved | None:
+def answer_alone(
+    context: Context, problem: Problem, loaded: Loaded, rest: Rest, better: Better | None = None
+) -> Solved | None:
     """What reductions know by themselves of a graph, where what they leave is too large; None: nothing.
 
+    better  makes more of that answer
     Ranks   all call; identical on all
     """
     group, graph, kind = context.group, loaded.graph, rest.kind
@@ -162,7 +168,18 @@ def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest)
         [], ["search.seconds=0", *rest.replay], b"",
     )  # fmt: skip
     certificate = to_bytes(alone.proof) if context.case.output.certificates else b""
-    return written_answer(context, problem, loaded, rest, answer, certificate)
+
+    def written(found: Answer) -> Solved:
+        return written_answer(context, problem, loaded, rest, found, certificate)
+
+    if better is None:
+        return written(answer)
+    try:
+        return written(better(answer))
+    except Ended as ended:
+        if ended.so_far is not None:
+            ended.so_far = written(ended.so_far)
+        raise
 
 
 def toolbox_of(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:

@@ -189,7 +189,7 @@ def _searched(
     at most; and how many of these came to something better. Ranks: all call; identical on all.
     """
     told = [regions.part(region) for region in todo]
-    nodes, edges = (_dealt(group, [part[i] for part in told]) for i in (0, 1))
+    nodes, edges = (dealt(group, [part[i] for part in told]) for i in (0, 1))
     left = came = np.empty(0, dtype=np.int64)
     better = False
     with raise_together(group, "searching a region"):
@@ -202,7 +202,7 @@ def _searched(
     return everywhere(group, left), everywhere(group, came), count
 
 
-def _dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
+def dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
     """Of arrays [k, f], one for each region, those that all ranks have for this one's, in their order. Ranks:
     all call (Alltoallv): region i of the turn is rank i's.
     """
