@@ -48,6 +48,7 @@ ROW_REDUCED = (
     "mvc",
     "mis",
     "mds",
+    "fvs",
     "clique",
     "maxcut",
     "maxcut_once",

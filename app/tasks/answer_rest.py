@@ -22,6 +22,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.proofs.archive import from_bytes, to_bytes
+from app.rl.forest import ACROSS
 from app.solver.learned import StartClock, StartLimits
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.rows.kinds import ROW_KINDS, RowKind
@@ -208,9 +209,11 @@ def written_answer(
     """An answer of the graph, checked, and what is written of it. Ranks: all call."""
     group, graph, kind = context.group, loaded.graph, rest.kind
     with context.log.phase("check"):
-        value = kind.value(group, graph, found.solution)
+        value, across, together = kind.value(group, graph, found.solution), ACROSS.get(problem.name), None
+        if across is not None:
+            together = across(group, context.state_rows(loaded, problem), graph, found.solution)
         with raise_together(group, "checking the solution"):
-            if (wrong := problem.violation(graph, found.solution)) is not None:
+            if (wrong := together or problem.violation(graph, found.solution)) is not None:
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
             if value != found.value:
                 raise LockstepError(f"{graph.name}: the objective is {found.value}, not {value}")

@@ -18,6 +18,7 @@ ROW_KINDS = Table(
         "mvc": "app.solver.rows.cover_kind:CoverRows",
         "mis": "app.solver.rows.cover_kind:CoverRows",
         "clique": "app.solver.rows.clique_kind:CliqueRows",
+        "fvs": "app.solver.rows.feedback_kind:FeedbackRows",
         "mds": "app.solver.rows.domination_kind:DominationRows",
         "maxcut": "app.solver.rows.cut_kind:CutRows",
         "maxcut_once": "app.solver.rows.cut_kind:CutRows",
