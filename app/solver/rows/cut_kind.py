@@ -76,7 +76,11 @@ class CutRows(RowKind):
         return replace(proof, log=np.concatenate([self.rows.log(), renumbered(proof.log, self.nodes)]))
 
     def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
-        """By nodes that change sides; where reductions decide no other sides are better."""
+        """By nodes that change sides, from one side for all where that is better; where reductions decide no
+        other sides are better.
+        """
+        if self.value(group, graph, solution) < 0:
+            solution = np.zeros_like(solution)
         sides = flip_sides(group, self.own, self.rows.rows.data, solution, rounds)
         return self.lift(sides[self.nodes])
 
