@@ -16,7 +16,9 @@ from test_row_reductions import SELF, WORLD
 from test_row_regions import Enough, Stopping, adversarial, fresh
 
 from app import solve
+from app.case.file import build_from
 from app.graphs.graph import from_edges
+from app.model.policy_plan import Counts, _beyond
 from app.problems.table import PROBLEMS, ROW_FOLLOWED
 from app.rng import stream
 from app.solver.rows.kinds import ROW_KINDS
@@ -173,3 +175,23 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(monkeypatch):
 
 def test_the_table_of_problems_names_those_whose_policy_answers_by_itself():
     assert {name for name in ROW_KINDS if ROW_KINDS[name].follows} == set(ROW_FOLLOWED)
+
+
+@pytest.mark.parametrize(
+    ("problem", "regions", "then"),
+    [
+        ("maxcut", -1, "answer on the rows; all ranks at once would search regions again, unless"),
+        ("maxcut", 0, "answer on the rows, unless"),
+        ("clique", -1, "search for cliques root by root, unless"),
+        ("clique", 0, "core numbers alone would answer, unless"),
+        ("fvs", -1, "policy alone would answer, unless"),
+    ],
+)
+def test_the_estimate_says_who_answers(problem, regions, then):
+    case = build_from(
+        [
+            "run.task=solve", f"problem.name={problem}", f"search.row_regions={regions}",
+            "memory.whole_graph_mb=1", "graph.generator=er", "graph.nodes=60000", "graph.p=1e-4",
+        ]
+    )  # fmt: skip
+    assert then in _beyond(case, Counts("er", 1, 60000, 360000))
