@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -19,7 +20,7 @@ from app.solver.rows import peel
 from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds, everywhere
 from app.solver.rows.regions import COUNT, EFFORT, NONE, Course, course_of, grow, search_regions
-from app.tasks import answer_peeled
+from app.tasks import answer_on_rows, answer_peeled
 from app.tasks.answer_regions import Searching
 from app.tasks.answer_rest import reduce_first
 from app.toolbox import Instance, never
@@ -260,3 +261,24 @@ def test_of_nodes_as_good_as_each_other_many_are_taken_at_once():
     assert 30 <= len(found) <= 100
     place = np.sort(np.searchsorted(ordered, found))
     assert (np.diff(place) > 2).all()
+
+
+@pytest.mark.parametrize(("rings", "rounds"), [(False, 3), (True, 1)])
+def test_so_many_exchanges_keep_to_a_time_limit(rings, rounds, monkeypatch):
+    """One round is made in any case, as a replay has at least one."""
+    clock, made = answer_on_rows.Work.clock, []
+
+    def late(work, share, keep=None):
+        return clock(work, share, keep) if keep is not None else SimpleNamespace(rings=lambda: rings)
+
+    def improve(kind, group, graph, solution, rounds):
+        while rounds.another():
+            pass
+        made.append(rounds.made)
+        return solution
+
+    monkeypatch.setattr(answer_on_rows.Work, "clock", late)
+    monkeypatch.setattr(ROW_KINDS["mvc"], "improve", improve)
+    settings = QUIET | limit(100, 150) | {"search.row_exchanges": 3, "search.bounds": False}
+    solve(MESH, "mvc", settings=settings | {"search.row_regions": 0}, comm=MPI.COMM_WORLD)
+    assert made == [rounds]

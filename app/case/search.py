@@ -88,8 +88,9 @@ class SearchCase(Table, frozen=True):
         int,
         Meta(ge=-1),
         about(
-            "regions of the rows of such a graph that are searched again, 16 a round, dealt to the ranks; "
-            "0: none; -1: as many as fit the seconds, 64 without a limit; not of cliques and cuts"
+            "regions of the rows of such a graph that are searched again, 16 a round, dealt to the ranks, of "
+            "cliques parts of the roots; 0: none; -1: as many as fit the seconds, 64 without a limit, of "
+            "cliques 256"
         ),
     ] = -1
     peel_fraction: Annotated[

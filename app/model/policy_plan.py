@@ -18,7 +18,7 @@ from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
 from app.partition.whole import LEARNED_ON, learning_work, taken_off
-from app.problems.table import ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
+from app.problems.table import ROW_FOLLOWED, ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -180,19 +180,29 @@ def _whole_line(case: Case, counts: Counts) -> str:
     what = f"{counts.name}: reductions, search and bounds"
     if not needs and counts.n:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
-        refused = case.problem.name in UNTRAINED
-        then = "a run would be refused" if refused else "the policy alone would answer"
-        if make_problem(case.problem.name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:
-            then = "core numbers alone would answer"  # a complement that nobody makes
-        if case.problem.name in ROW_REDUCED and case.search.reductions and case.search.solver == "full":
-            if case.problem.name in ROW_PEELED:
-                then = "the policy would choose on the rows until the rest fits"
-                again = "; all ranks at once would search regions again"
-                then += again if case.search.row_regions else ""
-            then += ", unless reductions of the rows leave less"
-        left = f"above memory.whole_graph_mb, {limit:g}: {then}"
+        left = f"above memory.whole_graph_mb, {limit:g}: {_beyond(case, counts)}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
+
+
+def _beyond(case: Case, counts: Counts) -> str:
+    """What then answers a graph too large for one rank."""
+    name, search = case.problem.name, case.search
+    reduced = name in ROW_REDUCED and search.reductions and search.solver == "full"
+    then = "a run would be refused" if name in UNTRAINED else "the policy alone would answer"
+    if make_problem(name).complemented and _complement(counts) > 2 * COMPLEMENT_EDGES:  # nobody makes it
+        by_roots = reduced and search.row_regions
+        roots = "all ranks at once would search for cliques root by root"
+        then = roots if by_roots else "core numbers alone would answer"
+    if not reduced:
+        return then
+    if name in ROW_PEELED:
+        then = "the policy would choose on the rows until the rest fits"
+    if name in ROW_FOLLOWED:
+        then = "the policy would answer on the rows"
+    if name in (*ROW_PEELED, *ROW_FOLLOWED) and search.row_regions:
+        then += "; all ranks at once would search regions again"
+    return f"{then}, unless reductions of the rows leave less"
 
 
 def whole_bytes(case: Case, counts: Counts) -> int:

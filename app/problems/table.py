@@ -43,10 +43,12 @@ UNTRAINED = (
     "cvrp",
 )  # no policy is trained for them
 ROW_PEELED = ("mvc", "mis", "mds")  # whose policies choose on rows until the rest fits a rank
+ROW_FOLLOWED = ("maxcut", "maxcut_once")  # whose policies answer by themselves, then rows are searched
 ROW_REDUCED = (
     "mvc",
     "mis",
     "mds",
+    "fvs",
     "clique",
     "maxcut",
     "maxcut_once",

@@ -7,7 +7,7 @@ until the time is up (tasks/answer_regions.py).
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
@@ -18,11 +18,9 @@ from app.checkpoint.store import State
 from app.errors import Ended
 from app.partition.load import Loaded
 from app.problems.problem import Problem
-from app.proofs.archive import to_bytes
 from app.rl.env import Environment
-from app.solver.learned import StartClock, StartLimits
+from app.solver.learned import StartClock
 from app.solver.pipeline import Answer, Pipeline
-from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
 from app.solver.rows.peel import (
@@ -35,43 +33,16 @@ from app.solver.rows.peel import (
     recalled_peel,
 )
 from app.tasks.answer import Solved
+from app.tasks.answer_on_rows import PEELING, Work, begun_before, exchanged, solved_on_rows
 from app.tasks.answer_regions import kept_answer, recalled_answer, search_again
-from app.tasks.answer_rest import Rest, replay_of, toolbox_of, written_answer
+from app.tasks.answer_rest import Rest, replay_of, toolbox_of
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
-PEELING = "peeling"  # the key of choices under way, in a checkpoint
 POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
-ON_ROWS = "exchanges on rows"  # of one that was made better after the search
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
 LEAST_REST_SHARE, MOST_REST_SHARE = 0.1, 0.5  # the same for the rest, where regions follow
-EXCHANGES_OF_REST = 0.9  # the same for exchanges, then
 PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
-
-
-@dataclass(eq=False)
-class _Work:
-    """What the parts of an answer share.
-
-    chosen   nodes that were chosen on the rows
-    """
-
-    context: Context
-    problem: Problem
-    loaded: Loaded
-    rest: Rest
-    keeper: Keeper
-    chosen: int = 0
-
-    def clock(self, share: float, keep: float = 0.0) -> StartClock:
-        """Rings where a share of what is left of a time limit is over, but for `keep` seconds of it."""
-        seconds = max(share * (self.left() - keep), 0.0)
-        return StartClock(self.context.group, StartLimits(1.0, 0, seconds, self.context.keeper), seconds)
-
-    def left(self) -> float:
-        """Seconds left of a time limit; infinite without one."""
-        limit = self.context.case.search.seconds
-        return limit - (time.perf_counter() - self.rest.begun) if limit else float("inf")
 
 
 def answer_peeled(
@@ -84,7 +55,7 @@ def answer_peeled(
     keeper  remembers what the policy chose, the answer before the regions, and these: see reduce_first
     Ranks   all call; identical on all
     """
-    work = _Work(context, problem, loaded, _begun_before(rest, keeper), keeper)
+    work = Work(context, problem, loaded, begun_before(rest, keeper), keeper)
     bound = _bound(work) if context.case.search.bounds else None
     known = keeper.recall("answer")
     try:
@@ -96,21 +67,12 @@ def answer_peeled(
         found = search_again(context, problem, loaded.graph, work.rest, found, keeper)
     except Ended as ended:
         if ended.so_far is not None:
-            ended.so_far = _solved(work, ended.so_far, bound)
+            ended.so_far = solved_on_rows(work, ended.so_far, bound)
         raise
-    return _solved(work, found, bound)
+    return solved_on_rows(work, found, bound)
 
 
-def _begun_before(rest: Rest, keeper: Keeper) -> Rest:
-    """The rest, of a solve that has begun as much earlier as earlier parts of the run took, but for the
-    search of what is left, which knows that by itself.
-    """
-    known = [keeper.recall(key) for key in ("regions", "answer", PEELING)]
-    spent = max((state.values["elapsed"] for state in known if state is not None), default=0.0)
-    return replace(rest, begun=rest.begun - spent)
-
-
-def _first(work: _Work, pipeline: Pipeline, policy: Policy) -> Answer:
+def _first(work: Work, pipeline: Pipeline, policy: Policy) -> Answer:
     """The answer of the graph before regions of it are searched. Ranks: all call; identical on all."""
     context, rest, keeper, search = work.context, work.rest, work.keeper, work.context.case.search
     kind, name, whole = rest.kind, work.loaded.graph.name, rest.kind.edges
@@ -141,7 +103,7 @@ def _first(work: _Work, pipeline: Pipeline, policy: Policy) -> Answer:
         if ended.so_far is not None:
             ended.so_far = lifted(ended.so_far)
         raise
-    return _exchanged(work, answer)
+    return exchanged(work, answer)
 
 
 def _later_share(search: SearchCase, part: float) -> float:
@@ -153,7 +115,7 @@ def _later_share(search: SearchCase, part: float) -> float:
     return 1 - min(max(part, LEAST_REST_SHARE), MOST_REST_SHARE)
 
 
-def _bound(work: _Work) -> RowBound | None:
+def _bound(work: Work) -> RowBound | None:
     """A bound of the graph by the rows of what reductions leave, checked. Ranks: all call."""
     context = work.context
     with context.log.phase("bounds"):
@@ -165,7 +127,7 @@ def _bound(work: _Work) -> RowBound | None:
     return bound
 
 
-def _peel(work: _Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[str]]:
+def _peel(work: Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[str]]:
     """Choose until the rest fits; the policy's own solution of it; the keys that lead to both. Ranks: all
     call.
     """
@@ -208,7 +170,7 @@ def _peel(work: _Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[
     return peeled, given, replay
 
 
-def _peeler(work: _Work, policy: Policy, peeled: Peeled, done: bool, clock: StartClock) -> Peeler:
+def _peeler(work: Work, policy: Policy, peeled: Peeled, done: bool, clock: StartClock) -> Peeler:
     """How the policy chooses: as often as a replay says, else as long as the clock allows.
 
     peeled   what an earlier part of the run has chosen, and goes on counting     done   that is all
@@ -234,42 +196,3 @@ def _peeler(work: _Work, policy: Policy, peeled: Peeled, done: bool, clock: Star
     part = peeled.part or search.row_fraction
     exchange, most = case.parallel.exchange, search.row_evaluations
     return Peeler(policy.net, policy.params, exchange, select.rule, select.fraction, part, most, stop, tell)
-
-
-def _solved(work: _Work, found: Answer, bound: RowBound | None) -> Solved:
-    """The answer of the graph with a bound. Ranks: all call."""
-    context, certificate = work.context, b""
-    if bound is not None:
-        found = replace(found, bound=bound.value, method=bound.method, verified=True)
-        certificate = to_bytes(bound.proof) if context.case.output.certificates else b""
-    solved = written_answer(context, work.problem, work.loaded, work.rest, found, certificate)
-    solved.entry["peeled"] = work.chosen
-    return solved
-
-
-def _exchanged(work: _Work, found: Answer) -> Answer:
-    """An answer made better on the rows. Ranks: all call."""
-    context, kind, graph = work.context, work.rest.kind, work.loaded.graph
-    counted = context.case.search.row_exchanges
-    share = EXCHANGES_OF_REST if context.case.search.row_regions else 1.0
-    look = (lambda: context.keeper.at(0)) if counted else work.clock(share).rings
-    rounds = Rounds(look, counted)
-    begun = time.perf_counter()
-    with context.log.phase("exchange"):
-        solution = kind.improve(context.group, graph, found.solution, rounds)
-        value = kind.value(context.group, graph, solution)
-    if rounds.cut_short or counted:
-        keys = [*found.replay, f"search.row_exchanges={rounds.made}"] if found.replay else []
-        found = replace(found, replay=keys)
-    better = value < found.value if kind.sense == "minimise" else value > found.value
-    if not better:
-        return found
-    unit, seconds = work.rest.unit, found.seconds + time.perf_counter() - begun
-    context.log.info(
-        "%s: exchanges on rows: %d rounds, from %.10g to %.10g", graph.name, rounds.made, found.value * unit,
-        value * unit,
-    )  # fmt: skip
-    event = Event(seconds, value if unit == 1 else value * unit, None)
-    return replace(
-        found, solution=solution, value=value, source=ON_ROWS, seconds=seconds, trace=[*found.trace, event]
-    )

@@ -6,6 +6,7 @@ themselves is the answer.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.proofs.archive import from_bytes, to_bytes
+from app.rl.forest import ACROSS
 from app.solver.learned import StartClock, StartLimits
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.rows.kinds import ROW_KINDS, RowKind
@@ -30,6 +32,8 @@ from app.tasks.compare import holds
 from app.tasks.context import Context
 from app.tasks.rollouts import Before, introduce, prices_of
 from app.toolbox import Instance, Toolbox
+
+Better = Callable[[Answer], Answer]
 
 SHARE, LEAST_SECONDS = 0.5, 1.0  # of a time limit, for reductions of rows; what they have in any case
 BOUND_ROUNDS = 4096  # of peeling, for a bound where what is left is too large
@@ -142,9 +146,12 @@ def answer_rest(context: Context, pipeline: Pipeline, problem: Problem, loaded: 
     return solved(answer)
 
 
-def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest) -> Solved | None:
+def answer_alone(
+    context: Context, problem: Problem, loaded: Loaded, rest: Rest, better: Better | None = None
+) -> Solved | None:
     """What reductions know by themselves of a graph, where what they leave is too large; None: nothing.
 
+    better  makes more of that answer
     Ranks   all call; identical on all
     """
     group, graph, kind = context.group, loaded.graph, rest.kind
@@ -162,7 +169,18 @@ def answer_alone(context: Context, problem: Problem, loaded: Loaded, rest: Rest)
         [], ["search.seconds=0", *rest.replay], b"",
     )  # fmt: skip
     certificate = to_bytes(alone.proof) if context.case.output.certificates else b""
-    return written_answer(context, problem, loaded, rest, answer, certificate)
+
+    def written(found: Answer) -> Solved:
+        return written_answer(context, problem, loaded, rest, found, certificate)
+
+    if better is None:
+        return written(answer)
+    try:
+        return written(better(answer))
+    except Ended as ended:
+        if ended.so_far is not None:
+            ended.so_far = written(ended.so_far)
+        raise
 
 
 def toolbox_of(context: Context, problem: Problem, rest: Rest, graph: Graph) -> Toolbox:
@@ -191,9 +209,11 @@ def written_answer(
     """An answer of the graph, checked, and what is written of it. Ranks: all call."""
     group, graph, kind = context.group, loaded.graph, rest.kind
     with context.log.phase("check"):
-        value = kind.value(group, graph, found.solution)
+        value, across, together = kind.value(group, graph, found.solution), ACROSS.get(problem.name), None
+        if across is not None:
+            together = across(group, context.state_rows(loaded, problem), graph, found.solution)
         with raise_together(group, "checking the solution"):
-            if (wrong := problem.violation(graph, found.solution)) is not None:
+            if (wrong := together or problem.violation(graph, found.solution)) is not None:
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
             if value != found.value:
                 raise LockstepError(f"{graph.name}: the objective is {found.value}, not {value}")

@@ -54,10 +54,12 @@ class Before(NamedTuple):
 
     chosen   [k] int64, nodes that are in the solution; None: the policy begins anew
     begun    when the solve did, by time.perf_counter
+    share    of a time limit, for the policy and the greedy after it
     """
 
     chosen: np.ndarray | None
     begun: float
+    share: float = TIME_SHARE
 
 
 def follow_policy(
@@ -217,7 +219,8 @@ def _solve_one(
         loaded.release()  # the block has numbered the columns anew
 
     made, start = 0, time.perf_counter() if before is None else before.begun
-    stop = _Stop(context, graph, lambda: made, time.perf_counter() - start)
+    share = TIME_SHARE if before is None else before.share
+    stop = _Stop(context, graph, lambda: made, share, time.perf_counter() - start)
 
     def progress(evaluations: int, env: Environment) -> None:
         nonlocal made
@@ -250,12 +253,15 @@ class _Stop:
     It never is before the first choice: a replay has at least one. Each question is a look at signals too.
 
     made    tells the choices made
+    share   of the limit, for the policy and what follows
     spent   seconds of the limit that are over
     """
 
-    def __init__(self, context: Context, graph: Graph, made: Callable[[], int], spent: float = 0.0) -> None:
+    def __init__(
+        self, context: Context, graph: Graph, made: Callable[[], int], share: float, spent: float = 0.0
+    ) -> None:
         limit, rest = context.case.search.seconds, REST_SECONDS * (graph.n + 2 * graph.edges)
-        seconds = TIME_SHARE * limit - rest - spent if limit else math.inf
+        seconds = share * limit - rest - spent if limit else math.inf
         self.clock, self.asked = StartClock(context.group, StartLimits(1.0, 0, seconds), seconds), False
         self.keeper, self.made = context.keeper, made
 

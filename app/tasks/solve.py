@@ -24,8 +24,10 @@ from app.problems.table import make_problem
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
+from app.tasks.answer_followed import answer_followed
 from app.tasks.answer_peeled import answer_peeled
 from app.tasks.answer_rest import answer_alone, answer_rest, reduce_first
+from app.tasks.answer_roots import answer_by_roots
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
@@ -307,10 +309,11 @@ def _solve_large(
         return answer_rest(context, pipeline, problem, loaded, rest)
     if rest.kind.peels and not policy.net.pools_to_choose:
         return answer_peeled(context, pipeline, policy, problem, loaded, rest, keeper)
+    if rest.kind.follows:
+        return answer_followed(context, policy, problem, loaded, rest, keeper)
+    if problem.complemented and not _has_complement(loaded):
+        return answer_by_roots(context, problem, loaded, rest, keeper)
     known = answer_alone(context, problem, loaded, rest)
-    if known is not None and not _has_complement(loaded):
-        tell_too_large(context, loaded, rest.nbytes, by="core numbers")
-        return known
     tell_too_large(context, loaded, rest.nbytes)
     ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=rest.before())
     if known is not None and known.entry["objective"] > solved.entry["objective"]:

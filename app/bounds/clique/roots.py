@@ -51,6 +51,8 @@ class Roots:
     graph     whole     weights [n] int64, above 0, or None: all one
     best      weight of the heaviest clique known, of the search's own or of the caller
     compiled  False: the same without the kernels
+    order     [n] the nodes by their places; None: the degeneracy order
+    roots     [n] bool, by places, those that count; None: all
 
     nodes     [n] by their places
     bound     [n] int64, by place: no clique with this root weighs more than this, or than `best`
@@ -59,14 +61,19 @@ class Roots:
     done      no clique is heavier than `best`
     """
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None, best: int, compiled: bool = True) -> None:
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None, best: int, compiled: bool = True,
+        order: np.ndarray | None = None, roots: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         self.n, self.best, self.work = graph.n, best, 0
-        self.nodes, _ = core_order(graph, compiled)
+        self.nodes = core_order(graph, compiled)[0] if order is None else order
         weights = np.ones(graph.n, dtype=np.int64) if weights is None else weights
         self._weight = np.ascontiguousarray(weights[self.nodes])
         self._later_ptr, self._later = later_neighbours(graph, self.nodes)
         ends = np.concatenate([[0], np.cumsum(self._weight[self._later])])[self._later_ptr]
         self.bound = self._weight + np.diff(ends)
+        if roots is not None:
+            self.bound[~roots] = 0
         self.counts = np.diff(self._later_ptr)
         self._most = int(self.counts[self.counts <= MOST].max(initial=0))
         self.compiled = compiled and None not in (ROOM, RUN, PROBE, FREE)
@@ -132,9 +139,9 @@ class RootSearch(Roots):
 
     def __init__(
         self, graph: Graph, weights: np.ndarray | None, best: int, seed: int | None = None,
-        compiled: bool = True,
+        compiled: bool = True, order: np.ndarray | None = None, roots: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(graph, weights, best, compiled)
+        super().__init__(graph, weights, best, compiled, order, roots)
         self._random, self._each = None if seed is None else SplitMix(seed), FIRST_LIMIT
         self._begin(self.open()[::-1])
 

@@ -15,4 +15,20 @@ first.
     CUT    k u v .. k single edges that no cycle has: they go
 """
 
+import numpy as np
+
 LEAF, PATH, TAKE, SHIFT, CUT = range(5)
+NODES = {LEAF: 1, PATH: 1, TAKE: 2, SHIFT: 1}  # that an entry names
+
+
+def renumbered(log: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """A log [words] int64 whose nodes have other numbers [k], which ascend with their own."""
+    out, at = log.copy(), 0
+    while at < len(log):
+        rule = int(log[at])
+        first, last = (
+            (at + 2, at + 2 + 2 * int(log[at + 1])) if rule == CUT else (at + 1, at + 1 + NODES[rule])
+        )
+        out[first:last] = numbers[log[first:last]]
+        at = last
+    return out

@@ -10,6 +10,7 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.proofs.kinds import CliqueProof
 from app.solver.rows.clique_check import check_cliques, check_core_bound
+from app.solver.rows.clique_roots import RootCourse, RowRoots, load_order
 from app.solver.rows.cliques import (
     PART_ENTRIES,
     CliquesReduced,
@@ -32,7 +33,7 @@ class CliqueRows(RowKind):
 
     def reduce(self, group: Group, graph: Graph, rounds: Rounds) -> None:
         """A clique, and core numbers."""
-        entries = int(min(PART_ENTRIES, self.most_bytes / ENTRY_BYTES))
+        entries = self._entries = int(min(PART_ENTRIES, self.most_bytes / ENTRY_BYTES))
         self.rows = reduce_cliques(group, graph, self.weights, rounds, self.fits, self.compiled, entries)
         self.nodes, self.edges = self.rows.nodes, self.rows.edges
 
@@ -79,6 +80,20 @@ class CliqueRows(RowKind):
         solution = np.zeros(self.rows.own.n, dtype=bool)
         solution[self.rows.clique] = True
         return CliqueAlone(solution, bound.upper, proof, bound, self.weights)
+
+    def order(self, group: Group, rounds: Rounds) -> np.ndarray:
+        """[k] int64, the nodes left, about in degeneracy order. Ranks: all call."""
+        return load_order(group, self.rows.own, self.weights, self.rows.best, rounds)
+
+    def roots(
+        self, group: Group, order: np.ndarray, clique: np.ndarray, course: RootCourse | None
+    ) -> RowRoots:
+        """The search of what is left root by root, from a clique, with the course of an earlier part of a
+        run. Ranks: all call.
+        """
+        return RowRoots(
+            group, self.rows.own, self.weights, order, clique, self._entries, self.compiled, course
+        )
 
     def _number(self, nodes: np.ndarray) -> np.ndarray:
         """[k] int64, nodes [k] by their place among those above weight 0."""

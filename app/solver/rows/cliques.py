@@ -118,7 +118,7 @@ def bound_by_cores(group: Group, reduced: CliquesReduced, rounds: Rounds) -> Cor
         if rounds.ended or high == low:
             break
     if not high and left.count(group)[0]:
-        high = max(low, group.max_integer(int(_loads(left, weights).max(initial=0))))
+        high = max(low, group.max_integer(int(loads_of(left, weights).max(initial=0))))
         last = [*order, everywhere(group, left.nodes)]
     return CoreBound(max(high, low), np.concatenate([np.empty(0, dtype=np.int64), *last]))
 
@@ -129,7 +129,7 @@ def _peeled(
     """What stays where nodes of loads up to `most` go, until few do; and those that went. Ranks: all call."""
     gone, peeled = np.zeros(left.n, dtype=bool), []
     while (alive := left.count(group)[0]) and rounds.another():
-        nodes = everywhere(group, left.nodes[_loads(left, weights) <= most])
+        nodes = everywhere(group, left.nodes[loads_of(left, weights) <= most])
         peeled.append(nodes)
         gone[nodes] = True
         left = left.among(~gone)
@@ -150,7 +150,7 @@ def _thorough(part: Graph, weights: np.ndarray | None, compiled: bool) -> list[n
     return [kernel.clique]
 
 
-def _loads(rows: OwnRows, weights: np.ndarray | None) -> np.ndarray:
+def loads_of(rows: OwnRows, weights: np.ndarray | None) -> np.ndarray:
     """[k] int64, what each node weighs with its neighbours."""
     return rows.degrees() + 1 if weights is None else weights[rows.nodes] + rows.sums(weights)
 
@@ -184,7 +184,7 @@ class _Peeling:
         goes_on = True
         while goes_on and self.rounds.another():
             alive = self.left.count(self.group)[0]
-            light = _loads(self.left, self.weights) <= self.best
+            light = loads_of(self.left, self.weights) <= self.best
             light &= ~np.isin(self.left.nodes, self.clique)
             gone = everywhere(self.group, self.left.nodes[light])
             self._peeled.append(gone)
@@ -239,7 +239,7 @@ class _Peeling:
 
     def _first(self) -> int:
         """A load that is above that of nodes with most of the entries. Ranks: all call."""
-        loads, degrees = _loads(self.left, self.weights), self.left.degrees()
+        loads, degrees = loads_of(self.left, self.weights), self.left.degrees()
         sizes = np.bincount(_bins(loads), weights=degrees + 1, minlength=64 * STEPS).astype(np.int64)
         above = np.cumsum(self.group.sum_integers(sizes)[::-1])[::-1]  # from a bin on
         at = int(np.searchsorted(-above, -ROOM * self._most))
@@ -249,7 +249,7 @@ class _Peeling:
         """Without nodes of lower loads, again and again until few go. Ranks: all call."""
         for _ in range(PASSES):
             chosen, before = np.zeros(rows.n, dtype=bool), rows.count(self.group)[0]
-            kept = everywhere(self.group, rows.nodes[_loads(rows, self.weights) >= least])
+            kept = everywhere(self.group, rows.nodes[loads_of(rows, self.weights) >= least])
             chosen[kept] = True
             rows = rows.among(chosen)
             if before - len(kept) <= FEW * before:
@@ -258,7 +258,7 @@ class _Peeling:
 
     def _neighbourhoods(self, rows: OwnRows) -> OwnRows | None:
         """Those of the nodes of a core that weigh least there, and of their neighbours. Ranks: all call."""
-        loads = _loads(rows, self.weights)
+        loads = loads_of(rows, self.weights)
         order = np.lexsort((rows.nodes, loads))[:SEEDS]
         mine = np.stack([loads[order], rows.nodes[order]], axis=1)
         every = everywhere(self.group, mine)

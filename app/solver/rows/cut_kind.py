@@ -11,9 +11,11 @@ from app.proofs.kinds import CutProof
 from app.reductions.cut.log import renumbered
 from app.reductions.cut.reducer import places_of
 from app.solver.rows.cut_check import check_cuts
+from app.solver.rows.cut_regions import CutRegions
 from app.solver.rows.cuts import CutsReduced, reduce_cuts
+from app.solver.rows.exchanges import flip_sides
 from app.solver.rows.kinds import RowKind
-from app.solver.rows.own import Rounds, everywhere, gathered
+from app.solver.rows.own import OwnRows, Rounds, everywhere, gathered
 from app.sparse.whole_weights import common_unit
 
 
@@ -21,10 +23,12 @@ class CutRows(RowKind):
     """See app/solver/rows/cuts.py. The decimals of weights are not kept: values are multiples of `unit`."""
 
     rows: CutsReduced
+    follows = True
 
     def reduce(self, group: Group, graph: Graph, rounds: Rounds) -> None:
         """Leaves and chains."""
         self._whole, self.unit = _whole_weights(group, graph)
+        self._lo = graph.lo
         self._total = int(group.sum_integers(np.array([np.abs(self._whole).sum()]))[0])
         self.rows = reduce_cuts(group, graph, self._whole, rounds)
         self.nodes, self.edges = self.rows.nodes, self.rows.edges
@@ -36,10 +40,17 @@ class CutRows(RowKind):
 
     def rest(self, group: Group, name: str) -> Graph:
         """With weights in units, as whole numbers."""
+        own = self.own
+        graph = gathered(group, name, own.n, self.nodes, own.indptr, own.indices)
+        return replace(graph, weights=everywhere(group, self.rows.rows.data).astype(np.float64))
+
+    @property
+    def own(self) -> OwnRows:
+        """This rank's rows of what is left: of nodes that have an edge."""
         rows = self.rows.rows
-        indptr = np.append(rows.indptr[:-1][np.diff(rows.indptr) > 0], rows.indptr[-1]).astype(np.int64)
-        graph = gathered(group, name, rows.shape[1], self.nodes, indptr, rows.indices)
-        return replace(graph, weights=everywhere(group, rows.data).astype(np.float64))
+        some = np.diff(rows.indptr) > 0
+        indptr = np.append(rows.indptr[:-1][some], rows.indptr[-1]).astype(np.int64)
+        return OwnRows(rows.shape[1], np.flatnonzero(some) + self._lo, indptr, rows.indices)
 
     def instance(self) -> dict[str, Any]:
         """What lifted cuts gain, and the unit of reductions of the whole graph."""
@@ -63,6 +74,23 @@ class CutRows(RowKind):
         if proof.log is None:
             return None
         return replace(proof, log=np.concatenate([self.rows.log(), renumbered(proof.log, self.nodes)]))
+
+    def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
+        """By nodes that change sides, from one side for all where that is better; where reductions decide no
+        other sides are better.
+        """
+        if self.value(group, graph, solution) < 0:
+            solution = np.zeros_like(solution)
+        sides = flip_sides(group, self.own, self.rows.rows.data, solution, rounds)
+        return self.lift(sides[self.nodes])
+
+    def regions(self, group: Group, solution: np.ndarray) -> CutRegions:
+        """Of what the reductions leave."""
+        return CutRegions(group, self.own, self.rows.rows.data, solution, self.compiled)
+
+    def joined(self, regions: CutRegions) -> np.ndarray:
+        """[n] bool, the sides of all nodes."""
+        return self.lift(regions.solution[self.nodes])
 
 
 def _whole_weights(group: Group, graph: Graph) -> tuple[np.ndarray, float]:

@@ -73,7 +73,7 @@ def reduce_cuts(group: Group, graph: Graph, weights: np.ndarray, rounds: Rounds 
         apart = found[:, 2] > 0
         gained += int(found[apart][:, [2, 4]].sum())
         steps.append(np.column_stack([found[:, :2], apart]))
-        rows = _without(rows, graph.lo, found, apart)
+        rows = contracted(rows, graph.lo, found, apart)
         goes_on = len(found) > LEAST_SHARE * alive
     nodes = everywhere(group, np.flatnonzero(np.diff(rows.indptr)) + graph.lo)
     edges = int(group.sum_integers(np.array([rows.nnz]))[0]) // 2
@@ -106,13 +106,13 @@ def _candidates(rows: csr_array, lo: int) -> np.ndarray:
 def _chosen(n: int, found: np.ndarray) -> np.ndarray:
     """Those of candidates [k, 5] that come before all candidates next to them."""
     order = np.full(n, np.iinfo(np.uint64).max, dtype=np.uint64)  # no candidate
-    order[found[:, 0]] = _mixed(found[:, 0])
+    order[found[:, 0]] = mixed(found[:, 0])
     near = np.where(found[:, 3] == NONE, found[:, 1], found[:, 3])
     mine = order[found[:, 0]]
     return found[(mine < order[found[:, 1]]) & (mine < order[near])]
 
 
-def _mixed(nodes: np.ndarray) -> np.ndarray:
+def mixed(nodes: np.ndarray) -> np.ndarray:
     """[k] uint64, different numbers of nodes [k] in no order (the finaliser of SplitMix64, which is 1:1)."""
     x = nodes.astype(np.uint64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -120,8 +120,10 @@ def _mixed(nodes: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def _without(rows: csr_array, lo: int, found: np.ndarray, apart: np.ndarray) -> csr_array:
-    """The own rows once the nodes of steps [k, 5] have gone, and the edges of chains are one."""
+def contracted(rows: csr_array, lo: int, found: np.ndarray, apart: np.ndarray) -> csr_array:
+    """The own rows once the nodes of steps [k, 5], as `_candidates` tells them, have gone, and the edges of
+    chains are one.
+    """
     gone = np.zeros(rows.shape[1], dtype=bool)
     gone[found[:, 0]] = True
     hi = lo + rows.shape[0]

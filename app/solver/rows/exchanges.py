@@ -2,7 +2,7 @@
 
 Independent sets, and with them covers: free nodes join, and a node x of the set gives way to two others, or
 to a heavier one, next to which x alone is in the set (the (1,2)-swaps of Andrade, Resende and Werneck 2012).
-Dominating sets: nodes go that they do not need.
+Dominating sets: nodes go that they do not need. Cuts: nodes change sides where that gains something.
 
 In every round each rank looks at its own rows; all are told what it has found and decide alike which of it
 holds at once, so that a round is the same on any number of ranks.
@@ -12,7 +12,17 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph, holds_entries
-from app.solver.rows.own import LEAST_SHARE, NO_KEY, OwnRows, Rounds, everywhere, keyed, row_counts
+from app.solver.rows.own import (
+    LEAST_SHARE,
+    NO_KEY,
+    OwnRows,
+    Rounds,
+    everywhere,
+    keyed,
+    pieces,
+    row_counts,
+    row_sums,
+)
 
 NONE = -1
 SCALE = 1 << 16  # steps between the lightest and the heaviest node, of which keys tell
@@ -186,6 +196,40 @@ def drop_dominators(
         keeps = _key_holders(group, keys, least[last])
         chosen &= ~spare | keeps
     return chosen
+
+
+def flip_sides(
+    group: Group, rows: OwnRows, weights: np.ndarray, sides: np.ndarray, rounds: Rounds
+) -> np.ndarray:
+    """[n] bool, the sides of a cut at least as heavy: with enough rounds no node gains by the other side.
+
+    Of nodes that gain and are next to each other those change that gain most, as far as keys tell.
+
+    rows     of nodes that have an edge     weights   [m] int64 of their entries
+    Ranks    all call
+    """
+    sides = sides.copy()
+    while rounds.another():
+        gains_own = _gains(rows, weights, sides)
+        some = gains_own > 0
+        nodes, gains = (everywhere(group, each[some]) for each in (rows.nodes, gains_own))
+        if not len(nodes):
+            break
+        keys = np.full(rows.n, NO_KEY)
+        keys[nodes] = keyed(nodes, _light(gains), rounds.made)
+        sides[everywhere(group, rows.nodes[keys[rows.nodes] < rows.least(keys)])] ^= True
+    return sides
+
+
+def _gains(rows: OwnRows, weights: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """[k] int64, what each own node adds to a cut by changing its side."""
+    found = np.zeros(len(rows.nodes), dtype=np.int64)
+    for first, last in pieces(rows.indptr):
+        low, high = rows.indptr[[first, last]]
+        ends, w = rows.indptr[first : last + 1] - low, weights[low:high]
+        across = sides[rows.indices[low:high]] != np.repeat(sides[rows.nodes[first:last]], np.diff(ends))
+        found[first:last] = row_sums(ends, np.where(across, -w, w))
+    return found
 
 
 def _around(rows: OwnRows, mask: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ ROW_KINDS = Table(
         "mvc": "app.solver.rows.cover_kind:CoverRows",
         "mis": "app.solver.rows.cover_kind:CoverRows",
         "clique": "app.solver.rows.clique_kind:CliqueRows",
+        "fvs": "app.solver.rows.feedback_kind:FeedbackRows",
         "mds": "app.solver.rows.domination_kind:DominationRows",
         "maxcut": "app.solver.rows.cut_kind:CutRows",
         "maxcut_once": "app.solver.rows.cut_kind:CutRows",
@@ -91,6 +92,7 @@ class RowKind(ABC):
     # ---- what is left is too large: a policy chooses until the rest is not (app/solver/rows/peel.py) -------
 
     peels = False
+    follows = False  # else the policy answers by itself, and that is made better on the rows
 
     @property
     def own(self) -> OwnRows:

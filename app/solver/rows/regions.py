@@ -45,10 +45,12 @@ class Regions(ABC):
     rows       own rows of the nodes that count; `nodes` [k] int64, those of all ranks, ascending
     degrees    [n] int64, their entries
     solution   [n] bool, of those nodes
+    steps      of a search for each node of its core, at first
     """
 
     rows: OwnRows
     solution: np.ndarray
+    steps = EFFORT
 
     def __init__(self, group: Group, rows: OwnRows, solution: np.ndarray) -> None:
         self.group, self.rows, self.solution = group, rows, solution.copy()
@@ -79,12 +81,16 @@ class Regions(ABC):
     @abstractmethod
     def part(self, region: int) -> tuple[np.ndarray, np.ndarray]:
         """This rank's part of a region: [k, 2] nodes, ascending, and whether they are FREE, NEEDED; [m, 2]
-        edges.
+        edges, with weights [m, 3].
         """
 
     def kinds(self, told: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The nodes [k] of a region, ascending, and of what kinds [k] they are, from what all ranks tell."""
         return told[:, 0], told[:, 1]
+
+    def graph(self, nodes: np.ndarray, edges: np.ndarray) -> Graph:
+        """Of nodes [k], ascending, and what all ranks tell of their edges."""
+        return from_edges(len(nodes), *np.searchsorted(nodes, edges).T, name="a region")
 
     @abstractmethod
     def instance(self, graph: Graph, nodes: np.ndarray, kinds: np.ndarray) -> Instance:
@@ -183,7 +189,7 @@ def _searched(
     at most; and how many of these came to something better. Ranks: all call; identical on all.
     """
     told = [regions.part(region) for region in todo]
-    nodes, edges = (_dealt(group, [part[i] for part in told]) for i in (0, 1))
+    nodes, edges = (dealt(group, [part[i] for part in told]) for i in (0, 1))
     left = came = np.empty(0, dtype=np.int64)
     better = False
     with raise_together(group, "searching a region"):
@@ -196,8 +202,8 @@ def _searched(
     return everywhere(group, left), everywhere(group, came), count
 
 
-def _dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
-    """Of arrays [k, 2], one for each region, those that all ranks have for this one's, in their order. Ranks:
+def dealt(group: Group, parts: list[np.ndarray]) -> np.ndarray:
+    """Of arrays [k, f], one for each region, those that all ranks have for this one's, in their order. Ranks:
     all call (Alltoallv): region i of the turn is rank i's.
     """
     counts = [len(part) for part in parts] + [0] * (group.size - len(parts))
@@ -220,14 +226,14 @@ def _answer(
     before   [n] bool, the solution before the round: what others have added since is theirs
     """
     nodes, kinds = regions.kinds(told, edges)
-    graph = from_edges(len(nodes), *np.searchsorted(nodes, edges).T, name="a region")
+    graph = regions.graph(nodes, edges)
     toolbox, now = problem.toolbox(regions.instance(graph, nodes, kinds)), before[nodes]
     now &= (kinds & FREE) > 0  # what others may change is not this one's
     toolbox.reduce(never)
     core = toolbox.restrict(now)
     search = toolbox.search(seed, core)
     if search is not None:
-        search.run(effort * EFFORT * toolbox.core.n)
+        search.run(effort * regions.steps * toolbox.core.n)
         core = search.solution()
     found = toolbox.lift(core)
     value, earlier = toolbox.value(found), toolbox.value(now)
