@@ -762,6 +762,8 @@ def cases(draw):
             data["output"].pop("importance", None)
     if kind:
         data["gnn"]["goal"] = "classes"
+        if kind == "folds" and data["parallel"]["partition"] == "learned":
+            data["parallel"]["partition"] = "rows"
         if kind not in ("tune", "folds"):
             data["gnn"]["level"] = "node"
     learns = data["run"]["task"] == "classify" or kind in ("tune", "folds")
