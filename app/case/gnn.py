@@ -6,6 +6,9 @@ from msgspec import Meta, field
 
 from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Table, about
 
+# Layers that read features of edges, each with the same that reads none.
+EDGE_READERS = {"gine": "gin", "edge_gat": "gat", "edge_gatv2": "gatv2"}
+
 
 class GnnCase(Table, frozen=True):
     """Full-batch learning of what nodes are: the model and its training."""
@@ -35,8 +38,8 @@ class GnnCase(Table, frozen=True):
     model: Annotated[
         str,
         about(
-            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, appnp, "
-            "sgc, lightgcn, dense"
+            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
+            "edge_gat, edge_gatv2, appnp, sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
@@ -115,8 +118,8 @@ class GnnCase(Table, frozen=True):
     edge_feature_rows: Annotated[
         Literal["as_given", "one_hot", "standard"],
         about(
-            "gine: of the features of edges; standard: each column less its mean over the edges, divided by "
-            "its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
+            "gine, edge_gat, edge_gatv2: of the features of edges; standard: each column less its mean over "
+            "the edges, divided by its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
             "for each category met"
         ),
     ] = "as_given"
