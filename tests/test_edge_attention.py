@@ -208,6 +208,17 @@ def test_compiled_kernels_and_a_limit_of_memory_change_no_bit(compiled, kind):
     assert free.engine.tiered and bits_of(free) == bits_of(plain)
 
 
+@alone
+@pytest.mark.parametrize(("kind", "rows"), [("edge_gat", "one_hot"), ("edge_gatv2", "as_given")])
+def test_a_gpu_has_the_bits_of_the_host(emulated, kind, rows):
+    settings, graph = settings_of(kind, rows), attributed(kinds=rows == "one_hot")
+    found, wanted = (
+        bits_of(classifier_on(Group(MPI.COMM_SELF, device), graph, settings))
+        for device in (emulated, HostDevice())
+    )
+    assert found == wanted
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_and_memory_of_exchanges_are_those_that_are_counted(kind):
     group = Group(MPI.COMM_WORLD, HostDevice())
