@@ -6,7 +6,7 @@
 #include "edge_window.h"
 
 /* r, or with a window r + z: entries have rows of their own then (app/numerics/edge_attention.py), h numbers of E W. */
-INLINE float with_edge(float r, const float *z, int64_t at) { return z ? r + z[at] : r; }
+INLINE float with_edge(const int edged, float r, const float *z, int64_t at) { return edged ? r + z[at] : r; }
 
 INLINE void attention_top(const Pattern *a, int64_t h, const float *R, float *T, Window *window) {
     for (int64_t row = 0; row < a->n; ++row) {
@@ -15,7 +15,7 @@ INLINE void attention_top(const Pattern *a, int64_t h, const float *R, float *T,
         for (int64_t p = number(a->indptr, a->wide, row); p < end; ++p) {
             const float *r = R + number(a->indices, a->wide, p) * h, *z = window ? window_at(window, p, 1) : NULL;
             for (int64_t i = 0; i < h; ++i) {
-                const float s = with_edge(r[i], z, i);
+                const float s = with_edge(window != NULL, r[i], z, i);
                 top[i] = s > top[i] ? s : top[i];
             }
         }
@@ -98,7 +98,7 @@ INLINE void attention_add(const Pattern *a, int64_t h, int64_t k, const float *E
                 rows[q] = E + number(a->indices, a->wide, p + q) * ld;
                 const float *r = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
-                    s[q * h + i] = l[i] + with_edge(r[i], z, q * h + i);
+                    s[q * h + i] = l[i] + with_edge(window != NULL, r[i], z, q * h + i);
                     w[q * h + i] = leaky(s[q * h + i]) - m[i];
                 }
             }
@@ -177,7 +177,7 @@ INLINE void attention_back(const Pattern *a, int64_t from, int64_t until, int64_
                 rows[q] = F + number(a->indices, a->wide, p + q) * ld;
                 const float *f = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
-                    s[q * h + i] = f[i] + with_edge(r[i], z, q * h + i);
+                    s[q * h + i] = f[i] + with_edge(window != NULL, r[i], z, q * h + i);
                     w[q * h + i] = leaky(s[q * h + i]) - f[h + i];
                     u[q * h + i] = f[2 * h + i];
                 }
@@ -192,7 +192,7 @@ INLINE void attention_back(const Pattern *a, int64_t from, int64_t until, int64_
                         const float g = w[t] * (d[b * h + i] - rows[q + b][width + 3 * h + i]);
                         const float back = s[t] > 0.0f ? g : g * SLOPE;
                         dr[i] += back;
-                        if (z) z[t] = back;
+                        if (window) z[t] = back;
                     }
             }
             add_weighed(count, h, k, rows, w, NULL, ds, NULL);

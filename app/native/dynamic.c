@@ -10,30 +10,32 @@ void lk_dynamic_begin(int64_t n, int64_t h, int64_t k, float *M, float *V) {
     memset(V, 0, (size_t)(n * h * k) * 4);
 }
 
-/* T + S + Q of a column; Q where there is a window. */
-INLINE float joined(float t, float x, const float *Q, int64_t at) { return Q ? (t + x) + Q[at] : t + x; }
+/* T + S of a column, and Q where entries have rows. */
+INLINE float joined(const int edged, float t, float x, const float *Q, int64_t at) {
+    return edged ? (t + x) + Q[at] : t + x;
+}
 
 /* out[q * h + i] = the chain over a head's columns of a leaky(T_q + S_q + Q_q); rows of T and S at T[q step], S[q]. */
-INLINE void score(int64_t count, int64_t h, int64_t k, const float *const *T, int64_t step, const float *const *S,
+INLINE void score(const int edged, int64_t count, int64_t h, int64_t k, const float *const *T, int64_t step, const float *const *S,
                   const float *Q, const float *a, float *out) {
     for (int64_t i = 0; i < h; ++i) {
         float sum[TOGETHER] = {0};
         for (int64_t c = i * k; c < (i + 1) * k; ++c)
-            for (int64_t q = 0; q < count; ++q) sum[q] += a[c] * leaky(joined(T[q * step][c], S[q][c], Q, q * h * k + c));
+            for (int64_t q = 0; q < count; ++q) sum[q] += a[c] * leaky(joined(edged, T[q * step][c], S[q][c], Q, q * h * k + c));
         for (int64_t q = 0; q < count; ++q) out[q * h + i] = sum[q];
     }
 }
 
 /* The scores of `count` entries, TOGETHER at a time; step 0: all have T[0], 1: each has its own; S likewise by `s_step`. */
-INLINE void scores(int64_t count, int64_t h, int64_t k, const float *const *T, int64_t step, const float *const *S,
+INLINE void scores(const int edged, int64_t count, int64_t h, int64_t k, const float *const *T, int64_t step, const float *const *S,
                    int64_t s_step, const float *Q, const float *a, float *out) {
     for (int64_t q = 0; q < count; q += TOGETHER) {
         const int64_t beside = count - q < TOGETHER ? count - q : TOGETHER;
         const float *rows[TOGETHER] = {0};
         for (int64_t b = 0; b < beside; ++b) rows[b] = S[(q + b) * s_step];
-        const float *own = Q ? Q + q * h * k : NULL;
-        if (beside == TOGETHER) score(TOGETHER, h, k, T + q * step, step, rows, own, a, out + q * h);
-        else score(beside, h, k, T + q * step, step, rows, own, a, out + q * h);
+        const float *own = edged ? Q + q * h * k : NULL;
+        if (beside == TOGETHER) score(edged, TOGETHER, h, k, T + q * step, step, rows, own, a, out + q * h);
+        else score(edged, beside, h, k, T + q * step, step, rows, own, a, out + q * h);
     }
 }
 
@@ -42,7 +44,8 @@ INLINE void dynamic_add(const Pattern *p, int64_t h, int64_t k, const float *S, 
                         float *M, float *V, Window *window) {
     float e[GROUP], old[GROUP] = {0}, w[GROUP] = {0};
     const float *rows[GROUP];
-    const int64_t width = h * k, most = window ? together(h) : GROUP / h;
+    const int edged = window != NULL;
+    const int64_t width = h * k, most = edged ? together(h) : GROUP / h;
     for (int64_t row = 0; row < p->n; ++row) {
         const float *t = T + row * width;
         float *m = M + row * 2 * h, *sum = m + h, *v = V + row * width;
@@ -50,7 +53,8 @@ INLINE void dynamic_add(const Pattern *p, int64_t h, int64_t k, const float *S, 
         for (int64_t first = number(p->indptr, p->wide, row); first < end; first += most) {
             const int64_t count = end - first < most ? end - first : most;
             for (int64_t q = 0; q < count; ++q) rows[q] = S + number(p->indices, p->wide, first + q) * width;
-            scores(count, h, k, &t, 0, rows, 1, window ? window_at(window, first, count) : NULL, a, e);
+            const float *Q = edged ? window_at(window, first, count) : NULL;
+            scores(edged, count, h, k, &t, 0, rows, 1, Q, a, e);
             for (int64_t i = 0; i < h; ++i)
                 for (int64_t q = i; q < count * h; q += h) {
                     const float top = e[q] > m[i] ? e[q] : m[i];
@@ -117,16 +121,17 @@ INLINE void back_rows(const Pattern *p, int64_t from, int64_t until, int64_t h, 
                       const float *F, const float *a, float *dT, float *G, Window *window) {
     float w[GROUP] = {0}, d[TOGETHER * GROUP];
     const float *rows[GROUP];
-    const int64_t width = h * k, most = window ? together(h) : GROUP / h;
+    const int edged = window != NULL;
+    const int64_t width = h * k, most = edged ? together(h) : GROUP / h;
     for (int64_t row = from; row < until; ++row) {
         const float *D = F + row * (2 * width + 3 * h), *t = D + width, *m = t + width, *u = m + h, *c0 = u + h;
-        float *dt = dT + row * width, *gs = G + row * width;
+        float *restrict dt = dT + row * width, *restrict gs = G + row * width;
         const int64_t end = number(p->indptr, p->wide, row + 1);
         for (int64_t first = number(p->indptr, p->wide, row); first < end; first += most) {
             const int64_t count = end - first < most ? end - first : most;
             for (int64_t q = 0; q < count; ++q) rows[q] = S + number(p->indices, p->wide, first + q) * width;
-            float *Q = window ? window_at(window, first, count) : NULL;
-            scores(count, h, k, &t, 0, rows, 1, Q, a, w);
+            float *Q = edged ? window_at(window, first, count) : NULL;
+            scores(edged, count, h, k, &t, 0, rows, 1, Q, a, w);
             for (int64_t q = 0; q < count; ++q)
                 for (int64_t i = 0; i < h; ++i) w[q * h + i] -= m[i];
             for (int64_t q = 0; q < (count * h + FULL - 1) / FULL * FULL; ++q) w[q] = exp_float(w[q]);
@@ -136,12 +141,13 @@ INLINE void back_rows(const Pattern *p, int64_t from, int64_t until, int64_t h, 
                 for (int64_t b = 0; b < beside; ++b)
                     for (int64_t i = 0; i < h; ++i) {
                         const float g = w[(q + b) * h + i] * u[i] * (d[b * h + i] - c0[i]), *x = rows[q + b];
+                        float *restrict own = edged ? Q + (q + b) * width : NULL;
+#pragma GCC ivdep /* none of the rows overlap */
                         for (int64_t c = i * k; c < (i + 1) * k; ++c) {
-                            const int64_t at = (q + b) * width + c;
-                            const float s = joined(t[c], x[c], Q, at), back = sloped(s, g * a[c]);
+                            const float s = joined(edged, t[c], x[c], own, c), back = sloped(s, g * a[c]);
                             dt[c] += back;
                             gs[c] += g * leaky(s);
-                            if (Q) Q[at] = back;
+                            if (edged) own[c] = back;
                         }
                     }
             }
@@ -174,10 +180,11 @@ INLINE void back_columns(const Pattern *p, int64_t h, int64_t k, const float *F,
                          float *dS, Window *window) {
     float w[GROUP] = {0}, d[TOGETHER * GROUP];
     const float *rows[GROUP], *T[GROUP];
-    const int64_t width = h * k, ld = 2 * width + 3 * h, most = window ? together(h) : GROUP / h;
+    const int edged = window != NULL;
+    const int64_t width = h * k, ld = 2 * width + 3 * h, most = edged ? together(h) : GROUP / h;
     for (int64_t row = 0; row < p->n; ++row) {
         const float *own = S + row * width;
-        float *ds = dS + row * width;
+        float *restrict ds = dS + row * width;
         const int64_t end = number(p->indptr, p->wide, row + 1);
         for (int64_t first = number(p->indptr, p->wide, row); first < end; first += most) {
             const int64_t count = end - first < most ? end - first : most;
@@ -185,8 +192,8 @@ INLINE void back_columns(const Pattern *p, int64_t h, int64_t k, const float *F,
                 rows[q] = F + number(p->indices, p->wide, first + q) * ld;
                 T[q] = rows[q] + width;
             }
-            const float *Q = window ? window_at(window, first, count) : NULL;
-            scores(count, h, k, T, 1, &own, 0, Q, a, w);
+            const float *Q = edged ? window_at(window, first, count) : NULL;
+            scores(edged, count, h, k, T, 1, &own, 0, Q, a, w);
             for (int64_t q = 0; q < count; ++q)
                 for (int64_t i = 0; i < h; ++i) w[q * h + i] -= rows[q][2 * width + i];
             for (int64_t q = 0; q < (count * h + FULL - 1) / FULL * FULL; ++q) w[q] = exp_float(w[q]);
@@ -199,7 +206,7 @@ INLINE void back_columns(const Pattern *p, int64_t h, int64_t k, const float *F,
                         const float weight = w[(q + b) * h + i] * rest[h], g = weight * (d[b * h + i] - rest[2 * h]);
                         for (int64_t c = i * k; c < (i + 1) * k; ++c) {
                             ds[c] += weight * D[c];
-                            ds[c] += sloped(joined(t[c], own[c], Q, (q + b) * width + c), g * a[c]);
+                            ds[c] += sloped(joined(edged, t[c], own[c], Q, (q + b) * width + c), g * a[c]);
                         }
                     }
             }
