@@ -7,7 +7,7 @@ from msgspec import structs
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relational
 from app.case.embed import EmbedCase
-from app.case.gnn import EDGE_READERS, GnnCase, LinksCase
+from app.case.gnn import EDGE_READERS, GnnCase, LinksCase, RgcnCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
@@ -376,6 +376,8 @@ def _relations(case: Case) -> Iterator[Mistake]:
                 yield ("rgcn", key), "is read by no study, which draws the weights it trains; leave it out"
     if rgcn.warmup and rgcn.warmup >= rgcn.epochs > 0:
         yield ("rgcn", "warmup"), f"less than rgcn.epochs = {rgcn.epochs} would be right, got {rgcn.warmup}"
+    if rgcn.blocks and rgcn.bases not in (0, RgcnCase().bases):
+        yield ("rgcn", "bases"), "is not read beside rgcn.blocks; leave one of them out"
     if rgcn.goal == "links":
         if rgcn.scorer == "complex" and rgcn.dimension % 2:
             right = 'an even number would be right, or rgcn.scorer = "distmult"'

@@ -276,6 +276,10 @@ class RgcnCase(Table, frozen=True):
         int, Meta(ge=1, le=64), about("relational layers; the first reads graph.features, or one-hot inputs")
     ] = 2
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
+    blocks: Annotated[
+        Count,
+        about("blocks on the diagonal of a layer's relation weights, zeros elsewhere, in place of bases; 0: none"),
+    ] = 0
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
     prune: Annotated[
@@ -376,3 +380,8 @@ class RgcnCase(Table, frozen=True):
         Literal["last", "best"],
         about("classes: weights of the last epoch, or of the best validation score; links: always the best"),
     ] = "last"
+
+
+def bases_of(case: RgcnCase) -> int:
+    """Bases of a layer's relation weights; 0: they are free, or of blocks."""
+    return 0 if case.blocks else case.bases
