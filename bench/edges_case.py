@@ -90,7 +90,12 @@ def load_case(path: Path) -> EdgesCase:
     """Read what `EdgesCase.save` wrote."""
     with np.load(path, allow_pickle=False) as f:
         held = {key: f[key] for key in f.files}
-    held |= {"name": str(held["name"]), "model": str(held["model"]), "widths": held["widths"].tolist(), "seed": int(held["seed"])}
+    held |= {
+        "name": str(held["name"]),
+        "model": str(held["model"]),
+        "widths": held["widths"].tolist(),
+        "seed": int(held["seed"]),
+    }
     return EdgesCase(**{**held, "kinds": tuple(held["kinds"].tolist())})
 
 

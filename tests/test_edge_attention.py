@@ -83,7 +83,7 @@ def test_rows_with_more_entries_than_are_made_at_a_time(compiled):
         columns, values = draws.integers(0, n, 300).astype(np.int32), draws.normal(size=(300, 2))
         matrix = device.csr(indptr[: n + 1], columns, None, (n, n))
         entries = device.edge_entries(matrix, values.astype(np.float32), 2)
-        W, a, S, T = (draws.normal(size=s).astype(np.float32) for s in ((2, 6), (6, 1), (n, 6), (n, 6)))
+        W, a, S = (draws.normal(size=s).astype(np.float32) for s in ((2, 6), (6, 1), (n, 6)))
         F = draws.normal(size=(n, 12 + 3)).astype(np.float32)
         dT, G = np.zeros((2, n, 6), np.float32)
         found.append((device.edge_dynamic_back_rows(entries, W, S, F, a, dT, G, np.array([0, 3, n])), dT, G))
@@ -287,7 +287,10 @@ def test_whole_graphs_are_learned_too(comm=MPI.COMM_WORLD):
 def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(CaseError, match=message):
         classify(
-            nx.path_graph(6), np.ones((6, 1)), [0, 1] * 3, settings={**GINE, "gnn.model": "edge_gatv2", **settings}
+            nx.path_graph(6),
+            np.ones((6, 1)),
+            [0, 1] * 3,
+            settings={**GINE, "gnn.model": "edge_gatv2", **settings},
         )
 
 

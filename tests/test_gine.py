@@ -645,7 +645,7 @@ def test_features_of_edges_that_nobody_reads(tmp_path):
     for more, message in (
         (
             {"gnn.model": "gcn"},
-            "graph.edge_features: is not read by gcn; leave it out, or edge_gat, edge_gatv2, gine would be right",
+            "graph.edge_features: is not read by gcn; leave it out, or edge_gat, edge_gatv2, gine",
         ),
         ({"gnn.model": "rgcn"}, "graph.edge_features"),
     ):

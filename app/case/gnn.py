@@ -69,7 +69,7 @@ class GnnCase(Table, frozen=True):
             "graphs); weights are applied by the means and variances of the graph trained on"
         ),
     ] = False
-    heads: Annotated[Positive, about("gat, gatv2: attention heads")] = 1
+    heads: Annotated[Positive, about("gat, gatv2, edge_gat, edge_gatv2: attention heads")] = 1
     alpha: Annotated[
         BelowOne,
         about(
@@ -119,8 +119,8 @@ class GnnCase(Table, frozen=True):
         Literal["as_given", "one_hot", "standard"],
         about(
             "gine, edge_gat, edge_gatv2: of the features of edges; standard: each column less its mean over "
-            "the edges, divided by its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
-            "for each category met"
+            "the edges, divided by its deviation; one_hot: of whole numbers that are categories, as "
+            "bonds of molecules, a column for each category met"
         ),
     ] = "as_given"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
@@ -278,7 +278,10 @@ class RgcnCase(Table, frozen=True):
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
     blocks: Annotated[
         Count,
-        about("blocks on the diagonal of a layer's relation weights, zeros elsewhere, in place of bases; 0: none"),
+        about(
+            "blocks on the diagonal of a layer's relation weights, zeros elsewhere, in place of bases; they "
+            "divide the columns of a first layer with one-hot inputs; 0: none"
+        ),
     ] = 0
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0

@@ -84,7 +84,7 @@ class EdgeInputs:
 
     unknown   [given] int64, numbers of this rank that are no known category
     loops     those of an edge from every own row to itself: the means of the edges that it hears, of
-              categories the shares of these that have each; zeros where it hears none. None: no layer reads any
+              categories the shares of these that have each; zeros where it hears none. None: none are read
     """
 
     heard: EdgeEntries

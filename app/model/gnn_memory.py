@@ -265,7 +265,9 @@ def _attended_sums(training: Training, rank: int, m: int) -> int:
     """The same of attention that reads E W of m columns: of entries, of loops and both together; of a vector
     of attention as many columns as a layer has, twice. Where there are no kernels, rows of some entries."""
     columns, inputs = training.inputs.edge_width, training.inputs
-    widest = max(shape[1] for name, shape in training.engine.params.shapes.items() if name.endswith(".W_edge"))
+    widest = max(
+        shape[1] for name, shape in training.engine.params.shapes.items() if name.endswith(".W_edge")
+    )
     sums = 4 * int(training.layout.blocks[rank]) * (3 * columns * m + 2 * (columns + 1) * widest)
     some = 0 if training.device.xp is np else min(LARGE_PIECE, int(training.layout.stored[rank]))
     return sums + 4 * some * (columns + ATTENDED * widest) * bool(inputs.edges)

@@ -10,8 +10,8 @@ for every entry, column c and head
 m_i is the largest e so far: where an entry has a larger one, the sums so far are multiplied by the
 exponential of the difference (Milakov and Gimelshein 2018), so that rows travel once. layers/gatv2.py has the
 derivation. Where entries have rows of their own (numerics/edge_attention.py), these bring what is added to s,
-Q [nnz, h k] by stored entries: s_ijc = (T_ic + S_jc) + Q_ijc. Every function is a fixed sequence of IEEE-exact operations: the same bits on every device and in
-the compiled kernels.
+Q [nnz, h k] by stored entries: s_ijc = (T_ic + S_jc) + Q_ijc. Every function is a fixed sequence of
+IEEE-exact operations: the same bits on every device and in the compiled kernels.
 """
 
 from typing import Any

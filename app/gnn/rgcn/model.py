@@ -92,14 +92,15 @@ class RelationalLayer:
     Forward   M_ir = (1 / c_ir) sum_j H_j      Z_i = sum_r M_ir W_r + H_i W_0
               W_r = sum_b a_rb V_b, or free, or of B blocks Q_br on the diagonal, zeros elsewhere (eq. 4):
               then columns b of M_ir W_r are those of M_ir times Q_br
-    Shapes    H [n_in, f]   W_r, V_b, W_0 [f, m]   a [R, B]   Z [n_out, m]   Q_br [f_b, m_b], sizes that differ
-              by at most one
+    Shapes    H [n_in, f]   W_r, V_b, W_0 [f, m]   a [R, B]   Z [n_out, m]   Q_br [f_b, m_b], sizes that
+              differ by at most one
     Backward  dW_r = sum_i M_ir^T dZ_i         by row blocks, then over blocks
               dQ_br likewise, of columns b of M_i and of dZ_i
               da_rb = <V_b, dW_r>   dV_b = sum_r a_rb dW_r   dW_0 = H^T dZ
               dM_ir = dZ_i W_r^T    Q_jr = sum_i dM_ir / c_ir    dH_j = sum_r Q_jr + dZ_j W_0^T
-    Ranks     M, P_ir = M_ir W_r and dM on the holder of (i, r), Q_jr on that of (j, r), H, Z on owners of rows.
-              A free W_r, or its blocks, lies with its group alone; V and a are replicated, and small: B f m + R B numbers.
+    Ranks     M, P_ir = M_ir W_r and dM on the holder of (i, r), Q_jr on that of (j, r), H, Z on owners of
+              rows. A free W_r, or its blocks, lies with its group alone; V and a are replicated, and small: B f
+              m + R B numbers.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class RelationalLayer:
         )
 
     def _compose(self) -> list[Array]:
-        """[own relations, f_b, m_b] for each block b: W_r of the relations of this rank; without blocks one."""
+        """[own relations, f_b, m_b] for each block b: W_r of the relations of this rank; or one of all."""
         if not self.bases:
             W, found, at = self.weights[f"{self.name}/W"].array, [], 0
             for rows, columns in map(shape_of, self.parts):
@@ -263,7 +264,7 @@ class FeatureLayer(RelationalLayer):
 
 
 def diagonal(width: tuple[int, int], blocks: int) -> list[tuple[slice, slice]]:
-    """Rows and columns of the blocks on the diagonal of a matrix of f rows and m columns, as equal as can be."""
+    """Rows and columns of the blocks on the diagonal of an [f, m] matrix, as equal as can be."""
     ends = [[size * b // blocks for b in range(blocks + 1)] for size in width]
     return [tuple(slice(each[b], each[b + 1]) for each in ends) for b in range(blocks)]
 

@@ -1,4 +1,4 @@
-"""Weights of the relations in a layer with one-hot inputs: free rows, combinations of bases, or rows of blocks.
+"""Weights of the relations in a layer with one-hot inputs: free rows, combinations of bases, or blocks.
 
 Source   Schlichtkrull et al. 2018, eqs. 3 and 4
 """
@@ -68,14 +68,14 @@ class FreeRows:
 
 
 class BlockRows(FreeRows):
-    """First-layer weights W_r of B blocks on the diagonal and zeros elsewhere (Schlichtkrull et al. 2018, eq. 4).
+    """First-layer weights W_r of B blocks on the diagonal, else zero (Schlichtkrull et al. 2018, eq. 4).
 
     Forward   W_jr = (0, ..., Q_jr, ..., 0), Q_jr in the columns of node j's block
     Shapes    Q_jr [h / B]     W_jr [h]
     Backward  dQ_jr = those columns of dW_jr
     Ranks     as FreeRows
-    The rows of a block are nodes: node j is in block j mod B, so that any number of nodes has equal blocks. Which
-    nodes share one is left open by the paper.
+    The rows of a block are nodes: node j is in block j mod B, so that any number of nodes has equal blocks.
+    Which nodes share one is left open by the paper.
     """
 
     def __init__(

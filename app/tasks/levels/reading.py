@@ -66,7 +66,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
         if told and loaded.source == "memory" and gnn.level != "edge":
             raise CaseError("edge_features: no layer reads them; leave them out, or gine would be right")
         if told:
-            reader = "weights that have learned on some" if gnn.level == "edge" else "layers of gine, edge_gat or edge_gatv2"
+            layers = "layers of gine, edge_gat or edge_gatv2"
+            reader = "weights that have learned on some" if gnn.level == "edge" else layers
             context.warn(f"{loaded.graph.name}: its edge features are not read; {reader} would")
         return data
     if loaded.complemented and (told or named):

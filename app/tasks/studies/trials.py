@@ -33,8 +33,8 @@ FIXED = ("level", "goal", "watch", "weights", "layers", "baselines")
 OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
 # Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
 OF_RGCN = (
-    "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "dimension", "loss", "negatives", "n3",
-    "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay",
+    "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "dimension", "loss", "negatives",
+    "n3", "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay",
     "evaluate_every", "patience", "keep",
 )  # fmt: skip
 OF_GOAL = {
