@@ -1,9 +1,9 @@
 """Which neighbour counts is said by an edge: layers that read features of edges beside those that read none.
 
 Every node of a random regular graph has one neighbour, and is that neighbour's one, whose class it takes
-over; their edge's first number is near 1, that of all other edges near 0, and the other numbers say nothing. A
-third of the nodes is to test. One layer and a dense one follow; a network that cannot read edges can but guess
-among a node's neighbours.
+over; their edge's first number is near 1, that of all other edges near 0, and the other numbers say nothing.
+A third of the nodes is to test. One layer and a dense one follow; a network that cannot read edges can but
+guess among a node's neighbours.
 
     python bench/edge_attention.py [--nodes 3000] [--degree 8] [--classes 10] [--epochs 200] [--seeds 3]
 """

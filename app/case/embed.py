@@ -30,8 +30,8 @@ class EmbedCase(Table, frozen=True):
     edge_drop: Annotated[
         BelowOne,
         about(
-            "share of the edges that a view leaves out, others in each epoch; 0 for layers that read features "
-            "of edges"
+            "share of the edges that a view leaves out, others in each epoch; 0 for layers that read "
+            "features of edges"
         ),
     ] = 0.4
     clusters: Annotated[

@@ -1,8 +1,8 @@
 """Attention over the neighbours of a node whose scores read rows of the entries too.
 
-The operations of numerics/attention.py and numerics/dynamic.py on entries that have rows E_ij of numbers or
-of categories (numerics/edges.py). E_ij W is a chain over the columns of E as in all dense products, and is added
-to what both ends bring; the gradient of W is one chain over the entries of a row block, in stored order.
+The operations of numerics/attention.py and numerics/dynamic.py on entries that have rows E_ij of numbers
+or of categories (numerics/edges.py). E_ij W is a chain over the columns of E as in all dense products, and
+is added to what both ends bring; the gradient of W is one chain over the entries of a row block, in order.
 layers/edge_gat.py and layers/edge_gatv2.py have the derivations. Every function is a fixed sequence of
 IEEE-exact operations: the same bits on every device and in the compiled kernels.
 """

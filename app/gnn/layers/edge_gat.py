@@ -17,8 +17,8 @@ class EdgeGAT(GAT):
     """GAT whose scores read a row E_ij of numbers or categories of each edge: layers/gat.py with another r.
 
     Source    PyG's GATConv with edge_dim: e_ij = LeakyReLU(a1 S_i + a2 S_j + a3 (E_ij W_e)), by heads, W_e
-              and a3 the layer's own; edges have a part in scores alone, and the loop of a node has the mean of
-              the features of the edges that it hears
+              and a3 the layer's own; edges have a part in scores alone, and the loop of a node has the mean
+              of the features of the edges that it hears
     Forward   B = W_e a3 (by heads)     z_ij = E_ij B     r_ij = r_j + z_ij stands for r_j of gat.py, where
               all else is made of l_i + r_ij: the largest e_ij is that of the largest r_ij, as there
     Shapes    E [entries, k], and a row for each loop   W_e [k, h k']   a3 [h k', 1]   B [k, h]   z_ij [h]
@@ -113,5 +113,5 @@ class EdgeGAT(GAT):
         W, da = engine.params[self.W_edge].reshape(shape), engine.device.zeros((len(dB), *shape[1:]))
         for row in range(k):
             da += dB[:, row] * W[row]
-        parts = [each.reshape(len(dB), -1) for each in (dW, da)]
+        parts = dW.reshape(len(dB), k * self.width), da.reshape(len(dB), self.width)
         engine.give_addends((self.W_edge, self.a3), xp.concatenate(parts, axis=1))

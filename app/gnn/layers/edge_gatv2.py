@@ -15,8 +15,8 @@ class EdgeGATv2(GATv2):
     """GATv2 whose scores read a row E_ij of numbers or categories of each edge: layers/gatv2.py, another s.
 
     Source    Brody et al. 2022, eq. 7, as PyG's GATv2Conv with edge_dim has it: a LeakyReLU(T_i + S_j +
-              E_ij W_e), W_e the layer's own; edges have a part in scores alone, and the loop of a node has the
-              mean of the features of the edges that it hears
+              E_ij W_e), W_e the layer's own; edges have a part in scores alone, and the loop of a node has
+              the mean of the features of the edges that it hears
     Forward   Q_ij = E_ij W_e     s_ij = (T_i + S_j) + Q_ij, and all else as there
     Shapes    E [entries, k], and a row for each loop   W_e [k, h k']   Q_ij [h k']
     Backward  ds_ij = g_ij a slope_ij by columns, in the notation there:

@@ -99,8 +99,8 @@ class RelationalLayer:
               da_rb = <V_b, dW_r>   dV_b = sum_r a_rb dW_r   dW_0 = H^T dZ
               dM_ir = dZ_i W_r^T    Q_jr = sum_i dM_ir / c_ir    dH_j = sum_r Q_jr + dZ_j W_0^T
     Ranks     M, P_ir = M_ir W_r and dM on the holder of (i, r), Q_jr on that of (j, r), H, Z on owners of
-              rows. A free W_r, or its blocks, lies with its group alone; V and a are replicated, and small: B f
-              m + R B numbers.
+              rows. A free W_r, or its blocks, lies with its group alone; V and a are replicated, and small: B
+              f m + R B numbers.
     """
 
     def __init__(

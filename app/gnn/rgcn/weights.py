@@ -96,12 +96,12 @@ class BlockRows(FreeRows):
         Q = super().rows(turn)
         W = self.device.zeros((len(Q), self.blocks, Q.shape[1]))
         W[self._at[turn]] = Q
-        return W.reshape(len(Q), -1)
+        return W.reshape(len(Q), self.blocks * Q.shape[1])
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
         """dQ, turn after turn. Ranks: all call, and take all."""
         for turn, (name, rows, dW) in enumerate(super().gradients(dZ_own)):
-            yield name, rows, dW.reshape(len(dW), self.blocks, -1)[self._at[turn]]
+            yield name, rows, dW.reshape(len(dW), self.blocks, dW.shape[1] // self.blocks)[self._at[turn]]
 
 
 def new_rows(device: Any, slow: TierBudget | None, *shape: int) -> np.ndarray | SlowRows:
