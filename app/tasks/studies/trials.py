@@ -321,6 +321,7 @@ class _Networks:
         rgcn = _replaced(self.case.rgcn, values)
         unread = BETWEEN_LAYERS if rgcn.layers == 1 else ()
         unread += ("negatives",) if rgcn.loss == "softmax" else ()
+        unread += ("bases",) if rgcn.blocks else ()
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
         return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
 
