@@ -1,4 +1,5 @@
-"""A full-batch epoch of layers that read features of edges beside PyTorch Geometric's GINEConv.
+"""A full-batch epoch of layers that read features of edges beside PyTorch Geometric's GINEConv, GATConv and
+GATv2Conv.
 
 Both programs have equal graphs, features and first weights; an epoch is forward, loss, backward and a step of
 Adam, on one thread of a process of its own. What is compared is processor time, pairs of epochs by turns.
@@ -6,6 +7,7 @@ This program leaves out the messages that the loss does not depend on, as it doe
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bench.edges_case import EdgesCase, graph, molecules
 from bench.gnn import SAME_LOSS, Program, by_turns
@@ -24,7 +26,8 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
         molecules("molecules", *sizes, hidden=64), graph("a graph", 40_000 // few, 400_000 // few, 64),
         graph("a graph", 40_000 // few, 400_000 // few, 16),
     ]  # fmt: skip
-    for case in cases:
+    attend = [replace(case, model=model) for case in cases[:2] for model in ("edge_gat", "edge_gatv2")]
+    for case in cases + attend:
         yield from beside_pyg(case, "edges", pairs, effort, shape_of(case))
 
 
@@ -33,6 +36,7 @@ def shape_of(case: EdgesCase) -> str:
     many = f"{len(case.labels):,} graphs, " if case.whole else ""
     kind = "categories" if case.kinds else "numbers"
     edges = f"{len(case.u):,} edges with {case.E.shape[1]} {kind}"
+    many = many if case.model == "gine" else f"{case.model}, {many}"
     return f"{many}{len(case.X):,} nodes, {edges}, {'-'.join(map(str, case.widths))}"
 
 

@@ -17,16 +17,19 @@ KINDS = (5, 6, 2)  # of bonds, their configurations and whether they are conjuga
 
 @dataclass(eq=False)
 class EdgesCase(GraphsCase):
-    """Full-batch training of networks whose messages read features of edges (GINE, Hu et al. 2020).
+    """Full-batch training of networks whose messages (GINE, Hu et al. 2020), or scores of attention with one
+    head, read features of edges.
 
     of one graph   the labels are its nodes', and the last convolution has a column for each class
     of several     as GraphsCase: means over graphs and a linear layer follow the convolutions
     E      [m, k] float32, or of categories [m, c] int64, column j of which is below kinds[j]
     kinds  [c] or empty
+    model  gine, edge_gat or edge_gatv2
     """
 
     E: np.ndarray = None
     kinds: tuple[int, ...] = ()
+    model: str = "gine"
 
     @property
     def whole(self) -> bool:
@@ -57,16 +60,26 @@ class EdgesCase(GraphsCase):
         return out
 
     def layer_weights(self) -> list[dict[str, np.ndarray]]:
-        """Of each convolution W_in (of features), W_edge, W1 and W2; all biases and eps are zero."""
+        """Of each convolution; of GINE W_in (of features), W_edge, W1 and W2; all biases and eps are zero."""
         found = []
         for i, (f_in, f_out) in enumerate(self.layers):
-            width = f_in if i else f_out
-            sizes = {"W_edge": (self.columns, width), "W1": (width, f_out), "W2": (f_out, f_out)}
-            sizes |= {} if i else {"W_in": (f_in, f_out)}
+            sizes = self._sizes(i, f_in, f_out)
             drawn = {name: first_weights(each, self.seed + i)["W1"] for name, each in sizes.items()}
-            drawn["W1"] /= np.float32(1 + 2 * len(self.u) / len(self.X))  # of sums over neighbours
+            if self.model == "gine":
+                drawn["W1"] /= np.float32(1 + 2 * len(self.u) / len(self.X))  # of sums over neighbours
             found.append(drawn)
         return found
+
+    def _sizes(self, i: int, f_in: int, f_out: int) -> dict[str, tuple[int, int]]:
+        """Shapes of the weights of a convolution."""
+        edge, whole, one = {"W_edge": (self.columns, f_out)}, (f_in, f_out), (f_out, 1)
+        if self.model == "edge_gat":
+            return edge | {"W": whole, "a1": one, "a2": one, "a3": one}
+        if self.model == "edge_gatv2":
+            return edge | {"W_source": whole, "W_target": whole, "a": one}
+        width = f_in if i else f_out
+        sizes = {"W_edge": (self.columns, width), "W1": (width, f_out), "W2": (f_out, f_out)}
+        return sizes | ({} if i else {"W_in": whole})
 
     def last_weights(self) -> np.ndarray:
         """Of the linear layer after means over graphs."""
@@ -77,7 +90,12 @@ def load_case(path: Path) -> EdgesCase:
     """Read what `EdgesCase.save` wrote."""
     with np.load(path, allow_pickle=False) as f:
         held = {key: f[key] for key in f.files}
-    held |= {"name": str(held["name"]), "widths": held["widths"].tolist(), "seed": int(held["seed"])}
+    held |= {
+        "name": str(held["name"]),
+        "model": str(held["model"]),
+        "widths": held["widths"].tolist(),
+        "seed": int(held["seed"]),
+    }
     return EdgesCase(**{**held, "kinds": tuple(held["kinds"].tolist())})
 
 

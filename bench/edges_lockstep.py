@@ -39,7 +39,7 @@ class Model:
     def __init__(self, case: EdgesCase, form: str, dropout: float) -> None:
         group, widths = subjects.open_group(MPI.COMM_SELF), case.widths
         keys = {
-            "level": "graph" if case.whole else "node", "model": "gine", "depth": len(case.layers),
+            "level": "graph" if case.whole else "node", "model": case.model, "depth": len(case.layers),
             "hidden": widths[1], "dropout": dropout, "input_dropout": 0.0, "feature_rows": "as_given",
             "edge_feature_rows": form, "learning_rate": LEARNING_RATE, "weight_decay": 0.0,
         }  # fmt: skip

@@ -1,7 +1,8 @@
-"""PyTorch Geometric's GINEConv, on all graphs side by side where there are several.
+"""PyTorch Geometric's GINEConv, GATConv and GATv2Conv, on all graphs side by side where there are several.
 
 linear      features of edges, of categories a column each, times weights, as GINEConv does with edge_dim
 embedding   of categories the sum of a row of weights for each, as OGB's encoder of bonds makes it
+looped      of attention the edges of nodes to themselves made once, which its layers else make in every epoch
 """
 
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import torch
 import torch_geometric
 from torch.nn import functional
-from torch_geometric.nn import GINEConv, global_mean_pool
+from torch_geometric.nn import GATConv, GATv2Conv, GINEConv, global_mean_pool
+from torch_geometric.utils import add_self_loops
 
 from bench.edges_case import EdgesCase
 from bench.gnn_case import LEARNING_RATE
@@ -26,6 +28,8 @@ def version() -> str:
 
 def forms(case: EdgesCase) -> list[str]:
     """What can be asked for."""
+    if case.model != "gine":
+        return ["linear", "looped"]
     return ["linear", "embedding"] if case.kinds else ["linear"]
 
 
@@ -63,18 +67,38 @@ class Layer(torch.nn.Module):
         return self.conv(H, edges, E)
 
 
+def attention(weights: dict[str, np.ndarray], form: str) -> torch.nn.Module:
+    """A convolution by attention with these weights."""
+    W = weights.get("W", weights.get("W_source"))
+    keys = {"edge_dim": len(weights["W_edge"]), "add_self_loops": form != "looped"}
+    if "W" in weights:
+        conv = GATConv(*W.shape, **keys)
+        conv.lin = _linear(W, bias=False)
+        for name, part in (("att_dst", "a1"), ("att_src", "a2"), ("att_edge", "a3")):
+            getattr(conv, name).data = torch.from_numpy(weights[part].reshape(1, 1, -1).copy())
+    else:
+        conv = GATv2Conv(*W.shape, **keys)
+        conv.lin_l, conv.lin_r = _linear(W, bias=False), _linear(weights["W_target"], bias=False)
+        conv.att.data = torch.from_numpy(weights["a"].reshape(1, 1, -1).copy())
+    conv.lin_edge = _linear(weights["W_edge"], bias=False)
+    return conv
+
+
 class Model(torch.nn.Module):
     """Convolutions with relu, of several graphs means and a linear layer, cross-entropy, Adam."""
 
     def __init__(self, case: EdgesCase, form: str, dropout: float) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList([Layer(each, form) for each in case.layer_weights()])
+        make = Layer if case.model == "gine" else attention
+        self.layers = torch.nn.ModuleList([make(each, form) for each in case.layer_weights()])
         self.last, self.dropout = _linear(case.last_weights()) if case.whole else None, dropout
         u, v = (torch.from_numpy(np.concatenate(ends)) for ends in ((case.u, case.v), (case.v, case.u)))
         E = case.E + case.firsts if form == "embedding" else case.dense_edges()
         order = torch.argsort(v * len(case.X) + u)  # by target
         self.edges = torch.stack([u, v])[:, order].contiguous()
         self.E = torch.from_numpy(np.concatenate([E, E]))[order].contiguous()
+        if form == "looped":
+            self.edges, self.E = add_self_loops(self.edges, self.E, "mean", len(case.X))
         self.X, self.graphs = torch.from_numpy(case.X), len(case.labels)
         sizes = torch.from_numpy(np.diff(case.starts))
         self.batch = torch.arange(len(sizes)).repeat_interleave(sizes) if case.whole else None

@@ -11,6 +11,7 @@ from app.device import HostDevice
 from app.numerics.attention import Attention
 from app.numerics.distmult import DistMultProducts
 from app.numerics.dynamic import DynamicAttention
+from app.numerics.edge_attention import EdgeAttention
 from app.numerics.edges import EdgeSums
 from app.numerics.elementwise import Elementwise
 from app.numerics.heads import HeadProducts
@@ -19,7 +20,8 @@ from app.numerics.products import Products
 
 
 class StandInDevice(
-    Products, Elementwise, Attention, DynamicAttention, DistMultProducts, EdgeSums, HeadProducts,
+    Products, Elementwise, Attention, DynamicAttention, DistMultProducts, EdgeSums, EdgeAttention,
+    HeadProducts,
     PairProducts,
 ):  # fmt: skip
     """A device whose arrays are standin.Array.

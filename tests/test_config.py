@@ -740,6 +740,8 @@ def cases(draw):
     rgcn = data["rgcn"]
     rgcn |= {"epochs": max(rgcn["epochs"], 1), "dimension": 2 * draw(st.integers(1, 99))}
     rgcn["warmup"] = min(rgcn["warmup"], rgcn["epochs"] - 1)
+    if rgcn["blocks"]:
+        rgcn["bases"] = 0
     if data["memory"]["fast_mb"]:
         rgcn["keep"] = "last"
     weights = data["policy"]["weights"]

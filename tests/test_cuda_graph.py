@@ -147,7 +147,21 @@ def train(device, epochs=4, **keys):
 
 
 @pytest.mark.parametrize(
-    "model", ["gcn", "sage", "gin", "gat", "gatv2", "gine", "gine one_hot", "gcn2", "appnp", "gin normed"]
+    "model",
+    [
+        "gcn",
+        "sage",
+        "gin",
+        "gat",
+        "gatv2",
+        "gine",
+        "gine one_hot",
+        "gcn2",
+        "appnp",
+        "gin normed",
+        "edge_gat",
+        "edge_gatv2",
+    ],
 )
 def test_epochs_have_the_bits_of_plain_ones(emulated, device, model):
     model, *rows = model.split()

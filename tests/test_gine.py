@@ -21,7 +21,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeColumns, EdgeInputs
 from app.gnn.layers import gine
 from app.gnn.layers.gine import side_by_side
-from app.gnn.model import Model
+from app.gnn.model import Model, case_reads_loops
 from app.gnn.reach import fewer_edges
 from app.gnn.saved import load_model
 from app.graphs.edge_data import EdgeData, EdgeRows
@@ -117,7 +117,8 @@ def trial_of(group, graph, X, labels, case, F, neighbours="both", **options):
     block = trial.block
     heard = dense_rows(block.adjacency, F, True)
     edges = EdgeData(heard, dense_rows(block.transpose, F, False) if block.directed else heard)
-    trial.engine.edges = EdgeInputs.of(group.device, block, edges, EdgeColumns(F.shape[2]))
+    columns, loops = EdgeColumns(F.shape[2]), case_reads_loops(case)
+    trial.engine.edges = EdgeInputs.of(group.device, block, edges, columns, loops)
     return trial
 
 
@@ -416,7 +417,7 @@ def test_features_that_are_wrong_are_refused(edge_features, message):
         ({"parallel.exchange": "staged", "gnn.edge_feature_rows": "standard"}, None),
         (
             {"gnn.model": "gin", "gnn.edge_feature_rows": "standard"},
-            "is not read by gin; leave it out, or gine",
+            "is not read by gin; leave it out, or edge_gat, edge_gatv2, gine would be right",
         ),
         ({"gnn.model": "gin"}, "edge_features: no layer reads them; leave them out, or gine would be right"),
         ({"gnn.model": "gine", "gnn.heads": 2}, "gnn.heads: is not read by gine"),
@@ -644,7 +645,7 @@ def test_features_of_edges_that_nobody_reads(tmp_path):
     for more, message in (
         (
             {"gnn.model": "gcn"},
-            "graph.edge_features: is not read by gcn; leave it out, or gine would be right",
+            "graph.edge_features: is not read by gcn; leave it out, or edge_gat, edge_gatv2, gine",
         ),
         ({"gnn.model": "rgcn"}, "graph.edge_features"),
     ):

@@ -7,7 +7,7 @@ from msgspec import structs
 from app.case.check import where
 from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relational
 from app.case.embed import EmbedCase
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import EDGE_READERS, GnnCase, LinksCase, RgcnCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
@@ -376,6 +376,8 @@ def _relations(case: Case) -> Iterator[Mistake]:
                 yield ("rgcn", key), "is read by no study, which draws the weights it trains; leave it out"
     if rgcn.warmup and rgcn.warmup >= rgcn.epochs > 0:
         yield ("rgcn", "warmup"), f"less than rgcn.epochs = {rgcn.epochs} would be right, got {rgcn.warmup}"
+    if rgcn.blocks and rgcn.bases not in (0, RgcnCase().bases):
+        yield ("rgcn", "bases"), "is not read beside rgcn.blocks; leave one of them out"
     if rgcn.goal == "links":
         if rgcn.scorer == "complex" and rgcn.dimension % 2:
             right = 'an even number would be right, or rgcn.scorer = "distmult"'
@@ -497,8 +499,9 @@ def _embeds(case: Case) -> Iterator[Mistake]:
     if gnn.first_product in ("cached", "mg_gcn") and embed.edge_drop:
         found = f"{gnn.first_product} keeps a product that embed.edge_drop changes in every epoch"
         yield ("gnn", "first_product"), f"{found}; embed.edge_drop = 0 or first_product = auto would be right"
-    if embed.edge_drop and gnn.epochs and "gine" in _kinds_of_layers(gnn):
-        yield ("embed", "edge_drop"), "gine reads the features of all edges; 0 would be right"
+    readers = [kind for kind in _kinds_of_layers(gnn) if kind in EDGE_READERS]
+    if embed.edge_drop and gnn.epochs and readers:
+        yield ("embed", "edge_drop"), f"{readers[0]} reads the features of all edges; 0 would be right"
     if asked.embeddings:
         yield ("output", "embeddings"), 'gnn.level = "embed" writes the vectors in any case; leave it out'
     if asked.importance:

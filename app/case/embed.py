@@ -29,7 +29,10 @@ class EmbedCase(Table, frozen=True):
     ] = 0.2
     edge_drop: Annotated[
         BelowOne,
-        about("share of the edges that a view leaves out, others in each epoch; 0 for layers of gine"),
+        about(
+            "share of the edges that a view leaves out, others in each epoch; 0 for layers that read "
+            "features of edges"
+        ),
     ] = 0.4
     clusters: Annotated[
         Count,

@@ -6,6 +6,9 @@ from msgspec import Meta, field
 
 from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Table, about
 
+# Layers that read features of edges, each with the same that reads none.
+EDGE_READERS = {"gine": "gin", "edge_gat": "gat", "edge_gatv2": "gatv2"}
+
 
 class GnnCase(Table, frozen=True):
     """Full-batch learning of what nodes are: the model and its training."""
@@ -35,8 +38,8 @@ class GnnCase(Table, frozen=True):
     model: Annotated[
         str,
         about(
-            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, appnp, "
-            "sgc, lightgcn, dense"
+            "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
+            "edge_gat, edge_gatv2, appnp, sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
@@ -66,7 +69,7 @@ class GnnCase(Table, frozen=True):
             "graphs); weights are applied by the means and variances of the graph trained on"
         ),
     ] = False
-    heads: Annotated[Positive, about("gat, gatv2: attention heads")] = 1
+    heads: Annotated[Positive, about("gat, gatv2, edge_gat, edge_gatv2: attention heads")] = 1
     alpha: Annotated[
         BelowOne,
         about(
@@ -123,9 +126,9 @@ class GnnCase(Table, frozen=True):
     edge_feature_rows: Annotated[
         Literal["as_given", "one_hot", "standard"],
         about(
-            "gine: of the features of edges; standard: each column less its mean over the edges, divided by "
-            "its deviation; one_hot: of whole numbers that are categories, as bonds of molecules, a column "
-            "for each category met"
+            "gine, edge_gat, edge_gatv2: of the features of edges; standard: each column less its mean over "
+            "the edges, divided by its deviation; one_hot: of whole numbers that are categories, as "
+            "bonds of molecules, a column for each category met"
         ),
     ] = "as_given"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
@@ -281,6 +284,13 @@ class RgcnCase(Table, frozen=True):
         int, Meta(ge=1, le=64), about("relational layers; the first reads graph.features, or one-hot inputs")
     ] = 2
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
+    blocks: Annotated[
+        Count,
+        about(
+            "blocks on the diagonal of a layer's relation weights, zeros elsewhere, in place of bases; they "
+            "divide the columns of a first layer with one-hot inputs; 0: none"
+        ),
+    ] = 0
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
     prune: Annotated[
@@ -381,3 +391,8 @@ class RgcnCase(Table, frozen=True):
         Literal["last", "best"],
         about("classes: weights of the last epoch, or of the best validation score; links: always the best"),
     ] = "last"
+
+
+def bases_of(case: RgcnCase) -> int:
+    """Bases of a layer's relation weights; 0: they are free, or of blocks."""
+    return 0 if case.blocks else case.bases

@@ -54,8 +54,8 @@ class GraphCase(Table, frozen=True):
     edge_features: Annotated[
         str,
         about(
-            "file of edge features: .npy, .npz or text, a row for each edge in the order of graph.path; gine "
-            'reads them; "": those in graph.path'
+            "file of edge features: .npy, .npz or text, a row for each edge in the order of graph.path; "
+            'gine, edge_gat and edge_gatv2 read them; "": those in graph.path'
         ),
     ] = ""
     edge_labels: Annotated[

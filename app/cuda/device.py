@@ -21,6 +21,7 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
+from app.numerics.edge_attention import EdgeAttention
 from app.numerics.heads import HeadProducts
 
 Array = Any
@@ -56,7 +57,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 class CudaDevice(
     CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaDynamicAttention, CudaPairs,
-    DistMultProducts, CudaEdgeSums, HeadProducts,
+    DistMultProducts, CudaEdgeSums, EdgeAttention, HeadProducts,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

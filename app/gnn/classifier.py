@@ -18,7 +18,7 @@ from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.goals import Goal, count_rows, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
-from app.gnn.model import Draws, Model, case_reads_edges
+from app.gnn.model import Draws, Model, case_reads_edges, case_reads_loops, edge_reader
 from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
@@ -102,7 +102,8 @@ class Classifier:
         self.engine.measures = bool(case.epochs)
         if self.edge_columns:
             refuse_stages(block)
-            self.engine.edges = EdgeInputs.of(self.device, block, self.data.edges, self.edge_columns)
+            known = self.device, block, self.data.edges, self.edge_columns
+            self.engine.edges = EdgeInputs.of(*known, loops=case_reads_loops(self.case))
         if self._readout is not None:
             self.engine.pooling = both_ways(group, self._readout, False)
             self.engine.places = self._places(block) if case.readout == "max" else None
@@ -174,7 +175,7 @@ class Classifier:
         if not self._reads_edges():
             return None
         if self.data.edges is None:
-            raise CaseError(no_edge_features(block.name))
+            raise CaseError(no_edge_features(block.name, edge_reader(self.case)))
         chosen = np.ones(block.n_own, dtype=bool)
         if self._readout is not None and self.data.counts["train"]:
             chosen = nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import scipy.sparse as sp
 
+from app.case.gnn import EDGE_READERS
 from app.comm.group import Group
 from app.errors import CaseError
 from app.gnn.categories import Categories, refuse_fractions
@@ -81,21 +83,31 @@ class EdgeInputs:
     """The features of edges on the device, by the entries of A and of A^T; of an undirected graph the same.
 
     unknown   [given] int64, numbers of this rank that are no known category
+    loops     those of an edge from every own row to itself: the means of the edges that it hears, of
+              categories the shares of these that have each; zeros where it hears none. None: none are read
     """
 
     heard: EdgeEntries
     hearing: EdgeEntries
     unknown: np.ndarray
+    loops: EdgeEntries | None = None
 
     @classmethod
-    def of(cls, device: Any, block: RowBlock, edges: EdgeData, columns: EdgeColumns) -> "EdgeInputs":
-        """Those of the rows of a block."""
+    def of(
+        cls, device: Any, block: RowBlock, edges: EdgeData, columns: EdgeColumns, loops: bool = False
+    ) -> "EdgeInputs":
+        """Those of the rows of a block; loops: with those of loops."""
         values, unknown = columns.rows(edges.heard.values)
         heard = hearing = device.edge_entries(block.adjacency.A, values, columns.width)
+        own = None
+        if loops:
+            ramp, n = np.arange(block.n_own + 1, dtype=np.int32), block.n_own
+            means = mean_rows(edges.heard.counts, values, columns.width)
+            own = device.edge_entries(device.csr(ramp, ramp[:n], None, (n, n)), means, columns.width)
         if edges.directed:
             back = columns.rows(edges.hearing.values)[0]
             hearing = device.edge_entries(block.transpose.A, back, columns.width)
-        return cls(heard, hearing, unknown)
+        return cls(heard, hearing, unknown, own)
 
     def within(self, group: Group, block: RowBlock, rows_own: np.ndarray) -> "EdgeInputs":
         """Those of the entries of A in some rows, and of the same entries of A^T, which has them in columns.
@@ -106,7 +118,24 @@ class EdgeInputs:
         extended = block.extend_host(group, rows_own.view(np.uint8)).astype(bool)
         heard = _some(group.device, self.heard, *block.adjacency.part(group.device, rows_own))
         hearing = _some(group.device, self.hearing, *block.transpose.part(group.device, None, extended))
-        return EdgeInputs(heard, hearing, self.unknown)
+        return EdgeInputs(heard, hearing, self.unknown, self.loops)
+
+
+def mean_rows(counts: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
+    """[n, width] float32, the mean of the entries of each row, zeros where it has none.
+
+    counts   [n] int64, entries of each row     values   [nnz, k] float32, or int32 categories, -1 for none
+    A sum is one chain of float64 in stored order, or a count.
+    """
+    n, indptr = len(counts), np.concatenate([[0], np.cumsum(counts)])
+    if values.dtype.kind == "i":
+        row, known = np.repeat(np.arange(n), counts)[:, None].repeat(values.shape[1], axis=1), values >= 0
+        ones = np.ones(int(known.sum()), dtype=np.float64)
+        sums = sp.coo_array((ones, (row[known], values[known])), (n, width)).toarray()
+    else:
+        add = sp.csr_array((np.ones(len(values)), np.arange(len(values)), indptr), (n, len(values)))
+        sums = add @ values.astype(np.float64)
+    return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
 
 
 def _some(device: Any, entries: EdgeEntries, matrix: Any, chosen: np.ndarray) -> EdgeEntries:
@@ -114,10 +143,11 @@ def _some(device: Any, entries: EdgeEntries, matrix: Any, chosen: np.ndarray) ->
     return device.edge_entries(matrix, device.get(entries.values)[chosen], entries.width)
 
 
-def no_edge_features(name: str, key: str = "graph.edge_features") -> str:
-    """Why layers that read edge features have nothing to read in a graph; key: what would name them."""
-    right = f"{key}, or layers of gin, would be right"
-    return f"gine reads edge features, and {name} has none; {right}"
+def no_edge_features(name: str, kind: str, key: str = "graph.edge_features") -> str:
+    """Why layers of a kind that reads edge features have nothing to read in a graph; key: what would name
+    them."""
+    right = f"{key}, or layers of {EDGE_READERS.get(kind, 'gin')}, would be right"
+    return f"{kind} reads edge features, and {name} has none; {right}"
 
 
 def refuse_stages(block: RowBlock) -> None:

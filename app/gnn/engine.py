@@ -236,6 +236,18 @@ class Engine(ByPieces):
 
         self._run("spmm", name, reads, writes, with_edges, exchanges=widths, layer=layer, way=self.way)
 
+    def attend(
+        self, name: str, reads: list[Rows], writes: list[Rows], work: Callable[[EdgeInputs], None],
+        exchange: int, columns: int,
+    ) -> None:  # fmt: skip
+        """The operation of attention that reads features of edges.
+
+        work       is told these
+        exchange   columns of the rows that it exchanges     columns   of E W, made for every entry
+        """
+        shape = 0, columns
+        self._run("spmm", name, reads, writes, lambda: work(self.edges), shape=shape, exchanges=(exchange,))
+
     def _accumulate(self, X: Array, Y: Array) -> None:
         """Y += A X, or in a backward pass A^T X, on the rows that the pass needs."""
         narrow = self.narrow.get(self.layer) if self.way else None

@@ -212,8 +212,19 @@ def rows_apart(case: GnnCase, classes: int) -> list[bool]:
 
 def case_reads_edges(case: GnnCase) -> bool:
     """Whether a layer of a case reads the features of edges."""
+    return bool(edge_reader(case))
+
+
+def edge_reader(case: GnnCase) -> str:
+    """The kind of the first layer of a case that reads the features of edges; "" without any."""
     kinds = [text.split()[0] for text in case.layers if text.split()] or [case.model]
-    return any(map(reads_edges, kinds))
+    return next(filter(reads_edges, kinds), "")
+
+
+def case_reads_loops(case: GnnCase) -> bool:
+    """Whether a layer of a case reads features of an edge from every node to itself."""
+    kinds = [text.split()[0] for text in case.layers if text.split()] or [case.model]
+    return any(getattr(LAYERS.get(kind), "reads_loops", False) for kind in kinds)
 
 
 def check_layers(case: GnnCase, edges: bool = False) -> None:

@@ -363,8 +363,13 @@ class Share(Terms):
             self.product(each.name, width, self._share(each))
         if each.name.startswith("attend"):
             entries = self._share(each) * int(self.layout.stored[self.rank]) + self.own
-            back = ATTEND_BACK if each.name == "attend_back" else 1
+            back = ATTEND_BACK if each.name.startswith("attend_back") else 1
             self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
+            if " edges" in each.name:
+                k, m = max(self.training.inputs.edges, 1), each.shape[1]
+                self.add(f"{each.name}: rows", "wide dense", round(entries), k, m, 4 * k * m)
+                if each.name.endswith("weights"):
+                    self.add(f"{each.name}: gradient", "wide gram", round(entries), k, m, 4 * k * m)
         if each.name.startswith("messages"):
             entries = round(self._share(each) * int(self.layout.stored[self.rank]))
             k, m = max(self.training.inputs.edges, 1), sum(each.exchanges)

@@ -54,7 +54,7 @@ from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
 from app.gnn.embed import spectral
 from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS
-from app.gnn.model import Model
+from app.gnn.model import Model, case_reads_loops
 from app.gnn.propagation import ARRAYS, COLUMNS
 from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.memory.operations import Operation
@@ -65,6 +65,7 @@ HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
 MOMENTS = 24  # bytes of a number that several networks say: mean and square, scores and probabilities of one
 RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
+ATTENDED = 10  # arrays of all columns of a layer that attention without kernels makes of some entries
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 VIEW_MATRICES = 12  # of columns with columns, in float64 on the host
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
@@ -90,6 +91,8 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
         made = 1 + (training.case.edge_feature_rows != "as_given")
         made += 1.5 * (training.case.level == "edge")  # a head has them of edges too
         found["edge features"] = round(4 * made * inputs.edges * int(layout.stored[rank]))
+        if case_reads_loops(training.case):
+            found["edge features"] += 4 * own * inputs.edge_width
     if training.directed:
         found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])
     return found
@@ -244,7 +247,11 @@ def pairs_apart(training: Training, rank: int) -> int:
 def edge_sums(training: Training, rank: int) -> int:
     """Bytes of the sums over the entries of each row block that make the gradient of W_e and b_e, and of
     what the device holds of entries meanwhile."""
-    found = [each.exchanges for each in training.engine.recorded["epoch"] if each.name == "messages_back"]
+    recorded = training.engine.recorded["epoch"]
+    found = [each.exchanges for each in recorded if each.name == "messages_back"]
+    attended = [each.shape[1] for each in recorded if each.name == "attend_back edges, weights"]
+    if attended:
+        return _attended_sums(training, rank, max(attended))
     if not found:
         return 0
     columns, kinds = training.inputs.edge_width, training.case.edge_feature_rows == "one_hot"
@@ -253,6 +260,18 @@ def edge_sums(training: Training, rank: int) -> int:
     widest = max(sum(each) * (2 if apart and len(each) > 1 else 1) for each in found)  # by pieces, and whole
     sums = 4 * int(training.layout.blocks[rank]) * (columns + 1) * widest
     return sums + training.device.edge_bytes(stored, held, columns, kinds)
+
+
+def _attended_sums(training: Training, rank: int, m: int) -> int:
+    """The same of attention that reads E W of m columns: of entries, of loops and both together; of a vector
+    of attention as many columns as a layer has, twice. Where there are no kernels, rows of some entries."""
+    columns, inputs = training.inputs.edge_width, training.inputs
+    widest = max(
+        shape[1] for name, shape in training.engine.params.shapes.items() if name.endswith(".W_edge")
+    )
+    sums = 4 * int(training.layout.blocks[rank]) * (3 * columns * m + 2 * (columns + 1) * widest)
+    some = 0 if training.device.xp is np else min(LARGE_PIECE, int(training.layout.stored[rank]))
+    return sums + 4 * some * (columns + ATTENDED * widest) * bool(inputs.edges)
 
 
 def edge_scores(training: Training, rank: int) -> int:

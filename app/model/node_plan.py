@@ -16,7 +16,7 @@ from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
-from app.gnn.model import case_reads_edges
+from app.gnn.model import case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
@@ -101,7 +101,7 @@ def training_of(
     if not reads:
         inputs = replace(inputs, edge_width=0)
     else:
-        given, width = _edge_columns(case, saved, count_classes)
+        given, width = _edge_columns(case, edge_reader(gnn), saved, count_classes)
         inputs = replace(inputs, edges=given, edge_width=width)
     width = 0 if reads else gnn.hidden  # without stages
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, width)
@@ -288,11 +288,12 @@ def _categories(case: Case, nodes: int, columns: int, count: bool) -> int:
     return count_categories(_table_of(case, nodes).features.parts()) if count else SOME * columns
 
 
-def _edge_columns(case: Case, saved: SavedModel | None, count: bool) -> tuple[int, int]:
-    """Columns of the features of edges as given, and as layers read them. Raises CaseError without any."""
+def _edge_columns(case: Case, kind: str, saved: SavedModel | None, count: bool) -> tuple[int, int]:
+    """Columns of the features of edges as given, and as layers of a kind read them. Raises CaseError without
+    any."""
     told = edge_features_of(case)
     if told is None:
-        raise CaseError(no_edge_features(case.run.name))
+        raise CaseError(no_edge_features(case.run.name, kind))
     if saved is not None and saved.edges is not None:
         return told.width, saved.edges.width
     if case.gnn.edge_feature_rows != "one_hot":

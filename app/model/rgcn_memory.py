@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import RgcnCase
+from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.scorers import SCORERS
@@ -188,11 +188,12 @@ def setting_up(graph: RelationalGraph, nodes: list[np.ndarray]) -> int:
 def _first(h: int, layer: LayerCounts, case: RgcnCase) -> dict[str, Counts]:
     """Of a layer of h columns with one-hot inputs."""
     largest = layer.sources.max(axis=0)
-    if not case.bases:
+    if not bases_of(case):
+        sources, pairs = layer.sources.sum(axis=0), np.maximum(layer.pairs, largest)
         return {
             "products": 12 * layer.edges + 8 * layer.pairs,
-            "weights": 4 * h * (layer.nodes + layer.sources.sum(axis=0)),
-            "pairs": 4 * h * np.maximum(layer.pairs, largest),
+            "weights": 4 * h * layer.nodes + 4 * (h // max(case.blocks, 1)) * sources,
+            "pairs": 4 * h * (layer.pairs + largest if case.blocks else pairs),
         }
     return {
         "products": 12 * layer.edges + 8 * layer.pairs,
@@ -207,12 +208,12 @@ def _other(
     f: int, m: int, layer: LayerCounts, case: RgcnCase, placement: Placement, relations: int
 ) -> dict[str, Counts]:
     """Of a layer [n, f] -> [n, m] with dense inputs."""
-    ranks = len(layer.edges)
+    ranks, bases, size = len(layer.edges), bases_of(case), 4 * f * m // max(case.blocks, 1)
     own = np.bincount(placement.group_of, minlength=placement.groups)[np.arange(ranks) % placement.groups]
     return {
         "products": 16 * layer.edges + 12 * layer.pairs,
-        "weights": 4 * f * m * (1 + (case.bases + 0 * own if case.bases else own)),
-        "gradients": 4 * f * m * (1 + own + (relations + case.bases if case.bases else own)),
+        "weights": 4 * f * m + size * (bases + 0 * own if bases else own),
+        "gradients": 4 * f * m + size * (own + (relations + bases if bases else own)),
         "kept": 4 * f * layer.pairs,
         "pairs": 4 * (f + m) * layer.pairs + 4 * f * layer.sources.sum(axis=0),
     }

@@ -25,7 +25,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
 from app.gnn.rgcn.negatives import deal_relations
 from app.gnn.rgcn.scorers import SCORERS
@@ -227,7 +227,7 @@ class RelationalTraining:
 
     def _one_hot(self, shares: list[Share], work: LayerWork) -> None:
         """OneHotLayer, and its relations' weights (gnn/rgcn/model.py, weights.py)."""
-        h, bases, turns = self.widths[0], self.case.bases, range(self.placement.turns)
+        h, bases, turns = self.widths[0], bases_of(self.case), range(self.placement.turns)
         there = [(work.sums(turn), work.to_holders(turn) if bases else None) for turn in turns]
         back = [(work.returns(turn), work.to_owners(turn) if bases else None) for turn in turns]
         add, composed = work.add(), work.owned_sources * bases * h
@@ -258,8 +258,8 @@ class RelationalTraining:
                 ("pairs to source rows", work.to_sources(), f),
                 ("source rows to inputs", work.collect(), f),
             ]
-        back.append(("addends of gradients", work.fold(), f * m))
-        if self.case.bases:
+        back.append(("addends of gradients", work.fold(), f * m // max(self.case.blocks, 1)))
+        if bases_of(self.case):
             back.append(("gradients of relations", work.every(), f * m))
         for share in shares:
             share.part = f"{'other layers' if layer else 'first layer'} {FORWARD}"
@@ -276,10 +276,11 @@ class RelationalTraining:
         pairs, out, segments = (int(each[share.rank]) for each in (work.pairs, work.out, work.segments))
         for name, product, width in products:
             share.product(name, product, width)
-        if products and self.case.bases:
+        if products and bases_of(self.case):
             relations = octets(int(work.relations[share.rank]))
             share.dense("W of bases", relations, self.case.bases, f * m)
-        share.dense("pairs times W", pairs, f, m, calls=SEGMENT * segments)
+        blocks = max(self.case.blocks, 1)
+        share.dense("pairs times W", pairs, max(f // blocks, 1), m, calls=SEGMENT * segments * blocks)
         share.dense("rows times W_0", out, f, m)
 
     def _weights(
@@ -288,10 +289,11 @@ class RelationalTraining:
         """Gradients of W_r and W_0, or of bases and shares."""
         for name, product, width in products:
             share.product(name, product, width)
-        share.dense("gradient of W", int(work.pairs[share.rank]), f, m, "wide gram")
+        rows = max(f // max(self.case.blocks, 1), 1)
+        share.dense("gradient of W", int(work.pairs[share.rank]), rows, m, "wide gram")
         share.dense("gradient of W_0", int(work.out[share.rank]), f, m, "wide gram")
         share.sum_blocks("gradient of W_0", f * m)
-        if self.case.bases:
+        if bases_of(self.case):
             share.dense("gradients of a and V", 2 * octets(work.edges.R), self.case.bases, f * m)
 
     def _classes(self, share: Share, rows: int) -> None:

@@ -11,4 +11,5 @@
 #include "edge_lanes.h"
 
 const Lanes LANES_TABLE = {LANES,      spmm,       tiled,       live,         lookup,        dense,
-                           gram_block, basis_rows, basis_nodes, basis_shares, neighbour_sums, edge_add, edge_back};
+                           gram_block, basis_rows, basis_nodes, basis_shares, neighbour_sums, edge_add, edge_back,
+                           edge_rows,  edge_gram};

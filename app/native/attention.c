@@ -3,17 +3,32 @@
  * Entries are taken in groups: first the numbers of each head, of which the exponentials fill whole registers, then
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
 #include "attention.h"
+#include "edge_window.h"
 
-/* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
-void lk_attention_top(const Pattern *a, int64_t h, const float *R, float *T) {
+/* r, or with a window r + z: entries have rows of their own then (app/numerics/edge_attention.py), h numbers of E W. */
+INLINE float with_edge(const int edged, float r, const float *z, int64_t at) { return edged ? r + z[at] : r; }
+
+INLINE void attention_top(const Pattern *a, int64_t h, const float *R, float *T, Window *window) {
     for (int64_t row = 0; row < a->n; ++row) {
         float *top = T + row * 3 * h;
         const int64_t end = number(a->indptr, a->wide, row + 1);
         for (int64_t p = number(a->indptr, a->wide, row); p < end; ++p) {
-            const float *r = R + number(a->indices, a->wide, p) * h;
-            for (int64_t i = 0; i < h; ++i) top[i] = r[i] > top[i] ? r[i] : top[i];
+            const float *r = R + number(a->indices, a->wide, p) * h, *z = window ? window_at(window, p, 1) : NULL;
+            for (int64_t i = 0; i < h; ++i) {
+                const float s = with_edge(window != NULL, r[i], z, i);
+                top[i] = s > top[i] ? s : top[i];
+            }
         }
     }
+}
+
+/* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
+void lk_attention_top(const Pattern *a, int64_t h, const float *R, float *T) { attention_top(a, h, R, T, NULL); }
+
+void lk_attention_top_edges(const Edges *edges, const Message *to, int64_t h, const float *R, float *T) {
+    const Pattern a = {edges->n, edges->wide, edges->indptr, edges->indices};
+    Window window = window_of(edges, to, NULL, 0, edges->n);
+    attention_top(&a, h, R, T, &window);
 }
 
 /* T = [m | 0 | 0] and V [n, 2 h k] = 0. L [n, h]. */
@@ -67,21 +82,23 @@ INLINE void add_weighed(int64_t count, int64_t h, int64_t k, const float **rows,
 }
 
 /* E [*, h k + h]: S | r.  L [n, h].  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. */
-INLINE void attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
+INLINE void attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V,
+                          Window *window) {
     float s[GROUP] = {0}, w[GROUP] = {0}, low[GROUP];
     const float *rows[GROUP];
-    const int64_t width = h * k, ld = width + h, most = GROUP / h;
+    const int64_t width = h * k, ld = width + h, most = window ? together(h) : GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *l = L + row * h;
         float *m = T + row * 3 * h, *sum = m + h, *low_sum = sum + h, *v = V + row * 2 * width;
         const int64_t end = number(a->indptr, a->wide, row + 1);
         for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
             const int64_t count = end - p < most ? end - p : most;
+            const float *z = window ? window_at(window, p, count) : NULL;
             for (int64_t q = 0; q < count; ++q) {
                 rows[q] = E + number(a->indices, a->wide, p + q) * ld;
                 const float *r = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
-                    s[q * h + i] = l[i] + r[i];
+                    s[q * h + i] = l[i] + with_edge(window != NULL, r[i], z, q * h + i);
                     w[q * h + i] = leaky(s[q * h + i]) - m[i];
                 }
             }
@@ -98,8 +115,16 @@ INLINE void attention_add(const Pattern *a, int64_t h, int64_t k, const float *E
 }
 
 WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
-    if (h == 1) attention_add(a, 1, k, E, L, T, V); /* without loops over heads */
-    else attention_add(a, h, k, E, L, T, V);
+    if (h == 1) attention_add(a, 1, k, E, L, T, V, NULL); /* without loops over heads */
+    else attention_add(a, h, k, E, L, T, V, NULL);
+}
+
+WIDE void lk_attention_add_edges(const Edges *edges, const Message *to, int64_t h, int64_t k, const float *E,
+                                 const float *L, float *T, float *V) {
+    const Pattern a = {edges->n, edges->wide, edges->indptr, edges->indices};
+    Window window = window_of(edges, to, NULL, 0, edges->n);
+    if (h == 1) attention_add(&a, 1, k, E, L, T, V, &window);
+    else attention_add(&a, h, k, E, L, T, V, &window);
 }
 
 /* T = [m | u | q], u = 1 / sum of w, and V times u by heads. */
@@ -134,23 +159,25 @@ void lk_attention_pack(int64_t n, int64_t h, int64_t k, const float *D, const fl
     }
 }
 
-/* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */
-INLINE void attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
-                           float *dS, float *dR) {
+/* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows `from` .. `until` - 1; what
+ * is added to dR takes the place of z. */
+INLINE void attention_back(const Pattern *a, int64_t from, int64_t until, int64_t h, int64_t k, const float *F,
+                           const float *S, const float *R, float *dS, float *dR, Window *window) {
     float s[GROUP], w[GROUP] = {0}, u[GROUP] = {0}, d[TOGETHER * GROUP];
     const float *rows[GROUP];
-    const int64_t width = h * k, ld = width + 4 * h, most = GROUP / h;
-    for (int64_t row = 0; row < a->n; ++row) {
+    const int64_t width = h * k, ld = width + 4 * h, most = window ? together(h) : GROUP / h;
+    for (int64_t row = from; row < until; ++row) {
         const float *own = S + row * width, *r = R + row * h;
         float *ds = dS + row * width, *dr = dR + row * h;
         const int64_t end = number(a->indptr, a->wide, row + 1);
         for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
             const int64_t count = end - p < most ? end - p : most;
+            float *z = window ? window_at(window, p, count) : NULL;
             for (int64_t q = 0; q < count; ++q) {
                 rows[q] = F + number(a->indices, a->wide, p + q) * ld;
                 const float *f = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
-                    s[q * h + i] = f[i] + r[i];
+                    s[q * h + i] = f[i] + with_edge(window != NULL, r[i], z, q * h + i);
                     w[q * h + i] = leaky(s[q * h + i]) - f[h + i];
                     u[q * h + i] = f[2 * h + i];
                 }
@@ -163,7 +190,9 @@ INLINE void attention_back(const Pattern *a, int64_t h, int64_t k, const float *
                     for (int64_t i = 0; i < h; ++i) {
                         const int64_t t = (q + b) * h + i;
                         const float g = w[t] * (d[b * h + i] - rows[q + b][width + 3 * h + i]);
-                        dr[i] += s[t] > 0.0f ? g : g * SLOPE;
+                        const float back = s[t] > 0.0f ? g : g * SLOPE;
+                        dr[i] += back;
+                        if (window) z[t] = back;
                     }
             }
             add_weighed(count, h, k, rows, w, NULL, ds, NULL);
@@ -173,8 +202,22 @@ INLINE void attention_back(const Pattern *a, int64_t h, int64_t k, const float *
 
 WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
                             float *dS, float *dR) {
-    if (h == 1) attention_back(a, 1, k, F, S, R, dS, dR);
-    else attention_back(a, h, k, F, S, R, dS, dR);
+    if (h == 1) attention_back(a, 0, a->n, 1, k, F, S, R, dS, dR, NULL);
+    else attention_back(a, 0, a->n, h, k, F, S, R, dS, dR, NULL);
+}
+
+/* out [blocks][k of E][h] = the gradient by W of each block's rows starts[i] .. starts[i + 1] - 1. */
+WIDE void lk_attention_back_edges(const Edges *edges, const Message *to, int64_t h, int64_t k, const float *F,
+                                  const float *S, const float *R, float *dS, float *dR, int64_t blocks,
+                                  const int64_t *starts, float *out) {
+    const Pattern a = {edges->n, edges->wide, edges->indptr, edges->indices};
+    for (int64_t i = 0; i < blocks; ++i, out += edges->k * h) {
+        memset(out, 0, (size_t)(edges->k * h) * 4);
+        Window window = window_of(edges, to, out, starts[i], starts[i + 1]);
+        if (h == 1) attention_back(&a, starts[i], starts[i + 1], 1, k, F, S, R, dS, dR, &window);
+        else attention_back(&a, starts[i], starts[i + 1], h, k, F, S, R, dS, dR, &window);
+        window_done(&window, window.last);
+    }
 }
 
 /* out[row] = the chain from 0 over the columns of X * D, both [n, m]. */

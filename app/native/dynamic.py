@@ -60,7 +60,7 @@ class HostDynamicAttention(DynamicAttention):
         """Add every entry's part of the gradients by T_i, and by a as far as it is row i's."""
         if not self.native:
             return super().dynamic_back_rows(pattern, S_ext, F, a, dT, G)
-        BACK_ROWS(pattern, *_heads_beside(F, dT), *rows_of(S_ext, F, a, dT, G))
+        BACK_ROWS(pattern, *heads_beside(F, dT), *rows_of(S_ext, F, a, dT, G))
 
     def dynamic_back_columns(
         self, pattern: Any, F_ext: np.ndarray, S: np.ndarray, a: np.ndarray, dS: np.ndarray
@@ -68,10 +68,10 @@ class HostDynamicAttention(DynamicAttention):
         """Add every entry's part of the gradient by S_j."""
         if not self.native:
             return super().dynamic_back_columns(pattern, F_ext, S, a, dS)
-        BACK_COLUMNS(pattern, *_heads_beside(F_ext, dS), *rows_of(F_ext, S, a, dS))
+        BACK_COLUMNS(pattern, *heads_beside(F_ext, dS), *rows_of(F_ext, S, a, dS))
 
 
-def _heads_beside(F: np.ndarray, dX: np.ndarray) -> tuple[int, int]:
+def heads_beside(F: np.ndarray, dX: np.ndarray) -> tuple[int, int]:
     """Heads, and columns of a head, from what `dynamic_pack` made beside rows [n, h k]."""
     width = dX.shape[1]
     return heads_of(F[:, 2 * width :: 3], width)[1:]

@@ -198,7 +198,7 @@ EDGE_GRAM(4)
 EDGE_GRAM(2)
 EDGE_GRAM(1)
 
-INLINE void edge_gram(const Edges *a, const Group *group, int64_t at, int64_t f, const int whole, float *dW, Given G) {
+INLINE void group_gram(const Edges *a, const Group *group, int64_t at, int64_t f, const int whole, float *dW, Given G) {
     int64_t j = 0;
     for (; j + 4 <= a->k; j += 4) edge_gram_4(a, group, j, at, f, whole, dW, G);
     if (j + 2 <= a->k) edge_gram_2(a, group, j, at, f, whole, dW, G), j += 2;
@@ -231,7 +231,7 @@ INLINE void back_panel(const Edges *a, const Message *to, const Group *group, co
     }
     store_columns(back.dH + back.row * back.ldd, at, f, whole, dh);
     store_columns(bias, at, f, whole, db);
-    edge_gram(a, group, at, f, whole, dW, G);
+    group_gram(a, group, at, f, whole, dW, G);
 }
 
 /* Of a matrix whose rows are the messages' origins: with G_ij = D_j where H_i + E_ij W + b > 0, else 0, dH_i += G_ij for
@@ -258,5 +258,54 @@ static void edge_back(const Edges *a, const Message *to, const float *H, int64_t
             for (; at + COLUMNS <= f; at += COLUMNS) back_panel(a, to, group, next, back, at, 1, out);
             if (at < f) back_panel(a, to, group, next, back, at, 0, out);
         }
+    }
+}
+
+/* ---- for attention (edge_window.h) ----------------------------------------------------------------------------------- */
+
+/* Columns from `at` on of rows of E W. */
+INLINE void rows_panel(const Edges *a, int64_t p, int64_t count, const Message *to, int64_t at, const int whole,
+                       float *Q) {
+    const int64_t f = to->f;
+    const vec none[HELD] = {{0}};
+    int64_t q = 0;
+    for (; q + EDGES_TOGETHER <= count; q += EDGES_TOGETHER) {
+        vec z[EDGES_TOGETHER][HELD];
+        PANEL_TOGETHER(a, to, p + q, at, none, z);
+        for (int i = 0; i < EDGES_TOGETHER; ++i) store_columns(Q + (q + i) * f, at, f, whole, z[i]);
+    }
+    for (; q < count; ++q) {
+        vec z[1][HELD];
+        edge_panel_1(a, to, p + q, at, none, z);
+        store_columns(Q + q * f, at, f, whole, z[0]);
+    }
+}
+
+static void edge_rows(const Edges *a, int64_t p, int64_t count, const Message *to, float *Q) {
+    int64_t at = 0;
+    for (; at + COLUMNS <= to->f; at += COLUMNS) rows_panel(a, p, count, to, at, 1, Q);
+    if (at < to->f) rows_panel(a, p, count, to, at, 0, Q);
+}
+
+/* A group's columns from `at` on, G [*, f], to the gradient of W. */
+INLINE void gram_panel(const Edges *a, const Group *group, const float *G, int64_t f, int64_t at, const int whole,
+                       float *dW) {
+    Given panel;
+    for (int64_t q = 0; q < group->count; ++q) {
+        vec g[HELD];
+        load_columns(G + q * f, at, f, whole, g);
+        for (int v = 0; v < HELD; ++v) STORE(panel[q] + v * LANES, g[v]);
+    }
+    group_gram(a, group, at, f, whole, dW, panel);
+}
+
+static void edge_gram(const Edges *a, int64_t p, int64_t count, int64_t f, const float *G, float *dW) {
+    Group group;
+    for (int64_t q = 0; q < count; q += MOST_EDGES) {
+        group.first = p + q;
+        group.count = count - q < MOST_EDGES ? count - q : MOST_EDGES;
+        int64_t at = 0;
+        for (; at + COLUMNS <= f; at += COLUMNS) gram_panel(a, &group, G + q * f, f, at, 1, dW);
+        if (at < f) gram_panel(a, &group, G + q * f, f, at, 0, dW);
     }
 }

@@ -1,7 +1,7 @@
 /* Messages along stored entries that have rows of their own, as in app/numerics/edges.py: the same operations in the same
  * order. Numbers: see edge_lanes.h. A category is a column that is 1: its row of W is added, which a fused multiply by 1 does,
  * too. Whole rows of few entries are made at a time, since what is added to one place again and again should be wide. */
-#include "lanes.h"
+#include "edge_window.h"
 
 /* Entries of a group: so many that their rows stay in the first-level cache. */
 enum { ROOM = 4096, LEAST = 24, MOST = 48 };
@@ -22,9 +22,9 @@ WIDE static void add_kinds(int64_t count, int64_t each, int64_t f, int64_t mp, c
     }
 }
 
-/* Q = rows p .. p + count - 1 of E W. */
-static void edge_rows(const Edges *a, int64_t p, int64_t count, const Message *to) {
-    add_kinds(count, a->each, to->f, to->mp, a->C + p * a->each, to->W, to->none, to->Q);
+void lk_edge_rows(const Edges *a, int64_t p, int64_t count, const Message *to, float *Q) {
+    if (a->kinds) add_kinds(count, a->each, to->f, to->mp, a->C + p * a->each, to->W, to->none, Q);
+    else lk_lanes()->edge_rows(a, p, count, to, Q);
 }
 
 /* Fetch the rows of X that the columns of a group's entries number, before `last`. */
@@ -66,7 +66,7 @@ void lk_edge_add(const Edges *a, const Message *to, const float *X, float *Y, in
     for (int64_t p = first; p < last; p += most) {
         const int64_t count = last - p < most ? last - p : most;
         fetch(a, p + most, last, to->f, X);
-        edge_rows(a, p, count, to);
+        lk_edge_rows(a, p, count, to, to->Q);
         add_group(a, p, count, to, X, Y, ldy, &row);
     }
 }
@@ -100,6 +100,11 @@ WIDE static void back_kinds(int64_t count, int64_t each, int64_t f, const int32_
         }
 }
 
+void lk_edge_gram(const Edges *a, int64_t p, int64_t count, int64_t f, const float *G, float *dW) {
+    if (a->kinds) back_kinds(count, a->each, f, a->C + p * a->each, G, dW);
+    else lk_lanes()->edge_gram(a, p, count, f, G, dW);
+}
+
 /* Of a matrix whose rows are the messages' origins: with G_ij = D_j where H_i + E_ij W + b > 0, else 0, dH_i += G_ij for
  * every entry, in order; out [blocks][(k + 1) f] = sums of E^T G and of G over the entries of each block's rows.
  * H, dH [n, f], rows ldh and ldd apart, D [*, f]; block i is rows starts[i] .. starts[i + 1] - 1. */
@@ -119,7 +124,7 @@ void lk_edge_back(const Edges *a, const Message *to, const float *H, int64_t ldh
         for (int64_t p = first; p < last; p += most) {
             const int64_t count = last - p < most ? last - p : most;
             fetch(a, p + most, last, to->f, D);
-            edge_rows(a, p, count, to);
+            lk_edge_rows(a, p, count, to, to->Q);
             back_group(a, p, count, to, H, ldh, D, dH, ldd, out + a->k * to->f, &row);
             back_kinds(count, a->each, to->f, a->C + p * a->each, to->Q, out);
         }

@@ -61,7 +61,7 @@ class HostEdgeSums(EdgeSums):
         if not (self.native and self.portable):
             return super().edge_add(entries, W, b, X_ext, Y)
         f = W.shape[1]
-        ADD(entries.record, _message(entries, W, b), _rows(f, X_ext), *_columns(f, Y))
+        ADD(entries.record, message(entries, W, b), _rows(f, X_ext), *_columns(f, Y))
 
     def edge_back(
         self, entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None, H: np.ndarray, D_ext: np.ndarray,
@@ -73,16 +73,16 @@ class HostEdgeSums(EdgeSums):
         f, starts = W.shape[1], np.ascontiguousarray(starts, dtype=np.int64)
         out = np.empty((len(starts) - 1, (entries.width + 1) * f), dtype=np.float32)
         rows = *_columns(f, H), _rows(f, D_ext), *_columns(f, dH)
-        BACK(entries.record, _message(entries, W, b), *rows, len(out), address(starts), address(out))
+        BACK(entries.record, message(entries, W, b), *rows, len(out), address(starts), address(out))
         return out
 
 
-def _message(entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None) -> _Message:
-    """W in whole vectors, b or zeros, and room for a group; the arrays are kept."""
+def message(entries: EdgeEntries, W: np.ndarray, b: np.ndarray | None, rows: int = GROUP) -> _Message:
+    """W in whole vectors, b or zeros, and room for a group of some rows; the arrays are kept."""
     (k, f), mp = W.shape, -(-W.shape[1] // VECTOR) * VECTOR
     if k != entries.width or (b is not None and b.size != f):
         raise NumericsError(f"edges: W of {W.shape} does not fit rows of {entries.width} numbers")
-    wide, room = aligned((k + 2, mp)), aligned((GROUP, f))
+    wide, room = aligned((k + 2, mp)), aligned((rows, f))
     wide[...] = 0
     wide[:k, :f] = W
     if b is not None:

@@ -58,6 +58,8 @@ typedef struct {
     void (*edge_add)(const Edges *a, const Message *to, const float *X, float *Y, int64_t ldy);
     void (*edge_back)(const Edges *a, const Message *to, const float *H, int64_t ldh, const float *D, float *dH,
                       int64_t ldd, int64_t blocks, const int64_t *starts, float *out);
+    void (*edge_rows)(const Edges *a, int64_t p, int64_t count, const Message *to, float *Q);
+    void (*edge_gram)(const Edges *a, int64_t p, int64_t count, int64_t f, const float *G, float *dW);
 } Lanes;
 
 extern const Lanes lk_lanes_4; /* any processor */

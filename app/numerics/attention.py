@@ -26,11 +26,14 @@ class Rounds:
 
     order     [n] device, the rows by their number of entries, the fullest first
     columns   [nnz] device, the column of each entry: those of round 0 in that order of rows, then of round 1
+    places    [nnz] device, which stored entry each is, where entries have rows of their own; else None
     sizes     how many rows have an entry in each round: the first ones
     """
 
-    def __init__(self, device: Any, A: Any) -> None:
-        indptr, columns = (np.asarray(device.get(part)) for part in (A.indptr, A.indices))
+    def __init__(
+        self, device: Any, indptr: np.ndarray, columns: np.ndarray, with_places: bool = False
+    ) -> None:
+        """indptr [n+1], columns [nnz]   on the host"""
         counts = np.diff(indptr)
         order = np.argsort(-counts, kind="stable")
         rounds = np.arange(int(counts.max(initial=0)))
@@ -38,33 +41,39 @@ class Rounds:
         places = [indptr[order[:size]] + k for k, size in enumerate(self.sizes)]
         flat = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
         self.order, self.columns = device.put(order), device.put(columns[flat])
+        self.places = device.put(flat) if with_places else None
 
     def each(self) -> Any:
-        """(rows in this round, their columns) of every round."""
+        """(rows in this round, their columns, which entries these are or None) of every round."""
         at = 0
         for size in self.sizes:
-            yield size, self.columns[at : at + size]
+            some = slice(at, at + size)
+            yield size, self.columns[some], None if self.places is None else self.places[some]
             at += size
 
 
 class Attention:
-    """Operations on entries, of a device that has `xp`; *_ext are rows that a pattern's columns number."""
+    """Operations on entries, of a device that has `xp`; *_ext are rows that a pattern's columns number.
+
+    Where entries have rows of their own, these bring what is added to r_j, z [nnz, h] by stored entries
+    (numerics/edge_attention.py): then r_j + z_ij, rounded once, stands for r_j.
+    """
 
     xp: Any
 
     def attention_pattern(self, A: Any) -> Any:
         """What the functions below need of a CSR matrix, made once."""
-        return Rounds(self, A)
+        return Rounds(self, *(np.asarray(self.get(part)) for part in (A.indptr, A.indices)))
 
-    def attention_top(self, pattern: Any, R_ext: Array, T: Array) -> None:
+    def attention_top(self, pattern: Any, R_ext: Array, T: Array, z: Array | None = None) -> None:
         """T[:, :h] = the largest r_j of the row's entries and of itself.
 
         R_ext [*, h]     T [n, 3 h]
         """
         xp, h = self.xp, R_ext.shape[1]
         top = T[:, :h][pattern.order]
-        for size, columns in pattern.each():
-            top[:size] = xp.maximum(top[:size], R_ext[columns])
+        for size, columns, places in pattern.each():
+            top[:size] = xp.maximum(top[:size], plus(R_ext[columns], z, places))
         T[pattern.order, :h] = top
 
     def attention_begin(self, L: Array, T: Array, V: Array) -> None:
@@ -74,7 +83,9 @@ class Attention:
         T[:, h:] = 0
         V[...] = 0
 
-    def attention_add(self, pattern: Any, E_ext: Array, L: Array, T: Array, V: Array) -> None:
+    def attention_add(
+        self, pattern: Any, E_ext: Array, L: Array, T: Array, V: Array, z: Array | None = None
+    ) -> None:
         """Add every entry's w and w S_j, and both times the slope of e there.
 
         E_ext [*, h k + h]   columns S | r      L [n, h]
@@ -85,10 +96,10 @@ class Attention:
         width = V.shape[1] // 2
         l_i, t = L[pattern.order], T[pattern.order]
         v = V[pattern.order].reshape(-1, 2, h, width // h)
-        for size, columns in pattern.each():
+        for size, columns, places in pattern.each():
             rows = E_ext[columns]
             S = rows[:, :width].reshape(size, h, width // h)
-            s = l_i[:size] + rows[:, width:]
+            s = l_i[:size] + plus(rows[:, width:], z, places)
             w = exp(xp, _leaky(xp, s) - t[:size, :h])
             low = xp.where(s > 0, w, w * np.float32(SLOPE))
             t[:size, h : 2 * h] += w
@@ -122,26 +133,32 @@ class Attention:
         F[:, :width], F[:, width : width + h] = D, L
         F[:, width + h : width + 3 * h], F[:, width + 3 * h :] = T[:, : 2 * h], c
 
-    def attention_back(self, pattern: Any, F_ext: Array, S: Array, R: Array, dS: Array, dR: Array) -> None:
+    def attention_back(
+        self, pattern: Any, F_ext: Array, S: Array, R: Array, dS: Array, dR: Array, z: Array | None = None
+    ) -> None:
         """Add every entry's part of the gradients by S_j and r_j, row j of the pattern with columns i.
 
         w = exp(e_ij - m_i) u_i     dS_j += w D_i     dr_j += w (D_i S_j - c_i) slope
 
         F_ext [*, h k + 4 h] as in attention_pack     S, dS [n, h k]     R, dR [n, h]
+        z, where given, becomes the gradient by it: what each entry adds to dr
         """
         xp, (n, h), width = self.xp, R.shape, S.shape[1]
         k = width // h
         order = pattern.order
         S_j, r_j, dr = S[order].reshape(n, h, k), R[order], dR[order]
         ds = dS[order].reshape(n, h, k)
-        for size, columns in pattern.each():
+        for size, columns, places in pattern.each():
             rows = F_ext[columns]
             D = rows[:, :width].reshape(size, h, k)
             l_i, m, u, c = (rows[:, width + a * h : width + (a + 1) * h] for a in range(4))
-            s = l_i + r_j[:size]
+            s = l_i + plus(r_j[:size], z, places)
             w = exp(xp, _leaky(xp, s) - m) * u
             g = w * (head_dots(xp, D, S_j[:size]) - c)
-            dr[:size] += xp.where(s > 0, g, g * np.float32(SLOPE))
+            ds_ij = xp.where(s > 0, g, g * np.float32(SLOPE))
+            dr[:size] += ds_ij
+            if z is not None:
+                z[places] = ds_ij
             ds[:size] += w[:, :, None] * D
         dS[order] = ds.reshape(n, width)
         dR[order] = dr
@@ -149,6 +166,11 @@ class Attention:
     def row_dots(self, X: Array, D: Array) -> Array:
         """[rows], each the chain from 0 over the columns of X * D, both [rows, m]."""
         return head_dots(self.xp, X[:, None], D[:, None])[:, 0]
+
+
+def plus(X: Array, rows: Array | None, places: Array | None) -> Array:
+    """X and the rows of some entries; X alone where entries have none."""
+    return X if rows is None else X + rows[places].reshape(X.shape)
 
 
 def _leaky(xp: Any, s: Array) -> Array:

@@ -28,6 +28,7 @@ class EdgeEntries:
     width    columns of E: k, or those that the categories become
     record   what compiled kernels need, or None
     kept     of rows lo..hi-1 what `EdgeSums._piece` makes, where there are no kernels
+    rounds   of rows lo..hi-1 their entries by rounds (numerics/edge_attention.py), where there are none
     """
 
     A: Any
@@ -36,6 +37,7 @@ class EdgeEntries:
     width: int
     record: Any = None
     kept: dict[tuple[int, int], tuple[Array, Any]] = field(default_factory=dict)
+    rounds: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     @property
     def kinds(self) -> bool:

@@ -49,6 +49,12 @@ class GATv2(GAT):
         """Z; see Convolution.forward. Keeps S, T, (m, u) and Z of all heads."""
         S = engine.dense(H, engine.params[self.source], name="S")
         T = engine.dense(H, engine.params[self.target], name="T")
+        M, V = self._attend(engine, S, T)
+        self._kept = S, T, M, V
+        return self._join(engine, V)
+
+    def _attend(self, engine: Engine, S: Rows, T: Rows) -> tuple[Rows, Rows]:
+        """(m, u) and Z of all heads."""
         device, near, a = engine.device, engine.neighbours_of, engine.params[self.a]
         M, V = engine.take("mu", 2 * self.heads), engine.take("V", self.width)
 
@@ -59,8 +65,7 @@ class GATv2(GAT):
             device.dynamic_finish(M.array, V.array)
 
         engine.apply("spmm", "attend", [S, T], [M, V], work, (self.width,))
-        self._kept = S, T, M, V
-        return self._join(engine, V)
+        return M, V
 
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = dZ; see Convolution.backward."""

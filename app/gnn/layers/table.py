@@ -3,6 +3,8 @@
 from app.errors import CaseError
 from app.gnn.layers.commnet import CommNet
 from app.gnn.layers.dense import Dense
+from app.gnn.layers.edge_gat import EdgeGAT
+from app.gnn.layers.edge_gatv2 import EdgeGATv2
 from app.gnn.layers.gat import GAT
 from app.gnn.layers.gatv2 import GATv2
 from app.gnn.layers.gcn import GCN
@@ -20,6 +22,8 @@ LAYERS: dict[str, type] = {
     "appnp": APPNP,
     "commnet": CommNet,
     "dense": Dense,
+    "edge_gat": EdgeGAT,
+    "edge_gatv2": EdgeGATv2,
     "gat": GAT,
     "gatv2": GATv2,
     "gcn": GCN,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.gnn import RgcnCase, bases_of
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -97,7 +97,8 @@ def train_links(
     graph = links_graph(triples, split, case)
     placement = links_placement(group.size, graph, case)
     widths = widths_of(case, case.dimension)
-    net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
+    shape = widths, bases_of(case), seed, False, None, None, case.blocks
+    net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
     decoder = DECODERS[case.loss](group, split, triples.nodes, triples.relations, case, seed)
     begin(net, decoder.D, graph)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)

@@ -1,6 +1,6 @@
 """R-GCN: relational graph convolution for entity classification, its layers and their gradients.
 
-Source   Schlichtkrull et al. 2018, eqs. 2 and 3; partitioned by relations after Kibata et al. 2020
+Source   Schlichtkrull et al. 2018, eqs. 2 to 4; partitioned by relations after Kibata et al. 2020
 
 Differences from the paper's first layer: weights exist only for the (relation, node) rows that an edge uses,
 and for nodes within reach of the ones that are classified; nothing else has an influence.
@@ -16,9 +16,10 @@ from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest_pieces
 from app.comm.ordered import sum_blocks
+from app.errors import CaseError
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.shards import Shard, Whole, draw_rows, glorot_limit
-from app.gnn.rgcn.weights import BasisRows, FreeRows, Gradient
+from app.gnn.rgcn.weights import BasisRows, BlockRows, FreeRows, Gradient
 from app.gnn.stopwatch import Stopwatch
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
 from app.memory.slow_rows import SlowRows
@@ -48,13 +49,15 @@ class OneHotLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int, slow: TierBudget | None = None,
+        bases: int, seed: int, slow: TierBudget | None = None, blocks: int = 0,
     ) -> None:  # fmt: skip
         self.device = group.device
         edges = LayerEdges(placement, graph, outputs)
         self.products = products = OneHotProducts(group, edges, outputs)
         if bases:
             self.relations: Any = BasisRows(group, products, edges, bases, hidden, seed, slow)
+        elif blocks:
+            self.relations = BlockRows(group, products, edges, blocks, hidden, seed, slow)
         else:
             self.relations = FreeRows(group, products, edges, hidden, seed, slow)
         own, padded = products.out.nodes, products.out.padded
@@ -87,21 +90,26 @@ class RelationalLayer:
     """Relational convolution of dense inputs (Schlichtkrull et al. 2018, eq. 2).
 
     Forward   M_ir = (1 / c_ir) sum_j H_j      Z_i = sum_r M_ir W_r + H_i W_0
-              W_r = sum_b a_rb V_b, or free
-    Shapes    H [n_in, f]   W_r, V_b, W_0 [f, m]   a [R, B]   Z [n_out, m]
+              W_r = sum_b a_rb V_b, or free, or of B blocks Q_br on the diagonal, zeros elsewhere (eq. 4):
+              then columns b of M_ir W_r are those of M_ir times Q_br
+    Shapes    H [n_in, f]   W_r, V_b, W_0 [f, m]   a [R, B]   Z [n_out, m]   Q_br [f_b, m_b], sizes that
+              differ by at most one
     Backward  dW_r = sum_i M_ir^T dZ_i         by row blocks, then over blocks
+              dQ_br likewise, of columns b of M_i and of dZ_i
               da_rb = <V_b, dW_r>   dV_b = sum_r a_rb dW_r   dW_0 = H^T dZ
               dM_ir = dZ_i W_r^T    Q_jr = sum_i dM_ir / c_ir    dH_j = sum_r Q_jr + dZ_j W_0^T
-    Ranks     M, P_ir = M_ir W_r and dM on the holder of (i, r), Q on that of (j, r), H, Z on owners of rows.
-              A free W_r lies with its group alone; V and a are replicated, and small: B f m + R B numbers.
+    Ranks     M, P_ir = M_ir W_r and dM on the holder of (i, r), Q_jr on that of (j, r), H, Z on owners of
+              rows. A free W_r, or its blocks, lies with its group alone; V and a are replicated, and small: B
+              f m + R B numbers.
     """
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, inputs: np.ndarray,
-        outputs: np.ndarray, width: tuple[int, int], bases: int, seed: int, name: str,
+        outputs: np.ndarray, width: tuple[int, int], bases: int, seed: int, name: str, blocks: int = 0,
     ) -> None:  # fmt: skip
         self.group, self.device, self.name = group, group.device, name
         self.width, self.bases, self.R = width, bases, graph.relations
+        self.parts = diagonal(width, max(blocks, 1))
         self.products = products = HiddenProducts(group, placement, graph, inputs, outputs)
         self._blocks = placement.rows.block_counts
         self._draw(products.relations, seed)
@@ -113,7 +121,7 @@ class RelationalLayer:
         (f, m), put, name = self.width, self.device.put, self.name
         limit = glorot_limit(f, m)
 
-        def uniform(purpose: str, limit: float, *shape: int, step: int = 0) -> np.ndarray:
+        def uniform(purpose: str, limit: Any, *shape: int, step: int = 0) -> np.ndarray:
             drawn = stream(seed, f"initial/{name}/{purpose}", step).uniform(-limit, limit, shape)
             return drawn.astype(np.float32)
 
@@ -125,9 +133,12 @@ class RelationalLayer:
             self.weights[f"{name}/V"] = Shard(put(V), np.arange(self.bases))
             self.weights[f"{name}/a"] = Shard(put(a), np.arange(self.R))
         else:
-            W = np.zeros((octets(len(relations)), f * m), dtype=np.float32)
+            limits = [glorot_limit(rows, columns) for rows, columns in map(shape_of, self.parts)]
+            sizes = [rows * columns for rows, columns in map(shape_of, self.parts)]
+            W = np.zeros((octets(len(relations)), sum(sizes)), dtype=np.float32)
             for k, r in enumerate(relations.tolist()):
-                W[k] = uniform("W", limit, f * m, step=r)
+                below = np.repeat(limits, sizes) if len(sizes) > 1 else limit
+                W[k] = uniform("W", below, sum(sizes), step=r)
             self.weights[f"{name}/W"] = Shard(put(W), relations)
 
     def _to_all(self, placement: Placement) -> None:
@@ -142,14 +153,37 @@ class RelationalLayer:
             self.group, held, lambda r: placement.group_of[r], octets(self.R), every, every
         )
 
-    def _compose(self) -> Array:
-        """[own relations, f, m]: W_r of the relations of this rank."""
-        f, m = self.width
+    def _compose(self) -> list[Array]:
+        """[own relations, f_b, m_b] for each block b: W_r of the relations of this rank; or one of all."""
         if not self.bases:
-            return self.weights[f"{self.name}/W"].array.reshape(-1, f, m)
+            W, found, at = self.weights[f"{self.name}/W"].array, [], 0
+            for rows, columns in map(shape_of, self.parts):
+                found.append(W[:, at : at + rows * columns].reshape(-1, rows, columns))
+                at += rows * columns
+            return found
         V, a = self.weights[f"{self.name}/V"].array, self.weights[f"{self.name}/a"].array
         own = self.device.xp.take(a, self._own_rows, axis=0)
-        return self.device.row_product(own, V).reshape(-1, f, m)
+        return [self.device.row_product(own, V).reshape(-1, *self.width)]
+
+    def _times(self, X: Array, W: list[Array], back: bool = False) -> Array:
+        """[pairs, m] rows X of pairs times W_r of their relations; back: [pairs, f], times W_r^T."""
+        device, xp = self.device, self.device.xp
+        out = device.zeros((len(X), self.width[not back]))
+        for into, (rows, columns) in zip(W, self.parts):
+            given, made = (columns, rows) if back else (rows, columns)
+            some, product = self._columns(X, given), out
+            if len(W) > 1:
+                product = device.zeros((len(X), made.stop - made.start))
+            for k, lo, hi in self.products.segments:
+                each = xp.ascontiguousarray(into[k].T) if back else into[k]
+                product[lo:hi] = device.row_product(some[lo:hi], each)
+            if len(W) > 1:
+                out[:, made] = product
+        return out
+
+    def _columns(self, X: Array, some: slice) -> Array:
+        """Columns of X, row-major; X itself where those are all."""
+        return X if X.shape[1] == some.stop - some.start else self.device.xp.ascontiguousarray(X[:, some])
 
     def forward(self, H_own: Array) -> Array:
         """Z_own [n_out, m] from H_own [n_in, f]. Ranks: all call."""
@@ -159,9 +193,7 @@ class RelationalLayer:
         """Z_own from rows of pairs and the own rows of outputs. Ranks: all call."""
         products, device = self.products, self.device
         W = self._compose()
-        P = device.zeros((products.rows, self.width[1]))
-        for k, lo, hi in products.segments:
-            P[lo:hi] = device.row_product(M[lo:hi], W[k])
+        P = self._times(M, W)
         self.saved = M, W, H_self
         Z_own = products.add.times(P)
         Z_own += device.row_product(H_self, self.weights[f"{self.name}/self"].array)
@@ -170,11 +202,9 @@ class RelationalLayer:
     def backward(self, dZ_own: Array) -> Array:
         """dH_own [n_in, f]; keeps what `gradients` needs. Ranks: all call."""
         products, device, xp = self.products, self.device, self.device.xp
-        M, W, _ = self.saved
+        W = self.saved[1]
         dP = self._spread(dZ_own)
-        dM = device.zeros(M.shape)
-        for k, lo, hi in products.segments:
-            dM[lo:hi] = device.row_product(dP[lo:hi], xp.ascontiguousarray(W[k].T))
+        dM = self._times(dP, W, back=True)
         dH_own = products.collect.times(products.scatter.times(dM))
         W0 = self.weights[f"{self.name}/self"].array
         products.self_to.add(device.row_product(dZ_own, xp.ascontiguousarray(W0.T)), dH_own)
@@ -192,7 +222,11 @@ class RelationalLayer:
         name, products, device, xp = self.name, self.products, self.device, self.device.xp
         M, dP, H_self, dZ_own = self.saved
         self.saved = None
-        dW_own = products.fold.times(_gram(device, M, dP, products.block_starts))
+        grams = [
+            _gram(device, self._columns(M, rows), self._columns(dP, columns), products.block_starts)
+            for rows, columns in self.parts
+        ]
+        dW_own = products.fold.times(grams[0] if len(grams) == 1 else xp.concatenate(grams, axis=1))
         part = _gram(device, H_self, dZ_own, products.out.starts[None, :])
         del M, dP, H_self
         yield f"{name}/self", slice(None), sum_blocks(self.group, part, self._blocks).reshape(self.width)
@@ -227,6 +261,32 @@ class FeatureLayer(RelationalLayer):
         """Gradients of all weights. Ranks: all call, and take all."""
         self._spread(dZ_own)
         yield from super().gradients()
+
+
+def diagonal(width: tuple[int, int], blocks: int) -> list[tuple[slice, slice]]:
+    """Rows and columns of the blocks on the diagonal of an [f, m] matrix, as equal as can be."""
+    ends = [[size * b // blocks for b in range(blocks + 1)] for size in width]
+    return [tuple(slice(each[b], each[b + 1]) for each in ends) for b in range(blocks)]
+
+
+def shape_of(part: tuple[slice, slice]) -> tuple[int, int]:
+    """Rows and columns of a block."""
+    return tuple(each.stop - each.start for each in part)
+
+
+def refuse_blocks(blocks: int, widths: list[int], inputs: int = 0) -> None:
+    """Refuse blocks that some layer cannot have. Raises CaseError.
+
+    widths   of the layers' outputs     inputs   columns of the features of nodes; 0: one-hot inputs
+    """
+    if not blocks:
+        return
+    if not inputs and widths[0] % blocks:
+        said = f"do not share the {widths[0]} columns of the first layer equally"
+        raise CaseError(f"rgcn.blocks: {blocks} blocks {said}; a divisor would be right")
+    least = min([inputs] * bool(inputs) + widths)
+    if blocks > least:
+        raise CaseError(f"rgcn.blocks: {blocks} blocks of {least} columns; at most {least} would be right")
 
 
 def _gram(device: Any, X: Array, D: Array, starts: np.ndarray) -> Array:
@@ -268,6 +328,7 @@ class RGCN:
     widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
     inputs    features of the nodes; None: one-hot
+    blocks    on the diagonals of relations' weights, in place of bases; 0: none
     slow      the first layer's relation weights lie in the slow tier of this budget
     one_hot   whether the first layer has weights for each node
     weights   every weight array by name
@@ -277,23 +338,27 @@ class RGCN:
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
         widths: list[int], bases: int, seed: int, prune: bool = True, slow: TierBudget | None = None,
-        inputs: Features | None = None,
+        inputs: Features | None = None, blocks: int = 0,
     ) -> None:  # fmt: skip
+        refuse_blocks(blocks, widths, inputs.width if inputs else 0)
         self.device, self.clock = group.device, Stopwatch(group.device)
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
         self.one_hot = inputs is None
         if inputs is None:
-            self.first: Any = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
+            self.first: Any = OneHotLayer(
+                group, placement, graph, nodes[1], widths[0], bases, seed, slow, blocks
+            )
         else:
             X_own = group.device.put(inputs.rows(own_rows(placement, nodes[0], group.rank)))
             width = (inputs.width, widths[0])
             self.first = FeatureLayer(
-                group, placement, graph, nodes[0], nodes[1], width, bases, seed, "first", X_own=X_own
-            )
+                group, placement, graph, nodes[0], nodes[1], width, bases, seed, "first", blocks,
+                X_own=X_own,
+            )  # fmt: skip
         self.rest = [
             RelationalLayer(
                 group, placement, graph, nodes[k], nodes[k + 1], (widths[k - 1], widths[k]), bases, seed,
-                f"layer{k}",
+                f"layer{k}", blocks,
             )
             for k in range(1, len(widths))
         ]  # fmt: skip

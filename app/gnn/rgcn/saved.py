@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import RgcnCase
+from app.case.gnn import RgcnCase, bases_of
 from app.comm.guard import digest
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
@@ -15,8 +15,8 @@ from app.graphs.formats.source import shown
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 
-ARCHITECTURE = ("hidden", "layers", "bases", "inverse", "min_edges", "prune", "scorer")
-OLDER = {"scorer": "distmult"}  # what files do not tell that are older than the key
+ARCHITECTURE = ("hidden", "layers", "bases", "blocks", "inverse", "min_edges", "prune", "scorer")
+OLDER = {"scorer": "distmult", "blocks": 0}  # what files do not tell that are older than the key
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class SavedRgcn:
 
     def _numbered(self, path: str, triples: Triples) -> Triples:
         """Triples of as many relations as it has learned, where they are numbers. Raises GraphError."""
-        name = "first/a" if self.case.bases else "first/W"
+        name = "first/a" if bases_of(self.case) else "first/W"
         known = len(self.arrays.get(name, ())) // (2 if self.case.inverse else 1)
         if triples.relations > known:
             raise GraphError(f"{path}: for {known} relations; these triples have {triples.relations}")

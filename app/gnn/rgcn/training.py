@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.gnn import RgcnCase, bases_of
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -218,7 +218,8 @@ def train_rgcn(
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
     widths = widths_of(case, labels.classes)
-    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
+    shape = widths, bases_of(case), seed, case.prune, slow, inputs, case.blocks
+    net = RGCN(group, placement, graph, labels.nodes, *shape)
     begin(net)
     run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
     found = RelationalFit(case, net, placement, run.records)

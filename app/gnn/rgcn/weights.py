@@ -1,6 +1,6 @@
-"""Weights of the relations in a layer with one-hot inputs: free rows, or combinations of bases.
+"""Weights of the relations in a layer with one-hot inputs: free rows, combinations of bases, or blocks.
 
-Source   Schlichtkrull et al. 2018, eq. 3
+Source   Schlichtkrull et al. 2018, eqs. 3 and 4
 """
 
 from collections.abc import Iterator
@@ -40,13 +40,17 @@ class FreeRows:
     ) -> None:  # fmt: skip
         rows_of, keys = edges.placement.rows, edges.source_rows()
         blocks = np.searchsorted(rows_of.starts, keys // edges.R, side="right")
-        limit = glorot_limit(rows_of.n, hidden)
+        limit = self._limit(rows_of.n, hidden)
         self.device, self._products, self.weights = group.device, products, {}
         for k in range(len(products.turns)):
             own = edges.own_source_rows(group.rank, k)
             out = new_rows(group.device, slow, len(own), hidden)
             rows = draw_rows(seed, "first/W", keys, own, blocks, limit, out)
             self.weights[f"first/W{k}"] = Shard(rows if slow else group.device.put(rows), own)
+
+    def _limit(self, nodes: int, hidden: int) -> float:
+        """What weights are drawn below."""
+        return glorot_limit(nodes, hidden)
 
     def rows(self, turn: int) -> Array:
         """[source rows of the turn, h], valid until `done`. Ranks: all call."""
@@ -61,6 +65,43 @@ class FreeRows:
         for k, turn in enumerate(self._products.turns):
             yield f"first/W{k}", slice(None), turn.gradients.times(dZ_own)
             self.done(k)
+
+
+class BlockRows(FreeRows):
+    """First-layer weights W_r of B blocks on the diagonal, else zero (Schlichtkrull et al. 2018, eq. 4).
+
+    Forward   W_jr = (0, ..., Q_jr, ..., 0), Q_jr in the columns of node j's block
+    Shapes    Q_jr [h / B]     W_jr [h]
+    Backward  dQ_jr = those columns of dW_jr
+    Ranks     as FreeRows
+    The rows of a block are nodes: node j is in block j mod B, so that any number of nodes has equal blocks.
+    Which nodes share one is left open by the paper.
+    """
+
+    def __init__(
+        self, group: Group, products: OneHotProducts, edges: LayerEdges, blocks: int, hidden: int, seed: int,
+        slow: TierBudget | None,
+    ) -> None:  # fmt: skip
+        self.blocks = blocks
+        super().__init__(group, products, edges, hidden // blocks, seed, slow)
+        put, rank, turns = group.device.put, group.rank, range(len(products.turns))
+        own = [edges.own_source_rows(rank, turn) // edges.R % blocks for turn in turns]
+        self._at = [(put(np.arange(len(each))), put(each)) for each in own]
+
+    def _limit(self, nodes: int, hidden: int) -> float:
+        return glorot_limit(max(nodes // self.blocks, 1), hidden)
+
+    def rows(self, turn: int) -> Array:
+        """[source rows of the turn, h]. Ranks: all call."""
+        Q = super().rows(turn)
+        W = self.device.zeros((len(Q), self.blocks, Q.shape[1]))
+        W[self._at[turn]] = Q
+        return W.reshape(len(Q), self.blocks * Q.shape[1])
+
+    def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
+        """dQ, turn after turn. Ranks: all call, and take all."""
+        for turn, (name, rows, dW) in enumerate(super().gradients(dZ_own)):
+            yield name, rows, dW.reshape(len(dW), self.blocks, dW.shape[1] // self.blocks)[self._at[turn]]
 
 
 def new_rows(device: Any, slow: TierBudget | None, *shape: int) -> np.ndarray | SlowRows:

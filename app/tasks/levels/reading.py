@@ -9,7 +9,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.edges import no_edge_features
 from app.gnn.inputs import feature_room
-from app.gnn.model import case_reads_edges
+from app.gnn.model import case_reads_edges, edge_reader
 from app.gnn.saved import SavedModel, load_model
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.data import NodeData
@@ -66,7 +66,8 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
         if told and loaded.source == "memory" and gnn.level != "edge":
             raise CaseError("edge_features: no layer reads them; leave them out, or gine would be right")
         if told:
-            reader = "weights that have learned on some" if gnn.level == "edge" else "layers of gine"
+            layers = "layers of gine, edge_gat or edge_gatv2"
+            reader = "weights that have learned on some" if gnn.level == "edge" else layers
             context.warn(f"{loaded.graph.name}: its edge features are not read; {reader} would")
         return data
     if loaded.complemented and (told or named):
@@ -75,7 +76,7 @@ def with_edges(context: Context, loaded: Loaded, data: NodeData, model: SavedMod
     edges = load_edge_data(group, loaded, named, limits, case.graph.neighbours)
     if edges is None:
         key = "edge_features=" if loaded.source == "memory" else "graph.edge_features"
-        raise CaseError(no_edge_features(loaded.graph.name, key))
+        raise CaseError(no_edge_features(loaded.graph.name, edge_reader(gnn) or gnn.model, key))
     return replace(data, edges=edges)
 
 

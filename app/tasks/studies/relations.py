@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.errors import CaseError
@@ -77,7 +78,7 @@ def run_relations(context: Context) -> dict[str, Any]:
         context.folder.write_csv("sizes.csv", SIZE_COLUMNS, sizes)
         context.folder.write_json("relations.json", {"rows": rows, "sizes": sizes})
         if case.output.plots:
-            plot_relations(context.folder, log, rows, f"{graph.name}, an epoch, {case.rgcn.bases} bases")
+            plot_relations(context.folder, log, rows, f"{graph.name}, an epoch, {words_of(case.rgcn)}")
     return {"digest": rows[0]["digest"], "same_bits": same, "rows": rows, "sizes": sizes, "instances": []}
 
 
@@ -158,3 +159,8 @@ def _say(context: Context, rows: list[Row], sizes: list[Row], same: bool) -> Non
         table.append([row["grouping"], *counts, *(f"{4e-6 * row[key]:.2f}" for key in ("weights", "bound"))])
     log.table(table)
     log.info("results of all: %s", "the same bits" if same else "DIFFERENT BITS")
+
+
+def words_of(case: RgcnCase) -> str:
+    """How relations' weights are put together."""
+    return f"{case.blocks} blocks" if case.blocks else f"{case.bases} bases"

@@ -33,8 +33,8 @@ FIXED = ("level", "goal", "watch", "weights", "layers", "baselines", "members")
 OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
 # Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
 OF_RGCN = (
-    "hidden", "layers", "bases", "inverse", "prune", "scorer", "dimension", "loss", "negatives", "n3",
-    "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay",
+    "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "dimension", "loss", "negatives",
+    "n3", "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay",
     "evaluate_every", "patience", "keep",
 )  # fmt: skip
 OF_GOAL = {
@@ -321,6 +321,7 @@ class _Networks:
         rgcn = _replaced(self.case.rgcn, values)
         unread = BETWEEN_LAYERS if rgcn.layers == 1 else ()
         unread += ("negatives",) if rgcn.loss == "softmax" else ()
+        unread += ("bases",) if rgcn.blocks else ()
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
         return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
 
