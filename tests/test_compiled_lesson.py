@@ -32,6 +32,7 @@ SMALL = [
     growing_graph(53, 3, 1), growing_graph(40, 4, 2), random_graph(30, 0.15, 3), random_graph(61, 0.05, 4),
     listed(26, (3, 25), (2, 25), (2, 3)),
 ]  # fmt: skip
+WEIGHTED = [random_graph(30, 0.15, 3, weighted=True), SMALL[1], random_graph(40, 0.1, 6, weighted=True)]
 PROBLEMS = ("mvc", "mis", "fvs", "mds", "clique", "maxcut", "maxcut_once")
 
 
@@ -102,24 +103,42 @@ def check_alike(learner, running, batch, seeds=range(3)):
     layers=st.integers(1, 4),
     dimension=st.sampled_from([5, 8, 16, 24]),
     hidden=st.sampled_from([7, 16, 32, 40]),
-    flags=st.tuples(*[st.booleans()] * 6),
+    flags=st.tuples(*[st.booleans()] * 7),
+    graphs=st.sampled_from([SMALL, WEIGHTED]),
     head=st.sampled_from(["separate", "mixing"]),
     hubs=st.sampled_from([0.0, 1.5]),
     n_step=st.sampled_from([1, 3]),
     batch=st.sampled_from([1, 5, 16, 80]),
 )
 def test_a_lesson_in_one_call_has_the_bits_of_its_products(
-    alone, problem, layers, dimension, hidden, flags, head, hubs, n_step, batch
+    alone, problem, layers, dimension, hidden, flags, graphs, head, hubs, n_step, batch
 ):
-    shared, self_weight, mean_degree, paper, double, huber = flags
+    shared, self_weight, mean_degree, paper, double, huber, edges = flags
+    edges |= problem == "maxcut" and graphs is WEIGHTED  # else nodes have mirror images
     paper = paper and "paper" in make_problem(problem).feature_counts
     hubs = hubs if mean_degree and not paper and problem in ("mvc", "mis", "fvs", "mds", "clique") else 0.0
     policy = PolicyCase(
         layers=layers, dimension=dimension, hidden=hidden, shared_layers=shared, self_weight=self_weight,
         mean_degree=mean_degree, head=head, hub_degree=hubs, features="paper" if paper else "scale_free",
+        edge_weights=edges,
     )  # fmt: skip
     agent = AgentCase(double=double, loss="huber" if huber else "squared", n_step=n_step)
-    check_alike(*played(alone, problem, policy, agent), batch)
+    check_alike(*played(alone, problem, policy, agent, graphs), batch)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "maxcut"])
+@pytest.mark.parametrize("graphs", [SMALL, WEIGHTED])
+def test_weights_of_edges_are_learned_from(alone, problem, graphs):
+    """The paper's recipe of covers, and more rounds of cuts."""
+    paper = problem == "mvc"
+    policy = PolicyCase(
+        features="paper" if paper else "scale_free", layers=2 if paper else 3, shared_layers=paper,
+        self_weight=not paper, mean_degree=not paper, edge_weights=True,
+    )  # fmt: skip
+    learner, running = played(alone, problem, policy, AgentCase(), graphs)
+    assert check_alike(learner, running, 16)
+    sample = learner.replay.sample(stream(1, "test/sample"), 16)
+    assert learner.lesson(sample).gradient[learner.params.slices["embed.theta2"]].any()
 
 
 @pytest.mark.parametrize("problem", ["mvc", "mis", "fvs"])
@@ -180,8 +199,7 @@ def test_what_is_not_known_is_left_to_the_products(alone):
     serves = compiled_lesson.CompiledLessons.serves
     mvc = make_problem("mvc")
     assert serves(alone, QNetwork(PolicyCase(), mvc), blocks)
-    for policy in (PolicyCase(edge_weights=True), PolicyCase(model="gcn")):
-        assert not serves(alone, QNetwork(policy, mvc), blocks)
+    assert not serves(alone, QNetwork(PolicyCase(model="gcn"), mvc), blocks)
     signed = make_blocks(alone, [random_graph(20, 0.2, 1, weighted=True)])
     assert not serves(alone, QNetwork(PolicyCase(), make_problem("maxcut")), signed)
     plain = Group(alone.comm, HostDevice(compiled=False))

@@ -97,6 +97,7 @@ class _Cut:
     bounds: ClassVar = {}
     complemented = False
     unit_share = 1.0  # the objective is a whole number of so many units of the weights
+    largest_parts, largest_age = LEVELS[-1], len(AGE_OF) - 1  # of fields and ages that `code` tells from others
     known = False
 
     def rest(self, n: int) -> int:
@@ -159,6 +160,8 @@ class MaxCut(_Cut):
     mirrors = True
     first_candidate = FIRST + 2 * GAINS
     feature_counts: ClassVar = {"scale_free": 17}
+    own_features = (12, 13, 14, 15, 16)
+    shared_numbers = 1
 
     def rest(self, n: int) -> int:
         """A share of the nodes, so that it means the same on graphs of any size."""

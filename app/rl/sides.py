@@ -51,7 +51,7 @@ class SidesEnv:
         self.rest = problem.rest(block.n)
         self._resting: deque[tuple[int, int]] = deque()  # (moved_at, nodes) of transitions, the oldest first
         self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
-        self.mark_ext = _start_marks(problem, block)
+        self.mark_ext = start_marks(problem, block)
         self.mark_own = self.mark_ext[block.own_at : block.own_at + block.n_own].astype(np.int32)
         self.field_own = self.mark_own * _sums_near(block, self.weights, self.mark_ext.astype(np.int64))
         self.moved_at = np.full(block.n_own, -1, dtype=np.int32)
@@ -168,7 +168,7 @@ class SidesEnv:
 
         One product in float32, exact; where it might not be, sums of int64 on the host.
         """
-        start = [_start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
+        start = [start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
         start = np.concatenate([np.repeat(marks, count) for marks, count in zip(start, batch.counts)])
         rests = np.array([max(problem.rest(block.n), 1) for block in batch.blocks])
         rest = np.repeat(rests, np.diff(batch.at))
@@ -194,7 +194,7 @@ def in_parts(field: np.ndarray, grain: int) -> np.ndarray:
     return np.clip(np.where(parts > 0, -(-parts // grain), parts // grain), -MOST_PARTS, MOST_PARTS)
 
 
-def _start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
+def start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
     """[n_ext] int8, the first marks of the extended columns, zero on padding; kept with the block."""
     key = f"marks {problem.name}"
     if key not in block.kept:
