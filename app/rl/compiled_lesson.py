@@ -23,7 +23,7 @@ from app.rl.stored_tables import StoredTables
 from app.sparse.rowblock import RowBlock
 from app.sparse.whole_weights import whole_weights
 
-MOST_NUMBERS = 1 << 17  # of an array [rows, K]: with more, asking for products costs next to nothing
+MOST_NUMBERS = 1 << 19  # of an array [rows, K]: with more, asking for products costs little
 LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics
 MOST_HIDDEN = 4096  # as in dense_lanes.h
 ENTRIES = 6  # of the fields of a graph in lesson.h
