@@ -176,6 +176,13 @@ class MaxCut(_Cut):
         alive = np.count_nonzero(mark)
         return np.array([alive, field.sum(), np.count_nonzero(field > 0), alive], dtype=np.int64)
 
+    def change(self, gains: int, improving: int, free: int) -> np.ndarray:
+        """[T] int64, what changes of the sums of `shares` are when their parts that can change do.
+
+        gains, improving, free   the sum of the gains, nodes that gain, those of them on the first side
+        """
+        return np.array([0, gains, improving, 0], dtype=np.int64)
+
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
     ) -> Array:
@@ -304,6 +311,10 @@ class MaxCutOnce(_Cut):
         alive, improving = np.count_nonzero(mark), np.count_nonzero(field > 0)
         free = np.count_nonzero((field > 0) & (mark > 0))
         return np.array([alive, field.sum(), improving, free], dtype=np.int64)
+
+    def change(self, gains: int, improving: int, free: int) -> np.ndarray:
+        """See MaxCut.change."""
+        return np.array([0, gains, improving, free], dtype=np.int64)
 
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None

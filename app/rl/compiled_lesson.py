@@ -18,7 +18,7 @@ from app.rl.env import Environment, codes_of
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import NAN_SCORE
-from app.rl.sides import grain_of, start_marks
+from app.rl.sides import grain_of, side_codes, start_marks
 from app.rl.stored_tables import StoredTables
 from app.sparse.rowblock import RowBlock
 from app.sparse.whole_weights import whole_weights
@@ -155,6 +155,16 @@ class CompiledLessons:
         """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
         return self.kernels.scores(*self._states(envs, graphs), params.flat)
 
+    def cuts(self, graphs: list[int]) -> list[slice]:
+        """Consecutive ones of these states, together few enough for one call, or one by itself."""
+        ends, rows = [0], 0
+        for at, graph in enumerate(graphs):
+            rows += self._sizes[graph]
+            if rows > self._most and at > ends[-1]:
+                ends.append(at)
+                rows = self._sizes[graph]
+        return [slice(lo, hi) for lo, hi in zip(ends, [*ends[1:], len(graphs)])]
+
     def best(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> np.ndarray:
         """best_nodes of these: [envs] int64 nodes. Raises NumericsError."""
         nodes, bad = self.kernels.best(*self._states(envs, graphs), params.flat)
@@ -200,14 +210,8 @@ def _code_rules(problem: Problem) -> CodeRules | None:
         return CodeRules(BY_DEGREE, problem.closed, LEAST_NEIGHBOURS[problem.dynamics])
     if problem.dynamics == "field" and problem.compiled_field == "domination":
         return CodeRules(BY_GAIN, problem.closed)
-    if problem.dynamics == "sides":
-        parts, ages = problem.largest_parts, problem.largest_age
-        age, gain, side = np.ogrid[: ages + 1, -parts : parts + 1, 1:-2:-2]
-        shape = (ages + 1, 2 * parts + 1, 2)
-        age, gain, side = (np.broadcast_to(each, shape).reshape(-1) for each in (age, gain, side))
-        code_of = problem.code(np, side, gain, None, age).astype(np.int32).reshape(shape)
-        return CodeRules(BY_SIDES, code_of=np.ascontiguousarray(code_of))
-    return None
+    table = side_codes(problem) if problem.dynamics == "sides" else None
+    return None if table is None else CodeRules(BY_SIDES, code_of=table.code_of)
 
 
 def _offsets(net: QNetwork, params: Parameters) -> tuple[list[int], int, int, int, int, int, int]:
