@@ -108,8 +108,8 @@ class CodeRules:
 
     kind      BY_DEGREE, BY_GAIN or BY_SIDES
     closed    choices remove their neighbours      least  with how many live neighbours nodes stay
-    code_of   of sides: [ages + 1, 2 parts + 1, 2] int32 by age in rests, gain in parts of a grain, and whether
-              the side is -1; larger ones count as the largest
+    code_of   of sides: [ages + 1, 2 parts + 1, 2] int32 by age in rests, gain in parts of a grain, and
+              whether the side is -1; larger ones count as the largest
     """
 
     kind: int

@@ -18,9 +18,7 @@ class _Graph(ctypes.Structure):
     )  # fmt: skip
 
 
-CORE = function(
-    "lk_core_step", ctypes.POINTER(_Graph), Pointer, *(Long,) * 3, *(Pointer,) * 3, returns=Long
-)
+CORE = function("lk_core_step", ctypes.POINTER(_Graph), Pointer, *(Long,) * 3, *(Pointer,) * 3, returns=Long)
 STEP = function("lk_residual_step", ctypes.POINTER(_Graph), Pointer, Long, Long, Long, Pointer, returns=Long)
 
 

@@ -97,7 +97,7 @@ class _Cut:
     bounds: ClassVar = {}
     complemented = False
     unit_share = 1.0  # the objective is a whole number of so many units of the weights
-    largest_parts, largest_age = LEVELS[-1], len(AGE_OF) - 1  # of fields and ages that `code` tells from others
+    largest_parts, largest_age = LEVELS[-1], len(AGE_OF) - 1  # that `code` tells from larger ones
     known = False
 
     def rest(self, n: int) -> int:

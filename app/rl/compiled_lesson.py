@@ -177,9 +177,11 @@ class CompiledLessons:
         every = self.net.paper and self.net.pools_to_choose
         code = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32)
         totals = [env.totals for env in envs]
-        return np.array(graphs, dtype=np.int64), Looks(
-            self._numbers(totals), self.tables.own_values(totals), _alive(totals), code
-        ), every
+        return (
+            np.array(graphs, dtype=np.int64),
+            Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals), code),
+            every,
+        )
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:
         """[states] int32, the tables of states, which the kernels know from now on."""

@@ -19,6 +19,7 @@ from app.sparse.whole_weights import WholeWeights, whole_weights
 Array = Any
 NEVER = np.int64(1 << 40)  # moves since the last one of a node that has not moved
 MOST_PARTS = 1 << 20  # of a grain: fields are cut here
+_CODES: dict[type, SideCodes] = {}  # of problems
 
 
 class SidesEnv:
@@ -219,9 +220,6 @@ def side_codes(problem: Problem) -> SideCodes | None:
         code_of = problem.code(np, 1 - 2 * side, gain - parts, None, age)
         _CODES[name] = SideCodes(np.ascontiguousarray(code_of.reshape(shape), dtype=np.int32))
     return _CODES[name]
-
-
-_CODES: dict[type, SideCodes] = {}
 
 
 def grain_of(block: RowBlock, weights: WholeWeights) -> int:

@@ -16,9 +16,7 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-CODE_STEPS = CodeSteps(
-    GAIN_STEPS, DISTANCE_STEPS, TravellingSalesman.first_candidate, FIRST_ALIVE, DETOURS
-)
+CODE_STEPS = CodeSteps(GAIN_STEPS, DISTANCE_STEPS, TravellingSalesman.first_candidate, FIRST_ALIVE, DETOURS)
 
 
 class TourEnv:
