@@ -33,7 +33,22 @@ SETTINGS = (
     ("mvc", {}, 16, GOAL), ("mvc", {"double": True}, 16, ""), ("mvc", {}, 64, ""), ("mis", {}, 16, GOAL),
     ("fvs", {}, 16, ""), ("mds", {}, 16, ""), ("maxcut", {}, 16, ""),
 )  # fmt: skip
-LARGER = GraphCase(generator="ba", nodes=500, d=4, count=20)  # of 16 about the most rows of one call
+LARGER = GraphCase(generator="ba", nodes=500, d=4, count=20)
+LARGEST = GraphCase(generator="ba", nodes=1000, d=4, count=20)  # of 32 about the most rows of one call
+DIVERSE = GraphCase(generator="diverse", nodes=(40, 200), count=45)  # as the weights that ship learn from
+POINTS = GraphCase(generator="uniform_points", nodes=(40, 100), count=40)
+PAPER = PolicyCase(
+    features="paper", hidden=16, shared_layers=True, self_weight=False, mean_degree=False, edge_weights=True
+)
+# label, graphs, problem, policy, minibatch, goal
+RECIPES = (
+    ("mvc as in RL4GO, weights of edges, BA n=50-100 d=4, B=16", SMALL, "mvc", PAPER, 16, ">= 4"),
+    ("mds as its weights learn, B=32", DIVERSE, "mds", PolicyCase(layers=3, dimension=48), 32, ""),
+    ("maxcut as its weights learn, B=32", DIVERSE, "maxcut", PolicyCase(dimension=32), 32, ""),
+    ("tsp as its weights learn, B=64", POINTS, "tsp", PolicyCase(), 64, ""),
+    ("mvc, BA n=500 d=4, B=16", LARGER, "mvc", PolicyCase(), 16, ">= 1"),
+    ("mvc, BA n=1,000 d=4, B=32", LARGEST, "mvc", PolicyCase(), 32, ">= 1"),
+)  # fmt: skip
 
 
 def about() -> dict[str, str]:
@@ -42,7 +57,7 @@ def about() -> dict[str, str]:
 
 
 def measure(effort: Effort, quick: bool) -> Iterator[Record]:
-    """Small graphs of several problems, whole steps, and larger graphs."""
+    """Small graphs of several problems, whole steps, shipped recipes, and larger graphs."""
     group = subjects.open_group()
     blocks = [RowBlock(group, each.graph, each.rows) for each in generate_set(group, SMALL, 1, "bench")]
     for problem, settings, batch, goal in SETTINGS[: 1 if quick else None]:
@@ -53,9 +68,13 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
     yield _loops(group, blocks, effort)
     if quick:
         return
-    blocks = [RowBlock(group, each.graph, each.rows) for each in generate_set(group, LARGER, 1, "bench")]
-    agent = _filled(group, blocks, QNetwork(PolicyCase(), make_problem("mvc")), AgentCase(), TRANSITIONS)
-    yield _compare("mvc, BA n=500 d=4, B=16", agent, 16, effort, ">= 1")
+    for label, graphs, problem, policy, batch, goal in RECIPES:
+        blocks = [
+            RowBlock(group, each.graph, each.rows, metric=each.metric)
+            for each in generate_set(group, graphs, 1, "bench")
+        ]
+        agent = _filled(group, blocks, QNetwork(policy, make_problem(problem)), AgentCase(), TRANSITIONS)
+        yield _compare(label, agent, batch, effort, goal)
 
 
 def _compare(case: str, agent: Agent, batch: int, effort: Effort, goal: str) -> Record:

@@ -13,31 +13,43 @@ from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import NumericsError
+from app.graphs.metric import Metric
 from app.native import residual
 from app.numerics.products import Operand
 from app.problems.table import make_problem
 from app.rl import compiled_lesson, stored_tables
 from app.rl.agent import Agent
+from app.rl.core_env import CoreEnv
 from app.rl.dynamics import begin_environment
 from app.rl.env import GraphEnv, step_together
 from app.rl.learner import score_environments
 from app.rl.qnet import QNetwork
 from app.rl.reinforce import Reinforce
+from app.rl.rollout import _side_by_side
 from app.rl.select import best_nodes
+from app.rl.sides import SidesEnv
 from app.rl.stored_tables import StoredTables
+from app.rl.tour_env import CODE_STEPS, _codes_of, seen
 from app.rng import stream
+from app.search.tour.insertion import InsertionState
 
 pytestmark = pytest.mark.mpi_skip
 SMALL = [
     growing_graph(53, 3, 1), growing_graph(40, 4, 2), random_graph(30, 0.15, 3), random_graph(61, 0.05, 4),
     listed(26, (3, 25), (2, 25), (2, 3)),
 ]  # fmt: skip
+WEIGHTED = [random_graph(30, 0.15, 3, weighted=True), SMALL[1], random_graph(40, 0.1, 6, weighted=True)]
 PROBLEMS = ("mvc", "mis", "fvs", "mds", "clique", "maxcut", "maxcut_once")
 
 
 @pytest.fixture(scope="module")
 def alone(compiled):
     return Group(MPI.COMM_SELF, compiled)
+
+
+def distances(points):
+    """[n, n] between points."""
+    return np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
 
 
 def played(group, problem, policy, agent, graphs=SMALL, steps=40, seed=1):
@@ -102,24 +114,42 @@ def check_alike(learner, running, batch, seeds=range(3)):
     layers=st.integers(1, 4),
     dimension=st.sampled_from([5, 8, 16, 24]),
     hidden=st.sampled_from([7, 16, 32, 40]),
-    flags=st.tuples(*[st.booleans()] * 6),
+    flags=st.tuples(*[st.booleans()] * 7),
+    graphs=st.sampled_from([SMALL, WEIGHTED]),
     head=st.sampled_from(["separate", "mixing"]),
     hubs=st.sampled_from([0.0, 1.5]),
     n_step=st.sampled_from([1, 3]),
     batch=st.sampled_from([1, 5, 16, 80]),
 )
 def test_a_lesson_in_one_call_has_the_bits_of_its_products(
-    alone, problem, layers, dimension, hidden, flags, head, hubs, n_step, batch
+    alone, problem, layers, dimension, hidden, flags, graphs, head, hubs, n_step, batch
 ):
-    shared, self_weight, mean_degree, paper, double, huber = flags
+    shared, self_weight, mean_degree, paper, double, huber, edges = flags
+    edges |= problem == "maxcut" and graphs is WEIGHTED  # else nodes have mirror images
     paper = paper and "paper" in make_problem(problem).feature_counts
     hubs = hubs if mean_degree and not paper and problem in ("mvc", "mis", "fvs", "mds", "clique") else 0.0
     policy = PolicyCase(
         layers=layers, dimension=dimension, hidden=hidden, shared_layers=shared, self_weight=self_weight,
         mean_degree=mean_degree, head=head, hub_degree=hubs, features="paper" if paper else "scale_free",
+        edge_weights=edges,
     )  # fmt: skip
     agent = AgentCase(double=double, loss="huber" if huber else "squared", n_step=n_step)
-    check_alike(*played(alone, problem, policy, agent), batch)
+    check_alike(*played(alone, problem, policy, agent, graphs), batch)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "maxcut"])
+@pytest.mark.parametrize("graphs", [SMALL, WEIGHTED])
+def test_weights_of_edges_are_learned_from(alone, problem, graphs):
+    """The paper's recipe of covers, and more rounds of cuts."""
+    paper = problem == "mvc"
+    policy = PolicyCase(
+        features="paper" if paper else "scale_free", layers=2 if paper else 3, shared_layers=paper,
+        self_weight=not paper, mean_degree=not paper, edge_weights=True,
+    )  # fmt: skip
+    learner, running = played(alone, problem, policy, AgentCase(), graphs)
+    assert check_alike(learner, running, 16)
+    sample = learner.replay.sample(stream(1, "test/sample"), 16)
+    assert learner.lesson(sample).gradient[learner.params.slices["embed.theta2"]].any()
 
 
 @pytest.mark.parametrize("problem", ["mvc", "mis", "fvs"])
@@ -180,8 +210,7 @@ def test_what_is_not_known_is_left_to_the_products(alone):
     serves = compiled_lesson.CompiledLessons.serves
     mvc = make_problem("mvc")
     assert serves(alone, QNetwork(PolicyCase(), mvc), blocks)
-    for policy in (PolicyCase(edge_weights=True), PolicyCase(model="gcn")):
-        assert not serves(alone, QNetwork(policy, mvc), blocks)
+    assert not serves(alone, QNetwork(PolicyCase(model="gcn"), mvc), blocks)
     signed = make_blocks(alone, [random_graph(20, 0.2, 1, weighted=True)])
     assert not serves(alone, QNetwork(PolicyCase(), make_problem("maxcut")), signed)
     plain = Group(alone.comm, HostDevice(compiled=False))
@@ -250,6 +279,98 @@ def test_compiled_steps_on_residual_graphs_are_those_of_arrays(alone, problem, t
             assert sorted(mine.touched.tolist()) == sorted(theirs.touched.tolist())
             assert (mine.gone.tolist(), mine.chosen) == (theirs.gone.tolist(), theirs.chosen)
         assert mine.done
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_compiled_steps_on_cores_are_those_of_arrays(alone, together):
+    """The same totals, degrees, choices and touched rows after each cascade."""
+    game = make_problem("fvs")
+    for seed, block in enumerate(make_blocks(alone, SMALL)):
+        mine, theirs = (CoreEnv(alone, block, game) for _ in range(2))
+        theirs._whole = False
+        draws = stream(seed, "test/steps")
+        while not theirs.done:
+            candidates = theirs.candidates_own()
+            nodes = draws.choice(candidates, min(together, len(candidates)), replace=False)
+            for env in (mine, theirs):
+                step_together(alone, [env], [nodes])
+            assert mine.totals == theirs.totals
+            assert mine.degree_own.tolist() == theirs.degree_own.tolist()
+            assert mine.chosen_at.tolist() == theirs.chosen_at.tolist()
+            assert sorted(mine.touched.tolist()) == theirs.touched.tolist()
+            assert mine.chosen == theirs.chosen
+        assert mine.done
+
+
+@pytest.mark.parametrize("problem", ["maxcut", "maxcut_once"])
+@pytest.mark.parametrize("graphs", [SMALL, WEIGHTED])
+@pytest.mark.parametrize("together", [1, 3])
+def test_compiled_steps_of_sides_are_those_of_arrays(alone, problem, graphs, together):
+    """The same totals, fields, marks, codes and touched rows; a step may move no node at all."""
+    game = make_problem(problem)
+    for seed, block in enumerate(make_blocks(alone, graphs)):
+        mine, theirs = (SidesEnv(alone, block, game) for _ in range(2))
+        assert mine._steps is not None
+        theirs._steps = theirs._table = None
+        draws = stream(seed, "test/steps")
+        for _ in range(30):
+            if theirs.done:
+                break
+            candidates = theirs.candidates_own()
+            nodes = draws.choice(candidates, min(together, len(candidates)), replace=False)
+            for env in (mine, theirs):
+                step_together(alone, [env], [nodes.astype(np.int64)])
+            assert mine.totals == theirs.totals
+            for name in ("field_own", "parts_own", "mark_own", "mark_ext", "moved_at", "chosen_at"):
+                assert getattr(mine, name).tolist() == getattr(theirs, name).tolist()
+            assert mine.touched.tolist() == theirs.touched.tolist()
+            assert mine.codes_own().tolist() == theirs.codes_own().tolist()
+            rows = np.arange(0, block.n_own, 3)
+            assert mine.codes_own(rows).tolist() == theirs.codes_own(rows).tolist()
+
+
+def test_tours_told_again_in_one_call_are_those_of_arrays(alone):
+    """Also of a table of distances, where no kernel computes them; what cannot be told again is refused."""
+    points = np.random.default_rng(1).integers(0, 40, (31, 2)).astype(np.float64)
+    euclidean = Metric("points", 31, "EUC_2D", points, None)
+    tabled = Metric("table", 31, "EXPLICIT", None, np.rint(distances(points)).astype(np.int32))
+    problem, draws = make_problem("tsp"), stream(1, "test/tours")
+    for metric in (euclidean, tabled):
+        first = InsertionState(metric, np.array([0, 5]))
+        replays, before, after, codes = first.replays(), [], [], []
+        outside = np.setdiff1d(np.arange(metric.n), first.order)
+        for size in (0, 3, 11, len(outside)):
+            cities = draws.permutation(outside)[:size]
+            before.append(cities[: size // 2])
+            after.append(cities)
+            tour = InsertionState(metric, np.array([0, 5]), compiled=False)
+            for some in (cities[: size // 2], cities[size // 2 :]):
+                tour.play(some)
+                codes.append(_codes_of(problem, [seen(tour)])[0])
+            if size:
+                assert replays.codes(CODE_STEPS, before, after).tolist() == [
+                    [each.tolist() for each in codes[i::2]] for i in (0, 1)
+                ]
+        for wrong in ([[0]], [[7, 7]], [[99]]):
+            with pytest.raises(ValueError, match="cities"):
+                replays.codes(CODE_STEPS, [np.array([], dtype=np.int64)], [np.array(each) for each in wrong])
+
+
+@pytest.mark.parametrize("problem", ["maxcut", "mds"])
+def test_graphs_solved_side_by_side_are_solved_alike_product_by_product(alone, problem, monkeypatch):
+    """Also where they take more than one call."""
+    learner, _ = played(alone, problem, PolicyCase(), AgentCase())
+    found = []
+    for most in (1 << 17, 16 * 80, None):
+        if most is None:
+            monkeypatch.setattr(compiled_lesson.CompiledLessons, "serves", lambda *args: False)
+        else:
+            monkeypatch.setattr(compiled_lesson, "MOST_NUMBERS", most)
+        envs = [begin_environment(alone, block, learner.net.problem) for block in learner.blocks]
+        for _ in _side_by_side(alone, learner.net, learner.params, envs):
+            pass
+        found.append([(env.chosen_at.tolist(), env.totals) for env in envs])
+    assert found[0] == found[1] == found[2]
 
 
 # ---- weight gradients of many small graphs ------------------------------------------------------------

@@ -279,3 +279,77 @@ void lk_insertion_cheapest(Insertion *s, int64_t count, uint8_t *stale) {
     }
     scan_outside(s);
 }
+
+/* ---- what a policy sees: `codes` of app/problems/tsp.py ------------------------------------------------------- */
+
+/* steps [count]: the least value of each level but the first, ascending. */
+typedef struct {
+    int64_t first, on_tour, detours, levels, distances;
+    const int64_t *level, *distance;
+} CodeSteps;
+
+enum { SHARE_BITS = 26, SHARE_SHIFT = 4 };
+
+/* part / whole in fixed point, 0 where negative. */
+INLINE int64_t share(int64_t part, int64_t whole) {
+    return (part < 0 ? 0 : (part << SHARE_BITS) / (whole < 1 ? 1 : whole)) << SHARE_SHIFT;
+}
+
+/* How many of some steps are not above a value. */
+INLINE int64_t steps_up_to(const int64_t *step, int64_t count, int64_t value) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found += step[i] <= value;
+    return found;
+}
+
+/* code [n] of all cities; gain: scratch [n]. */
+void lk_insertion_codes(const Insertion *s, const int32_t *near, int64_t k, const CodeSteps *c, int64_t *gain, int32_t *code) {
+    int64_t farthest = -1, most = 0;
+    lk_insertion_gains(s, near, k, gain);
+    for (int32_t city = 0; city < s->n; ++city) {
+        most = !city || gain[city] > most ? gain[city] : most;
+        farthest = s->place[city] < 0 && s->nearest[city] > farthest ? s->nearest[city] : farthest;
+    }
+    for (int32_t city = 0; city < s->n; ++city) {
+        code[city] = (int32_t)c->on_tour;
+        if (s->place[city] >= 0) continue;
+        const int64_t far = s->nearest[city], cost = s->cost[city] < 0 ? 0 : s->cost[city];
+        const int64_t level = steps_up_to(c->level, c->levels, share(gain[city], most));
+        const int64_t distance = steps_up_to(c->distance, c->distances, share(far, farthest));
+        const int64_t detour = c->detours * cost / (2 * far < 1 ? 1 : 2 * far);
+        code[city] = (int32_t)(c->first + c->detours * ((c->distances + 1) * level + distance)
+                               + (detour < c->detours ? detour : c->detours - 1));
+    }
+}
+
+/* A tour becomes that of another state of the same cities. */
+static void become(Insertion *s, const Insertion *from) {
+    const size_t n = (size_t)from->n, size = (size_t)from->size;
+    s->size = from->size, s->length = from->length;
+    memcpy(s->order, from->order, size * sizeof *s->order);
+    memcpy(s->place, from->place, n * sizeof *s->place);
+    memcpy(s->after, from->after, n * sizeof *s->after);
+    memcpy(s->cost, from->cost, n * sizeof *s->cost);
+    memcpy(s->nearest, from->nearest, n * sizeof *s->nearest);
+    memcpy(s->step, from->step, size * sizeof *s->step);
+    if (s->metric->table) return;
+    memcpy(s->x, from->x, size * sizeof *s->x);
+    memcpy(s->y, from->y, size * sizeof *s->y);
+}
+
+/* codes [2][states][n] of states before and after, which begin as `first` does; s: the memory of a tour on its way. State i has
+ * the cities chosen[begin[i]...], of which `early` lead to the state before and `late` to that after. Returns 1 where a city is on
+ * its tour already. */
+int64_t lk_insertion_replay(const Insertion *first, Insertion *s, int64_t states, const int64_t *chosen, const int64_t *begin,
+                            const int64_t *early, const int64_t *late, const int32_t *near, int64_t k, const CodeSteps *c,
+                            int64_t *gain, int32_t *code) {
+    for (int64_t i = 0; i < states; ++i) {
+        const int64_t *mine = chosen + begin[i], more = late[i] - early[i];
+        become(s, first);
+        if (lk_insertion_play(s, mine, early[i]) < early[i]) return 1;
+        lk_insertion_codes(s, near, k, c, gain, code + i * s->n);
+        if (lk_insertion_play(s, mine + early[i], more) < more) return 1;
+        lk_insertion_codes(s, near, k, c, gain, code + (states + i) * s->n);
+    }
+    return 0;
+}

@@ -27,10 +27,14 @@ typedef struct {
     const World *world;
     const Sample *sample;
     int64_t R, S, S8, G, B, T, E, Kp, Hp, head; /* S8: S up to a multiple of 8; head: rows of theta6 */
+    int64_t edges, wide;                        /* whether edges have weights; columns of what a round knows of nodes */
     int64_t *member, *nodes, *starts, *counts, *at, *first, *n, *row; /* the layout; row [S] of the chosen nodes */
-    int32_t *state, *code[2], *degree, *falling, *index, *slot, *slot_of_look;
+    int32_t *state, *code[2], *degree, *falling, *index, *slot, *slot_of_look, *entry_of;
+    int64_t *sum;                                                /* [R] of the sides of neighbours */
     uint8_t *mark, *is_candidate;
-    float *X, *entry_alive;                                      /* [T, F], [T] */
+    float *X, *entry_alive;                                      /* [T, wide], [T] */
+    float *known, *terms, *weight[2];                            /* [T, F + 2], [T, K], [R] each */
+    float *pair, *pair_turned, *E8, *through, *dT, *dpair, *whole; /* of theta2, and on the way back to it */
     float *candidate, *masks, *scale;                            /* [R], [2 R], [R] */
     float *alive, *present;                                      /* [R] of these */
     float *H1, *H1_alive, *start;                                /* [T, K], [T, K], [T, width] */
@@ -51,8 +55,14 @@ static void *take(char *room, int64_t *used, int64_t size) {
     return at;
 }
 
+/* Rows of W of a round: features, terms of the edges, and later what is met. */
 static int64_t rows_of(const Network *net, int64_t layer) {
-    return net->F + (layer ? net->K * (1 + (net->self_weight != 0)) : 0);
+    return net->F + (net->theta2 < 0 ? 0 : net->K) + (layer ? net->K * (1 + (net->self_weight != 0)) : 0);
+}
+
+/* Rows of its gradient before the two of the edges' weights have become those of their terms. */
+static int64_t gram_rows(const Network *net, int64_t layer) {
+    return rows_of(net, layer) + (net->theta2 < 0 ? 0 : 2 - net->K);
 }
 
 INLINE const int64_t *graph_of(const World *world, int64_t graph) { return world->graph + graph * GRAPH_FIELDS; }
@@ -73,22 +83,28 @@ static int64_t lay_out(Work *w, char *room, const Network *net, const World *wor
     int64_t used = 0;
     w->net = net, w->world = world, w->sample = sample;
     const int64_t S = w->S = sample->states, R = w->R = sample->rows, G = w->G = sample->members, B = w->B = world->blocks;
-    const int64_t K = net->K, F = net->F, E = w->E = sample->entries, T = S * E;
+    const int64_t K = net->K, F = net->F, E = w->E = sample->entries;
+    const int64_t T = world->by_weight || R < S * E ? up_to(R, OCTET) : S * E;
     const int64_t S8 = w->S8 = up_to(S, OCTET), Kp = w->Kp = up_to(K, WIDTH), Hp = w->Hp = up_to(net->hidden, WIDTH);
     const int64_t head = w->head = K + (net->paper ? 0 : F), wide = Hp > Kp ? Hp : Kp;
-    const int64_t tall = rows_of(net, 1) > net->hidden ? rows_of(net, 1) : net->hidden;
-    w->T = T;
+    const int64_t tall = rows_of(net, 1) > net->hidden ? rows_of(net, 1) : net->hidden, K8 = up_to(K, OCTET);
+    const int64_t edges = w->edges = net->theta2 >= 0, columns = w->wide = rows_of(net, 0);
 #define TAKE(field, count) (w->field = take(room, &used, (int64_t)sizeof *w->field * (count)))
     TAKE(member, G * MEMBER), TAKE(nodes, G * (B + 1)), TAKE(starts, G * (B + 1));
     TAKE(counts, G), TAKE(at, G + 1), TAKE(first, G + 1), TAKE(n, G), TAKE(row, S), TAKE(where, S);
     TAKE(state, R), TAKE(code[0], R), TAKE(code[1], R), TAKE(degree, R), TAKE(falling, R), TAKE(index, R);
-    TAKE(slot, S), TAKE(slot_of_look, world->looks), TAKE(mark, R), TAKE(is_candidate, R);
-    TAKE(X, T * F), TAKE(entry_alive, T);
+    TAKE(slot, S), TAKE(slot_of_look, world->looks), TAKE(entry_of, S * E), TAKE(mark, R), TAKE(is_candidate, R);
+    TAKE(sum, world->codes == BY_SIDES ? R : 0);
+    TAKE(X, T * columns), TAKE(entry_alive, T);
+    TAKE(known, edges * T * (F + 2)), TAKE(terms, edges * T * K);
+    for (int i = 0; i < 2; ++i) TAKE(weight[i], world->by_weight ? R : 0);
+    TAKE(pair, edges * 2 * Kp), TAKE(pair_turned, edges * K8 * 2), TAKE(E8, edges * S8 * K), TAKE(through, edges * S8 * K);
+    TAKE(dT, edges * K8 * K), TAKE(dpair, edges * 2 * K), TAKE(whole, edges * gram_rows(net, 1) * K);
     TAKE(candidate, R), TAKE(masks, 2 * R), TAKE(scale, R);
     TAKE(H1, T * K), TAKE(H1_alive, T * K), TAKE(start, T * wide);
     for (int64_t layer = 0; layer < net->layers; ++layer) {
         TAKE(N[layer], layer ? R * K : 0), TAKE(H[layer], R * K);
-        TAKE(part[layer], B * rows_of(net, layer) * K);
+        TAKE(part[layer], B * gram_rows(net, layer) * K);
     }
     TAKE(masked, R * K), TAKE(dZ, R * K), TAKE(dN, R * K), TAKE(dH, R * K);
     TAKE(W, tall * (wide > up_to(head, WIDTH) ? wide : up_to(head, WIDTH)));
@@ -183,16 +199,19 @@ static void peel(const Residual *g, int64_t state, int32_t least) {
     }
 }
 
-static void write_codes(const Residual *g, int every, int32_t *code) {
-    for (int64_t r = 0; r < g->n * g->count; ++r) {
+static void write_codes(const Residual *g, int64_t codes, int every, int32_t *code) {
+    for (int64_t r = 0; codes == BY_GAIN && r < g->n * g->count; ++r)
+        code[r] = g->mark[r] + g->degree[r] > 0 ? CODE_ALIVE + 2 * g->degree[r] + g->mark[r] : 0;
+    for (int64_t r = 0; codes == BY_DEGREE && r < g->n * g->count; ++r) {
         const int32_t degree = g->mark[r] ? g->degree[r] : 0;
         code[r] = every ? 1 + g->mark[r] * (1 + degree) : degree > 0 ? CODE_ALIVE + degree : 0;
     }
 }
 
 /* [rows] codes of the states before and after; the choices before are the first of those after. */
-static void make_codes(Work *w, const Look *before, const Look *after) {
+static void make_residual_codes(Work *w, const Look *before, const Look *after) {
     const int32_t least = (int32_t)w->world->least;
+    const int64_t codes = w->world->codes;
     for (int64_t m = 0; m < w->G; ++m) {
         const int64_t *t = w->member + m * MEMBER, at = w->at[m], count = t[8];
         const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], padding = (t[0] - n) * count;
@@ -205,35 +224,163 @@ static void make_codes(Work *w, const Look *before, const Look *after) {
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
         for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
-        write_codes(&g, w->sample->every != 0, w->code[0] + at);
+        write_codes(&g, codes, w->sample->every != 0, w->code[0] + at);
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, after->chosen + after->begin[s] + before->count[s], after->count[s] - before->count[s],
                    w->world->closed);
         for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
-        write_codes(&g, w->sample->every != 0, w->code[1] + at);
+        write_codes(&g, codes, w->sample->every != 0, w->code[1] + at);
         for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
     }
 }
 
+/* ---- codes of states with two sides: `replayed` of SidesEnv (app/rl/sides.py) ---------------------------------------- */
+
+/* One state: sides, the weighted sums of the neighbours' sides, and when a node moved last (-1: never), [n] each. */
+typedef struct {
+    int64_t n, wide;
+    const void *indptr, *indices;
+    const int64_t *units; /* or null: all one */
+    int8_t *side;
+    int64_t *sum;
+    int32_t *moved;
+} Sides;
+
+static Sides begin_sides(const Work *w, int64_t m) {
+    const int64_t *f = graph_of(w->world, w->sample->graph[w->first[m]]);
+    const int own = f[UNITS] == 0;
+    Sides g = {f[N_REAL], f[own ? IS_WIDE : UNITS_WIDE], (const void *)(intptr_t)f[own ? INDPTR : UNITS_INDPTR],
+               (const void *)(intptr_t)f[own ? INDICES : UNITS_INDICES], (const int64_t *)(intptr_t)f[UNITS],
+               (int8_t *)w->mark, w->sum, w->degree};
+    memcpy(g.side, (const int8_t *)(intptr_t)f[START], (size_t)g.n);
+    for (int64_t i = 0; i < g.n; ++i) g.moved[i] = -1;
+    return g;
+}
+
+static void add_sides(Sides *g) {
+    for (int64_t i = 0; i < g->n; ++i) {
+        int64_t sum = 0;
+        for (int64_t e = number(g->indptr, g->wide, i), end = number(g->indptr, g->wide, i + 1); e < end; ++e)
+            sum += (g->units ? g->units[e] : 1) * g->side[number(g->indices, g->wide, e)];
+        g->sum[i] = sum;
+    }
+}
+
+/* A node changes sides in move `at`; `follow`: the sums of its neighbours do, too. */
+static void move(Sides *g, int64_t node, int64_t at, int follow) {
+    if (node < 0 || node >= g->n) return;
+    g->side[node] = (int8_t)-g->side[node];
+    g->moved[node] = (int32_t)at;
+    if (!follow) return;
+    for (int64_t e = number(g->indptr, g->wide, node), end = number(g->indptr, g->wide, node + 1); e < end; ++e)
+        g->sum[number(g->indices, g->wide, e)] += 2 * (g->units ? g->units[e] : 1) * g->side[node];
+}
+
+/* Codes of a state after `moves`, `count` rows apart. */
+static void write_side_codes(const Sides *g, const World *world, const int64_t *fields, int64_t moves, int64_t count,
+                             int32_t *code) {
+    const int64_t grain = fields[GRAIN], rest = fields[REST], width = 2 * world->parts + 1;
+    for (int64_t i = 0; i < g->n; ++i) {
+        const int64_t twice = 2 * g->side[i] * g->sum[i], up = ((twice < 0 ? -twice : twice) + grain - 1) / grain;
+        const int64_t size = up < world->parts ? up : world->parts, age = (moves - 1 - g->moved[i]) / rest;
+        const int64_t rests = g->moved[i] < 0 || age > world->ages ? world->ages : age;
+        code[i * count] = world->code_of[(rests * width + world->parts + (twice < 0 ? -size : size)) * 2 + (g->side[i] < 0)];
+    }
+}
+
+static void make_side_codes(Work *w, const Look *before, const Look *after) {
+    for (int64_t m = 0; m < w->G; ++m) {
+        const int64_t *fields = graph_of(w->world, w->sample->graph[w->first[m]]), at = w->at[m], count = w->counts[m];
+        for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s) {
+            Sides g = begin_sides(w, m);
+            const int64_t *chosen = before->chosen + before->begin[s];
+            for (int64_t i = 0; i < before->count[s]; ++i) move(&g, chosen[i], i, 0);
+            add_sides(&g);
+            write_side_codes(&g, w->world, fields, before->count[s], count, w->code[0] + at + j);
+            chosen = after->chosen + after->begin[s];
+            for (int64_t i = before->count[s]; i < after->count[s]; ++i) move(&g, chosen[i], i, 1);
+            write_side_codes(&g, w->world, fields, after->count[s], count, w->code[1] + at + j);
+        }
+        const int64_t nodes = fields[N_REAL] * count, padding = fields[N_ROWS] * count - nodes;
+        for (int k = 0; k < 2; ++k) memset(w->code[k] + at + nodes, 0, (size_t)padding * sizeof **w->code);
+    }
+}
+
+static void make_codes(Work *w, const Look *before, const Look *after) {
+    if (w->world->codes == BY_SIDES) make_side_codes(w, before, after);
+    else make_residual_codes(w, before, after);
+}
+
 /* ---- what the network is given: QNetwork.inputs --------------------------------------------------------------------- */
 
-/* The table of each state, states that look alike sharing one, and the mean factor. */
-static void copy_tables(Work *w, const Look *look) {
-    const World *world = w->world;
-    const int64_t F = w->net->F, E = w->E;
-    int64_t slots = 0;
+/* Where the entries of a state's table are looked for, states that look alike sharing one; the mean factor. */
+static void find_tables(Work *w, const Look *look) {
+    int32_t slots = 0;
     for (int64_t s = 0; s < w->S; ++s) w->slot_of_look[look->look[s]] = -1;
     for (int64_t s = 0; s < w->S; ++s) {
         int32_t *slot = w->slot_of_look + look->look[s];
-        if (*slot < 0) {
-            memcpy(w->X + slots * E * F, world->tables + look->look[s] * world->entries * F, (size_t)(E * F) * 4);
-            *slot = (int32_t)slots++;
-        }
+        if (*slot < 0 || w->world->owns) *slot = slots++;
         w->slot[s] = *slot;
         w->mean[s] = w->net->paper ? 1.0f : (float)(1.0 / (double)(look->alive[s] > 1 ? look->alive[s] : 1));
     }
-    w->T = slots * E;
-    for (int64_t i = 0; i < w->T; ++i) w->entry_alive[i] = i % E >= CODE_ALIVE ? 1.0f : 0.0f;
+}
+
+/* One entry: the features of a code in a state and, where weights of edges are degrees, these. */
+static void copy_entry(Work *w, const Look *look, int64_t state, int32_t code, int64_t entry) {
+    const World *world = w->world;
+    const int64_t F = w->net->F;
+    float *x = w->X + entry * w->wide;
+    memcpy(x, world->tables + (look->look[state] * world->entries + code) * F, (size_t)F * 4);
+    for (int64_t i = 0; i < world->owns; ++i) x[world->own[i]] *= look->own[state * world->owns + i];
+    w->entry_alive[entry] = code >= CODE_ALIVE ? 1.0f : 0.0f;
+    if (!w->edges) return;
+    float *known = w->known + entry * (F + 2);
+    memcpy(known, x, (size_t)F * 4);
+    known[F] = code > CODE_ALIVE ? (float)(code - CODE_ALIVE) : 0.0f;
+    known[F + 1] = 0.0f;
+}
+
+/* The table of what nodes look like, of entries that occur alone: index of rows in it. */
+static void copy_tables(Work *w, const Look *look, const int32_t *code) {
+    const int64_t E = w->E;
+    find_tables(w, look);
+    w->T = 0;
+    if (!w->world->by_weight) memset(w->entry_of, -1, (size_t)(w->S * E) * sizeof *w->entry_of);
+    for (int64_t r = 0; r < w->R; ++r) {
+        int32_t *entry = w->entry_of + w->slot[w->state[r]] * E + code[r];
+        if (w->world->by_weight || *entry < 0) copy_entry(w, look, w->state[r], code[r], *entry = (int32_t)w->T++);
+        w->index[r] = *entry;
+    }
+    for (; w->T % OCTET; ++w->T) {
+        memset(w->X + w->T * w->wide, 0, (size_t)w->wide * 4);
+        w->entry_alive[w->T] = 0.0f;
+        if (w->edges) memset(w->known + w->T * (w->net->F + 2), 0, (size_t)(w->net->F + 2) * 4);
+    }
+}
+
+/* Sums of the positive or of the negated negative weights to live neighbours [R], where a node is alive. */
+static void add_weights(Work *w, int64_t which, float *out) {
+    for (int64_t m = 0; m < w->G; ++m) {
+        int64_t row[MEMBER];
+        const int64_t *f = graph_of(w->world, w->sample->graph[w->first[m]]) + which;
+        memcpy(row, w->member + m * MEMBER, sizeof row);
+        if (f[1]) row[2] = f[0], row[3] = f[1], row[4] = f[2], row[5] = f[3];
+        else if (which == MINUS) {
+            memset(out + w->at[m], 0, (size_t)(w->at[m + 1] - w->at[m]) * 4);
+            continue;
+        }
+        lk_spmm_members(1, row, 1, w->alive, out, 0, 1, 0, w->world->tile);
+    }
+    for (int64_t r = 0; r < w->R; ++r) out[r] *= w->alive[r];
+}
+
+/* What is known of edges in place of degrees. */
+static void copy_weights(Work *w) {
+    const int64_t F = w->net->F;
+    for (int i = 0; i < 2; ++i) {
+        add_weights(w, i ? MINUS : PLUS, w->weight[i]);
+        for (int64_t r = 0; r < w->R; ++r) w->known[r * (F + 2) + F + i] = w->weight[i][r];
+    }
 }
 
 /* One mask is all three: nodes that are alive, or have an embedding, are candidates. */
@@ -260,12 +407,11 @@ static void make_scale(Work *w, const Look *look, const int32_t *code) {
 }
 
 static void make_inputs(Work *w, const Look *look, const int32_t *code) {
-    const int32_t first = (int32_t)w->world->first_candidate, entries = (int32_t)w->E;
-    copy_tables(w, look);
+    const int32_t first = (int32_t)w->world->first_candidate;
+    copy_tables(w, look, code);
     for (int64_t r = 0; r < w->R; ++r) {
         w->is_candidate[r] = code[r] >= first;
         w->candidate[r] = code[r] >= first ? 1.0f : 0.0f;
-        w->index[r] = code[r] + w->slot[w->state[r]] * entries;
     }
     w->alive = w->present = w->candidate;
     if (masks_differ(w)) {
@@ -277,6 +423,7 @@ static void make_inputs(Work *w, const Look *look, const int32_t *code) {
         }
     }
     make_scale(w, look, code);
+    if (w->world->by_weight) copy_weights(w);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------------- */
@@ -308,13 +455,19 @@ static void product(Work *w, Dense d) {
     lk_dense(&d);
 }
 
-/* Z [rows, m] = X [rows, k] W, of rows that are few; relu: max(Z, 0). */
-static void small_product(Work *w, const float *X, int64_t k, const float *W, int64_t m, int turned, int64_t relu, float *Z) {
+/* Z [rows, m] = X [rows, k] W, rows a multiple of 8; relu: max(Z, 0). */
+static void some_rows(Work *w, int64_t rows, const float *X, int64_t k, const float *W, int64_t m, int turned, int64_t relu,
+                      float *Z) {
     const Part part = {X, k, k, 0, 0};
     const float *held = padded(w, W, k, m, turned ? k : m, turned);
-    const Dense d = {.rows = w->S8, .parts = 1, .m = m, .mp = up_to(m, WIDTH), .part = &part, .W = held, .Z = Z, .ldz = m,
+    const Dense d = {.rows = rows, .parts = 1, .m = m, .mp = up_to(m, WIDTH), .part = &part, .W = held, .Z = Z, .ldz = m,
                      .relu = relu};
     lk_dense(&d);
+}
+
+/* The same of a row for each state. */
+static void small_product(Work *w, const float *X, int64_t k, const float *W, int64_t m, int turned, int64_t relu, float *Z) {
+    some_rows(w, w->S8, X, k, W, m, turned, relu, Z);
 }
 
 /* out [k, m] = X^T D, of S8 rows. */
@@ -334,7 +487,25 @@ static void sum_blocks(const Work *w, const float *part, int64_t size, float *ou
 
 /* ---- forward: Structure2Vec.embed ----------------------------------------------------------------------------------- */
 
-static Part features_of(const Work *w) { return (Part){w->X, w->net->F, w->net->F, w->index, 0}; }
+static Part features_of(const Work *w) { return (Part){w->X, w->wide, w->net->F, w->index, 0}; }
+
+/* The features and the terms of the edges. */
+static Part fixed_of(const Work *w) { return (Part){w->X, w->wide, w->wide, w->index, 0}; }
+
+/* The terms of the edges, [plus | minus] [relu(theta2); relu(-theta2)], which stand beside the features. */
+static void make_terms(Work *w, const float *theta2) {
+    const int64_t K = w->net->K, F = w->net->F;
+    memset(w->pair, 0, (size_t)(2 * w->Kp) * 4);
+    memset(w->pair_turned, 0, (size_t)(up_to(K, OCTET) * 2) * 4);
+    for (int64_t k = 0; k < K; ++k) {
+        w->pair[k] = w->pair_turned[2 * k] = theta2[k] < 0.0f ? 0.0f : theta2[k];
+        w->pair[w->Kp + k] = w->pair_turned[2 * k + 1] = theta2[k] > 0.0f ? 0.0f : -theta2[k];
+    }
+    const Part part = {w->known + F, F + 2, 2, 0, 0};
+    const Dense d = {.rows = w->T, .parts = 1, .m = K, .mp = w->Kp, .part = &part, .W = w->pair, .Z = w->terms, .ldz = K};
+    lk_dense(&d);
+    for (int64_t i = 0; i < w->T; ++i) memcpy(w->X + i * w->wide + F, w->terms + i * K, (size_t)K * 4);
+}
 
 /* H of a round as rows, or in the first one as a table. */
 static Part hidden_of(const Work *w, int64_t layer) {
@@ -370,9 +541,10 @@ static const Lookup *meet(Work *w, int64_t layer, Lookup *late) {
 static void embed(Work *w, const float *weights, int pool) {
     const Network *net = w->net;
     const int64_t K = net->K, last = net->layers - 1;
-    const Part x = features_of(w), table = {w->X, net->F, net->F, 0, 0};
+    if (w->edges) make_terms(w, weights + net->theta2);
+    const Part x = fixed_of(w), table = {w->X, w->wide, w->wide, 0, 0};
     const Dense one = {.rows = w->T, .parts = 1, .m = K, .mp = w->Kp, .part = &table, .Z = w->H1, .ldz = K, .relu = 1,
-                       .W = padded(w, weights + net->W[0], net->F, K, K, 0)};
+                       .W = padded(w, weights + net->W[0], w->wide, K, K, 0)};
     lk_dense(&one);
     if (!last)
         for (int64_t r = 0; r < w->R; ++r) memcpy(w->H[0] + r * K, w->H1 + w->index[r] * K, (size_t)K * 4);
@@ -442,7 +614,7 @@ static void chosen_values(Work *w, const float *weights, const int64_t *node) {
     for (int64_t s = 0; s < w->S; ++s) {
         if (w->row[s] < 0) continue;
         memcpy(w->V + s * head, own_rows(w) + w->row[s] * K, (size_t)K * 4);
-        memcpy(w->V + s * head + K, w->X + w->index[w->row[s]] * net->F, (size_t)(head - K) * 4);
+        memcpy(w->V + s * head + K, w->X + w->index[w->row[s]] * w->wide, (size_t)(head - K) * 4);
     }
     small_product(w, w->V, head, weights + net->theta6, hidden, 0, 0, w->Z6);
     if (net->theta7a >= 0) pooled_scores(w, weights, w->qa);
@@ -518,25 +690,64 @@ static void through_round(Work *w, const float *W, int64_t layer) {
     *made = before;
 }
 
+/* The sum of the blocks' addends of a round's W, without the rows of the terms. */
+static void sum_round(Work *w, int64_t layer, float *dW) {
+    const int64_t K = w->net->K, size = gram_rows(w->net, layer) * K, first = w->net->F * K;
+    if (!w->edges) {
+        sum_blocks(w, w->part[layer], size, dW);
+        return;
+    }
+    sum_blocks(w, w->part[layer], size, w->whole);
+    memcpy(dW, w->whole, (size_t)first * 4);
+    memcpy(dW + w->wide * K, w->whole + first + 2 * K, (size_t)(size - first - 2 * K) * 4);
+}
+
+/* The rows of the terms in a round's gradient, and what it adds to that of theta2 (Structure2Vec.finish); W, dW: of the round,
+ * from these rows on. */
+static void terms_back(Work *w, int64_t layer, const float *W, float *dW) {
+    const int64_t K = w->net->K, first = w->net->F * K, last = layer == w->net->layers - 1;
+    sum_blocks(w, w->part[layer], gram_rows(w->net, layer) * K, w->whole);
+    memset(w->E8, 0, (size_t)(w->S8 * K) * 4);
+    memcpy(w->E8, w->whole + first, (size_t)(2 * K) * 4);
+    small_product(w, w->E8, K, W, K, 1, 0, w->through);
+    some_rows(w, up_to(K, OCTET), w->pair_turned, 2, w->E8, K, 0, 0, w->dT);
+    for (int64_t i = 0; i < 2 * K; ++i) w->dpair[i] = last ? w->through[i] : w->dpair[i] + w->through[i];
+    for (int64_t i = 0; i < K * K; ++i) dW[i] = last || !w->net->shared ? w->dT[i] : dW[i] + w->dT[i];
+}
+
+/* The last round has all rows of the one W: those of an earlier round add to it. */
+static void add_round(Work *w, int64_t layer) {
+    const int64_t K = w->net->K, last = w->net->layers - 1, first = w->net->F * K, end = first + 2 * w->edges * K;
+    const int64_t size = gram_rows(w->net, layer) * K, all = gram_rows(w->net, last) * K;
+    for (int64_t b = 0; b < w->B; ++b) {
+        const float *part = w->part[layer] + b * size;
+        float *sum = w->part[last] + b * all;
+        for (int64_t i = 0; i < first; ++i) sum[i] += part[i];
+        for (int64_t i = end; i < size; ++i) sum[i] += part[i];
+    }
+}
+
 /* The gradients of the rounds from dZ of the last one (Structure2Vec.backward). */
 static void embed_back(Work *w, const float *weights, float *gradient) {
     const Network *net = w->net;
-    const int64_t K = net->K, last = net->layers - 1;
+    const int64_t K = net->K, F = net->F, last = net->layers - 1;
+    const Part known = w->edges ? (Part){w->known, F + 2, F + 2, w->index, 0} : features_of(w);
     for (int64_t layer = last; layer >= 0; --layer) {
-        const int64_t size = rows_of(net, layer) * K;
-        const Part part[3] = {features_of(w), {w->N[layer], K, K, 0, w->scale}, layer ? hidden_of(w, layer - 1) : (Part){0}};
+        const Part part[3] = {known, {w->N[layer], K, K, 0, w->scale}, layer ? hidden_of(w, layer - 1) : (Part){0}};
         const float *live = layer == last || net->self_weight ? w->present : w->alive;
         const Gram g = {w->G, w->B, layer ? (net->self_weight ? 3 : 2) : 1, K, part, w->starts, w->dZ, live, w->part[layer]};
-        memset(w->part[layer], 0, (size_t)(w->B * size) * 4);
+        memset(w->part[layer], 0, (size_t)(w->B * gram_rows(net, layer) * K) * 4);
         lk_gram(&g);
-        if (net->shared && layer < last) { /* the last round has all rows of the one W */
-            const int64_t all = rows_of(net, last) * K;
-            for (int64_t b = 0; b < w->B; ++b)
-                for (int64_t i = 0; i < size; ++i) w->part[last][b * all + i] += w->part[layer][b * size + i];
-        } else if (!net->shared) sum_blocks(w, w->part[layer], size, gradient + net->W[layer]);
-        if (layer) through_round(w, weights + net->W[layer] + net->F * K, layer);
+        if (w->edges) terms_back(w, layer, weights + net->W[layer] + F * K, gradient + net->W[layer] + F * K);
+        if (net->shared && layer < last) add_round(w, layer);
+        else if (!net->shared) sum_round(w, layer, gradient + net->W[layer]);
+        if (layer) through_round(w, weights + net->W[layer] + w->wide * K, layer);
     }
-    if (net->shared) sum_blocks(w, w->part[last], rows_of(net, last) * K, gradient + net->W[0]);
+    if (net->shared) sum_round(w, last, gradient + net->W[0]);
+    for (int64_t k = 0; k < w->edges * K; ++k) {
+        const float theta2 = weights[net->theta2 + k];
+        gradient[net->theta2 + k] = w->dpair[k] * (theta2 > 0.0f ? 1.0f : 0.0f) - w->dpair[K + k] * (theta2 < 0.0f ? 1.0f : 0.0f);
+    }
 }
 
 /* ---- what is called ------------------------------------------------------------------------------------------------- */

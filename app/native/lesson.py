@@ -10,13 +10,15 @@ from app.native.library import address, aligned, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 MOST_ROUNDS = 16  # as in lesson.h
+GRAPH_FIELDS = 24
+BY_DEGREE, BY_GAIN, BY_SIDES = range(3)
 
 
 class _Network(ctypes.Structure):
     _fields_ = (
         *((name, Long) for name in ("layers", "K", "F", "hidden", "self_weight", "shared", "paper")),
         ("W", Long * MOST_ROUNDS),
-        *((name, Long) for name in ("theta5", "theta6", "theta7a", "theta7b", "size")),
+        *((name, Long) for name in ("theta5", "theta6", "theta7a", "theta7b", "theta2", "size")),
     )  # fmt: skip
 
 
@@ -24,7 +26,11 @@ class _World(ctypes.Structure):
     _fields_ = (
         *((name, Long) for name in ("graphs", "blocks", "first_candidate", "tile")),
         ("graph", Pointer),
-        *((name, Long) for name in ("closed", "least", "entries", "looks")),
+        *((name, Long) for name in ("codes", "closed", "least", "parts", "ages")),
+        ("code_of", Pointer),
+        *((name, Long) for name in ("by_weight", "owns")),
+        ("own", Pointer),
+        *((name, Long) for name in ("entries", "looks")),
         *((name, Pointer) for name in ("tables", "factors")),
         *((name, Long) for name in ("by_entry", "by_degree")),
     )  # fmt: skip
@@ -38,7 +44,7 @@ class _Sample(ctypes.Structure):
 
 
 class _Look(ctypes.Structure):
-    _fields_ = tuple((name, Pointer) for name in ("look", "alive", "code", "chosen", "begin", "count"))
+    _fields_ = tuple((name, Pointer) for name in ("look", "own", "alive", "code", "chosen", "begin", "count"))
 
 
 class _Lesson(ctypes.Structure):
@@ -69,12 +75,14 @@ class Looks:
     """How some states look before or after a choice, one each.
 
     look    [states] int32, the number of a stored feature table
+    own     [states, k] float32, features that are numbers of a state
     alive   [states] int64, nodes that an embedding is the mean over
     code    [rows] int32, or None: made from the choices that led to the states
     chosen  int64, those of all states, end to end; begin, count [states] int64: where a state's are
     """
 
     look: np.ndarray
+    own: np.ndarray
     alive: np.ndarray
     code: np.ndarray | None = None
     chosen: np.ndarray | None = None
@@ -85,7 +93,8 @@ class Looks:
         """What the kernels see of it. Raises NumericsError."""
         made, told = self.chosen is not None, self.code is not None
         return _Look(
-            _vector(self.look, states, np.int32), _vector(self.alive, states, np.int64),
+            _vector(self.look, states, np.int32), _vector(self.own.reshape(-1), self.own.size, np.float32),
+            _vector(self.alive, states, np.int64),
             _vector(self.code, rows, np.int32) if told else 0,
             _vector(self.chosen, len(self.chosen), np.int64) if made else 0,
             _vector(self.begin, states, np.int64) if made else 0,
@@ -93,34 +102,59 @@ class Looks:
         )  # fmt: skip
 
 
+@dataclass
+class CodeRules:
+    """How codes follow from the choices that led to a state.
+
+    kind      BY_DEGREE, BY_GAIN or BY_SIDES
+    closed    choices remove their neighbours      least  with how many live neighbours nodes stay
+    code_of   of sides: [ages + 1, 2 parts + 1, 2] int32 by age in rests, gain in parts of a grain, and
+              whether the side is -1; larger ones count as the largest
+    """
+
+    kind: int
+    closed: bool = False
+    least: int = 0
+    code_of: np.ndarray | None = None
+
+
 class LessonKernels:
     """A network and graphs that it learns from, as lesson.c sees them; all arrays are on the host.
 
     sizes      layers, K, F, hidden; flags: self weight, shared weights, the paper's features
-    offsets    [layers] of W, then theta5, theta6, theta7a (-1 where the head has none), theta7b; all weights
-    graph      [graphs, 9] int64, see lesson.h: an array whose addresses the caller keeps alive
+    offsets    [layers] of W, then theta5, theta6, theta7a (-1 where the head has none), theta7b, theta2 (-1
+               where edge weights are not read); all weights
+    graph      [graphs, GRAPH_FIELDS] int64, see lesson.h: an array whose addresses the caller keeps alive
     blocks     row blocks of each graph
-    problem    first candidate's code, bytes of a tile, whether choices remove neighbours, and with how many
-               live neighbours nodes stay
+    problem    first candidate's code, bytes of a tile; rules: how codes are made, where they are
     by_degree  neighbour sums are divided by degrees
+    by_weight  edge weights are read, and are more than degrees
+    own        [k] int64, the features that are numbers of a state alone
     """
 
     def __init__(
         self,
         sizes: tuple[int, int, int, int],
         flags: tuple[bool, bool, bool],
-        offsets: tuple[list[int], int, int, int, int, int],
+        offsets: tuple[list[int], int, int, int, int, int, int],
         graph: np.ndarray,
         blocks: int,
-        problem: tuple[int, int, bool, int],
+        problem: tuple[int, int],
+        rules: CodeRules,
         by_degree: bool,
+        by_weight: bool,
+        own: np.ndarray,
     ) -> None:
         places, *head = offsets
         self._net = _Network(*sizes, *map(int, flags), (Long * MOST_ROUNDS)(*places), *head)
-        first, tile, closed, least = problem
-        self._graph = graph
-        self._world = _World(len(graph), blocks, first, tile, address(graph), int(closed), least)
-        self._world.by_degree = int(by_degree)
+        self._graph, self._rules, self._own = graph, rules, own
+        self._world = world = _World(len(graph), blocks, *problem, address(graph))
+        world.codes, world.closed, world.least = rules.kind, int(rules.closed), rules.least
+        world.by_degree, world.by_weight = int(by_degree), int(by_weight)
+        world.owns, world.own = len(own), address(own)
+        if rules.code_of is not None:
+            ages, parts, _ = rules.code_of.shape
+            world.ages, world.parts, world.code_of = ages - 1, parts // 2, address(rules.code_of)
         self._room = aligned((0,), np.uint8)
 
     def set_tables(self, tables: np.ndarray, factors: np.ndarray | None) -> None:

@@ -1,4 +1,4 @@
-/* Steps on residual graphs that one rank holds whole: those of GraphEnv.choose_own (app/rl/env.py), in integers. */
+/* Steps on residual graphs that one rank holds whole, in integers: those of GraphEnv (app/rl/env.py) and CoreEnv (core_env.py). */
 #include "common.h"
 
 enum { UNTOUCHED = -1, RULED_OUT = -2 }; /* as in app/rl/env.py */
@@ -40,4 +40,42 @@ int64_t lk_residual_step(Graph *g, const int64_t *node, int64_t count, int64_t c
             touched[losses++] = near;
         }
     return losses;
+}
+
+/* A node's degree is about to change: what it was at the last state is kept, and the node listed, once. */
+INLINE int64_t touch(const Graph *g, int64_t node, int32_t *before, int64_t *touched, int64_t count) {
+    if (before[node] >= 0) return count;
+    before[node] = g->degree[node];
+    touched[count] = node;
+    return count + 1;
+}
+
+/* Nodes are chosen in transition `step`, and leave; then those with fewer than `least` live neighbours fall, and those that this
+ * leaves with fewer. before: -1 of all; falling, touched: room for all nodes. Returns how many nodes were touched: those that left
+ * or lost an edge. */
+int64_t lk_core_step(Graph *g, const int64_t *node, int64_t count, int64_t step, int64_t least, int32_t *before, int64_t *falling,
+                     int64_t *touched) {
+    int64_t waiting = 0, listed = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        g->chosen_at[node[i]] = (int32_t)step;
+        if (g->degree[node[i]] <= 0) continue;
+        listed = touch(g, node[i], before, touched, listed);
+        change_degree(g, node[i], 0);
+        falling[waiting++] = node[i];
+    }
+    while (waiting) {
+        const int64_t gone = falling[--waiting];
+        for (int64_t e = number(g->indptr, g->wide, gone), end = number(g->indptr, g->wide, gone + 1); e < end; ++e) {
+            const int64_t near = number(g->indices, g->wide, e);
+            if (g->degree[near] <= 0) continue;
+            listed = touch(g, near, before, touched, listed);
+            const int32_t left = g->degree[near] - 1;
+            change_degree(g, near, left < least ? 0 : left);
+            if (left >= least) continue;
+            g->chosen_at[near] = RULED_OUT;
+            falling[waiting++] = near;
+        }
+    }
+    for (int64_t i = 0; i < listed; ++i) before[touched[i]] = -1;
+    return listed;
 }

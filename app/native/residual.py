@@ -18,12 +18,13 @@ class _Graph(ctypes.Structure):
     )  # fmt: skip
 
 
+CORE = function("lk_core_step", ctypes.POINTER(_Graph), Pointer, *(Long,) * 3, *(Pointer,) * 3, returns=Long)
 STEP = function("lk_residual_step", ctypes.POINTER(_Graph), Pointer, Long, Long, Long, Pointer, returns=Long)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return STEP is not None
+    return None not in (STEP, CORE)
 
 
 class ResidualSteps:
@@ -38,7 +39,7 @@ class ResidualSteps:
         self, indptr: np.ndarray, indices: np.ndarray, degree: np.ndarray, chosen_at: np.ndarray,
         worth: np.ndarray,
     ) -> None:  # fmt: skip
-        self.degree = degree
+        self.degree, self._before = degree, None
         self._indptr, self._held = indptr, (indices, degree, chosen_at, worth)
         if indptr.dtype != indices.dtype or indptr.dtype not in (np.int32, np.int64):
             raise NumericsError("residual graph: row offsets and columns must have one type, int32 or int64")
@@ -55,3 +56,17 @@ class ResidualSteps:
         self._graph.change[:] = (0, 0, 0, 0)
         losses = STEP(self._graph, address(nodes), len(nodes), chosen, step, address(touched))
         return np.array(self._graph.change[:], dtype=np.int64), touched[:losses]
+
+    def core_step(self, nodes: np.ndarray, step: int, least: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes [k] int64 are chosen in a transition, and all fall that have fewer than `least` neighbours.
+
+        returns   [3] int64, the change of nodes with live edges, of degrees, of worth; the nodes [m] int64
+                  that left or lost an edge, each once
+        """
+        if self._before is None:
+            self._before = np.full(len(self.degree), -1, dtype=np.int32)
+            self._falling, self._listed = np.empty((2, len(self.degree)), dtype=np.int64)
+        self._graph.change[:] = (0, 0, 0, 0)
+        room = map(address, (self._before, self._falling, self._listed))
+        listed = CORE(self._graph, address(nodes), len(nodes), step, least, *room)
+        return np.array(self._graph.change[:3], dtype=np.int64), self._listed[:listed].copy()

@@ -35,7 +35,15 @@ class _Insertion(ctypes.Structure):
     )
 
 
+class _CodeSteps(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("first", "on_tour", "detours", "levels", "distances")),
+        *((name, Pointer) for name in ("level", "distance")),
+    )
+
+
 M, S, I = (ctypes.POINTER(kind) for kind in (_Metric, _Search, _Insertion))  # noqa: E741
+C = ctypes.POINTER(_CodeSteps)
 DESCEND = function("lk_tour_descend", S, Long, returns=Long)
 RUN = function("lk_tour_run", S, Long)
 START = function("lk_insertion_start", I)
@@ -44,6 +52,8 @@ PLAY = function("lk_insertion_play", I, Pointer, Long, returns=Long)
 GAINS = function("lk_insertion_gains", I, Pointer, Long, Pointer)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 CHEAPEST = function("lk_insertion_cheapest", I, Long, Pointer)
+CODES = function("lk_insertion_codes", I, Pointer, Long, C, Pointer, Pointer)
+REPLAY = function("lk_insertion_replay", I, I, Long, *(Pointer,) * 5, Long, C, *(Pointer,) * 2, returns=Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 SPARSE = function("lk_sparse_one_tree", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 4, returns=Long)
 QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer, Pointer, Long, Pointer)
@@ -56,7 +66,7 @@ LEAF = 8  # as in near.c
 
 def available() -> bool:
     """True where the library was built."""
-    tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, CHEAPEST
+    tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, CHEAPEST, CODES, REPLAY
     return None not in (*tours, ONE_TREE, SPARSE, QUADRANTS, NEAR_CELLS, NEAR_TREE, INTERVALS, CUT_PHASES)
 
 
@@ -146,6 +156,12 @@ class NativeInsertion:
         """Fill gain [n] int64; near [n, k] int32."""
         GAINS(self.struct, address(near), near.shape[1], address(gain))
 
+    def codes(self, steps: "CodeSteps", near: np.ndarray) -> np.ndarray:
+        """[n] int32 codes of the cities; near [n, k] int32."""
+        gain, code = np.empty(self.struct.n, np.int64), np.empty(self.struct.n, np.int32)
+        CODES(self.struct, address(near), near.shape[1], steps.struct, address(gain), address(code))
+        return code
+
     def farthest(self, count: int) -> None:
         """Insert, `count` times, the city farthest from the tour."""
         FARTHEST(self.struct, count)
@@ -154,6 +170,52 @@ class NativeInsertion:
         """Insert, `count` times, the city whose insertion costs least."""
         stale = np.zeros(self.struct.n, dtype=np.uint8)
         CHEAPEST(self.struct, count, address(stale))
+
+
+class CodeSteps:
+    """How codes of cities are cut into levels (TravellingSalesman.codes), for the kernels.
+
+    level, distance   int64, the least value of each level but the first
+    first, on_tour    the least code of a city outside, and that of cities on the tour
+    detours           levels of detours, which are even
+    """
+
+    def __init__(
+        self, level: np.ndarray, distance: np.ndarray, first: int, on_tour: int, detours: int
+    ) -> None:
+        self._held = level, distance
+        self.struct = _CodeSteps(first, on_tour, detours, len(level), len(distance))
+        self.struct.level, self.struct.distance = address(level), address(distance)
+
+
+class NativeReplays:
+    """Codes of states of one metric that are told again from the cities chosen; they begin as a tour does.
+
+    first   the tour; room   another one, which the states become in turn      near [n, k] int32
+    """
+
+    def __init__(self, first: NativeInsertion, room: NativeInsertion, near: np.ndarray) -> None:
+        self._first, self._room, self._near = first, room, near
+        self._gain = np.empty(first.struct.n, dtype=np.int64)
+
+    def codes(self, steps: CodeSteps, before: list[np.ndarray], after: list[np.ndarray]) -> np.ndarray:
+        """[2, states, n] int32 of the states before and after; those cities are the first of these.
+
+        Raises ValueError.
+        """
+        chosen = np.concatenate(after).astype(np.int64)
+        early, late = (np.array([len(each) for each in some], dtype=np.int64) for some in (before, after))
+        if (early > late).any() or ((chosen < 0) | (chosen >= self._first.struct.n)).any():
+            raise ValueError("cities: have to be those of the metric, and more after than before")
+        code = np.empty((2, len(after), self._first.struct.n), dtype=np.int32)
+        begin = np.cumsum(late) - late
+        bad = REPLAY(
+            self._first.struct, self._room.struct, len(after), *map(address, (chosen, begin, early, late)),
+            address(self._near), self._near.shape[1], steps.struct, address(self._gain), address(code),
+        )  # fmt: skip
+        if bad:
+            raise ValueError("cities: each has to be outside the tour, and named once")
+        return code
 
 
 def one_tree(

@@ -97,6 +97,7 @@ class _Cut:
     bounds: ClassVar = {}
     complemented = False
     unit_share = 1.0  # the objective is a whole number of so many units of the weights
+    largest_parts, largest_age = LEVELS[-1], len(AGE_OF) - 1  # that `code` tells from larger ones
     known = False
 
     def rest(self, n: int) -> int:
@@ -159,6 +160,8 @@ class MaxCut(_Cut):
     mirrors = True
     first_candidate = FIRST + 2 * GAINS
     feature_counts: ClassVar = {"scale_free": 17}
+    own_features = (12, 13, 14, 15, 16)
+    shared_numbers = 1
 
     def rest(self, n: int) -> int:
         """A share of the nodes, so that it means the same on graphs of any size."""
@@ -172,6 +175,13 @@ class MaxCut(_Cut):
         """Nodes, their gains, those that gain, nodes again."""
         alive = np.count_nonzero(mark)
         return np.array([alive, field.sum(), np.count_nonzero(field > 0), alive], dtype=np.int64)
+
+    def change(self, gains: int, improving: int, free: int) -> np.ndarray:
+        """[T] int64, what changes of the sums of `shares` are when their parts that can change do.
+
+        gains, improving, free   the sum of the gains, nodes that gain, those of them on the first side
+        """
+        return np.array([0, gains, improving, 0], dtype=np.int64)
 
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
@@ -301,6 +311,10 @@ class MaxCutOnce(_Cut):
         alive, improving = np.count_nonzero(mark), np.count_nonzero(field > 0)
         free = np.count_nonzero((field > 0) & (mark > 0))
         return np.array([alive, field.sum(), improving, free], dtype=np.int64)
+
+    def change(self, gains: int, improving: int, free: int) -> np.ndarray:
+        """See MaxCut.change."""
+        return np.array([0, gains, improving, free], dtype=np.int64)
 
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None

@@ -101,6 +101,10 @@ class Problem(Protocol):
     sized_codes      True: a code tells how many neighbours count, about (`neighbours`)
     own_degree       True: sums over neighbours are divided by the node's own degree, not by the mean one
     mirrors          True: along edges of negative weight nodes look like their mirror images
+    own_features     columns of the features that are numbers of a state, the same for every node with an
+                     embedding, where the others depend on the code and the first `shared_numbers` numbers of
+                     the state alone, and the first is one; none (): no state is told apart like this
+    largest_parts    "sides" dynamics: fields beyond it have its code, and so have ages beyond `largest_age`
     totals           the type of a state's totals
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name

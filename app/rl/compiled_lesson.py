@@ -10,20 +10,23 @@ from app.errors import NumericsError
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import Structure2Vec
 from app.native import lesson
-from app.native.lesson import MOST_ROUNDS, LessonKernels, Looks
+from app.native.lesson import BY_DEGREE, BY_GAIN, BY_SIDES, MOST_ROUNDS, CodeRules, LessonKernels, Looks
 from app.native.library import address
-from app.problems.problem import StateTotals
+from app.problems.problem import Problem, StateTotals
 from app.rl.core_env import LEAST_DEGREE
 from app.rl.env import Environment, codes_of
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import NAN_SCORE
+from app.rl.sides import grain_of, side_codes, start_marks
 from app.rl.stored_tables import StoredTables
 from app.sparse.rowblock import RowBlock
+from app.sparse.whole_weights import whole_weights
 
-MOST_NUMBERS = 1 << 17  # of an array [rows, K]: with more, asking for products costs next to nothing
-LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics that are known
+MOST_NUMBERS = 1 << 19  # of an array [rows, K]: with more, asking for products costs little
+LEAST_NEIGHBOURS = {"residual": 0, "core": LEAST_DEGREE}  # with which nodes stay, by dynamics
 MOST_HIDDEN = 4096  # as in dense_lanes.h
+ENTRIES = 6  # of the fields of a graph in lesson.h
 
 
 class CompiledLessons:
@@ -37,22 +40,26 @@ class CompiledLessons:
     """
 
     def __init__(self, group: Group, net: QNetwork, params: Parameters, blocks: list[RowBlock]) -> None:
-        self.net, self.blocks = net, blocks
+        self.group, self.net, self.blocks = group, net, blocks
         graph = self._graph_table()
-        self.tables = StoredTables(net, int(graph[:, 6].max()))
+        self.tables = StoredTables(net, int(graph[:, ENTRIES].max()))
         self._told = 0  # which of these the kernels know
         self._sizes, self._most = [block.n for block in blocks], MOST_NUMBERS // net.K
         problem, policy, embedding = net.problem, net.policy, net.embedding
-        least = LEAST_NEIGHBOURS.get(problem.dynamics, 0)
-        self.wants_codes = problem.dynamics not in LEAST_NEIGHBOURS
+        rules = _code_rules(problem)
+        self.wants_codes = rules is None
+        weighted = any(block.weighted for block in blocks)
         self.kernels = LessonKernels(
             (embedding.layers, net.K, net.F, net.hidden),
             (embedding.self_weight, embedding.shared, net.paper),
             _offsets(net, params),
             graph,
             len(blocks[0].block_starts) - 1,
-            (problem.first_candidate, group.device.native.tile_bytes, problem.closed, least),
+            (problem.first_candidate, group.device.native.tile_bytes),
+            rules or CodeRules(BY_DEGREE),
             policy.mean_degree and problem.own_degree,
+            policy.edge_weights and (weighted or not problem.degree_codes),
+            self.tables.own,
         )
 
     def holds(self, graphs: list[int], most: int) -> bool:
@@ -66,18 +73,19 @@ class CompiledLessons:
         device, embedding, problem = group.device, net.embedding, net.problem
         if group.size > 1 or not (getattr(device, "native", None) and device.portable and lesson.available()):
             return False
-        if not isinstance(embedding, Structure2Vec) or embedding.shelf or embedding.edge_weights:
+        if not isinstance(embedding, Structure2Vec) or embedding.shelf:
             return False
         if embedding.layers > MOST_ROUNDS or net.hidden > MOST_HIDDEN or not blocks:
             return False
-        if problem.mirrors and any(block.signed for block in blocks):
+        if problem.mirrors and not embedding.edge_weights and any(block.signed for block in blocks):
             return False
         alike = len({len(block.block_starts) for block in blocks}) == 1
         return alike and all(block.plan.mode == "none" and not block.directed for block in blocks)
 
     def _graph_table(self) -> np.ndarray:
-        """[graphs, 9] int64, as lesson.h wants them."""
+        """[graphs, GRAPH_FIELDS] int64, as lesson.h wants them."""
         self._held, rows = [], []
+        sides = self.net.problem.dynamics == "sides"
         for block in self.blocks:
             starts = np.ascontiguousarray(block.block_starts, dtype=np.int64)
             # As StateBatch.inverse_degrees.
@@ -86,9 +94,31 @@ class CompiledLessons:
             *shape, wide, indptr, indices, _ = block.A.record
             entries = self.net.entries(block.max_degree)
             rows.append(
-                (*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse))
-            )
+                (*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse),
+                 *self._weights_of(block), *(self._sides_of(block) if sides else (0,) * 7))
+            )  # fmt: skip
         return np.array(rows, dtype=np.int64)
+
+    def _weights_of(self, block: RowBlock) -> tuple[int, ...]:
+        """The fields of lesson.h from PLUS on."""
+        parts = block.A_weights or (None, None)
+        self._held += parts
+        return tuple(field for part in parts for field in ((0,) * 4 if part is None else part.record[2:]))
+
+    def _sides_of(self, block: RowBlock) -> tuple[int, ...]:
+        """The fields of lesson.h from START on."""
+        whole, start = whole_weights(self.group, block), start_marks(self.net.problem, block)
+        self._held += (whole, start)
+        units = (0,) * 4
+        if whole.matrix is not None:  # symmetric: its columns are its rows
+            indptr, indices, data = (
+                np.ascontiguousarray(each, dtype=np.int64)
+                for each in (whole.matrix.indptr, whole.matrix.indices, whole.matrix.data)
+            )
+            self._held += (indptr, indices, data)
+            units = (1, address(indptr), address(indices), address(data))
+        rest = max(self.net.problem.rest(block.n), 1)
+        return address(start), *units, grain_of(block, whole), rest
 
     def losses(
         self,
@@ -105,7 +135,8 @@ class CompiledLessons:
         states = len(sample.graphs)
         totals = [*sample.totals_before, *sample.totals_after]
         look, alive = self._numbers(totals), _alive(totals)
-        looks = Looks(look[:states], alive[:states]), Looks(look[states:], alive[states:])
+        own = self.tables.own_values(totals)
+        looks = tuple(Looks(look[k], own[k], alive[k]) for k in (slice(states), slice(states, None)))
         if codes is None:
             _give_choices(sample, *looks)
         else:
@@ -124,6 +155,16 @@ class CompiledLessons:
         """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
         return self.kernels.scores(*self._states(envs, graphs), params.flat)
 
+    def cuts(self, graphs: list[int]) -> list[slice]:
+        """Consecutive ones of these states, together few enough for one call, or one by itself."""
+        ends, rows = [0], 0
+        for at, graph in enumerate(graphs):
+            rows += self._sizes[graph]
+            if rows > self._most and at > ends[-1]:
+                ends.append(at)
+                rows = self._sizes[graph]
+        return [slice(lo, hi) for lo, hi in zip(ends, [*ends[1:], len(graphs)])]
+
     def best(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> np.ndarray:
         """best_nodes of these: [envs] int64 nodes. Raises NumericsError."""
         nodes, bad = self.kernels.best(*self._states(envs, graphs), params.flat)
@@ -136,7 +177,11 @@ class CompiledLessons:
         every = self.net.paper and self.net.pools_to_choose
         code = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32)
         totals = [env.totals for env in envs]
-        return np.array(graphs, dtype=np.int64), Looks(self._numbers(totals), _alive(totals), code), every
+        return (
+            np.array(graphs, dtype=np.int64),
+            Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals), code),
+            every,
+        )
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:
         """[states] int32, the tables of states, which the kernels know from now on."""
@@ -161,10 +206,20 @@ def _alive(totals: list[StateTotals]) -> np.ndarray:
     return np.array([each.alive for each in totals], dtype=np.int64)
 
 
-def _offsets(net: QNetwork, params: Parameters) -> tuple[list[int], int, int, int, int, int]:
+def _code_rules(problem: Problem) -> CodeRules | None:
+    """How lesson.c makes the codes of a problem's states; None: it is told them."""
+    if problem.dynamics in LEAST_NEIGHBOURS:
+        return CodeRules(BY_DEGREE, problem.closed, LEAST_NEIGHBOURS[problem.dynamics])
+    if problem.dynamics == "field" and problem.compiled_field == "domination":
+        return CodeRules(BY_GAIN, problem.closed)
+    table = side_codes(problem) if problem.dynamics == "sides" else None
+    return None if table is None else CodeRules(BY_SIDES, code_of=table.code_of)
+
+
+def _offsets(net: QNetwork, params: Parameters) -> tuple[list[int], int, int, int, int, int, int]:
     """Where the weights begin in the flat vector, as LessonKernels wants them."""
     first = {name: each.start for name, each in params.slices.items()}
     rounds = range(net.embedding.layers)
     names = ["embed.W" if net.embedding.shared else f"embed.W{layer + 1}" for layer in rounds]
     head = (first.get(f"head.{name}", -1) for name in ("theta5", "theta6", "theta7a", "theta7b"))
-    return [first[name] for name in names], *head, params.size
+    return [first[name] for name in names], *head, first.get("embed.theta2", -1), params.size

@@ -6,6 +6,8 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError
+from app.native import residual
+from app.native.residual import ResidualSteps
 from app.problems.problem import Problem
 from app.rl.env import NONE_REACHED, RULED_OUT, GraphEnv, NodeEnv
 from app.sparse.batch import StateBatch
@@ -44,6 +46,8 @@ class CoreEnv(GraphEnv):
         NodeEnv.__init__(self, group, block, problem)
         self.scan, self.follows, self.gathers = False, True, True
         self.degree_own = block.degrees_own()
+        self._whole = residual.available() and group.size == 1 and block.plan.mode == "none"
+        self._steps: ResidualSteps | None = None
         self._border = block.boundary_own() if group.size > 1 else np.zeros(block.n_own, dtype=bool)
         self._before = np.full(block.n_own, -1, dtype=np.int32)  # degrees at the last state, of touched rows
         self._touched: list[np.ndarray] = []
@@ -74,6 +78,8 @@ class CoreEnv(GraphEnv):
 
         nodes   of the choice, or those that ranks have told of
         """
+        if self._whole:  # choose_own makes the whole step
+            return NONE_REACHED
         own = self.owned(nodes)
         own = own[self.degree_own[own] > 0]  # those that this rank has told of are gone
         told = self._border_of(self._cascade(own, self._lose_to_others(nodes)))
@@ -81,6 +87,12 @@ class CoreEnv(GraphEnv):
 
     def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
         """End the step that takes nodes [k] (global) out, once their cascade is over."""
+        if self._whole:
+            change, self.touched = self._steps_whole().core_step(
+                np.ascontiguousarray(nodes, dtype=np.int64), self.steps, LEAST_DEGREE
+            )
+            self.chosen += len(nodes)
+            return change
         self.chosen_at[self.owned(nodes)] = self.steps
         self.chosen += len(nodes)
         return self._settle_touched()

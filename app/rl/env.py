@@ -216,15 +216,19 @@ class GraphEnv(NodeEnv):
 
     def _choose_whole(self, removed: np.ndarray, chosen: int) -> np.ndarray:
         """The same by compiled steps: nodes [k] leave, of which the first `chosen` were chosen."""
-        if self._steps is None or self._steps.degree is not self.degree_own:
-            worth = _worth_by_degree(self.problem, self.block)
-            self._steps = ResidualSteps(*self.block.host_rows(), self.degree_own, self.chosen_at, worth)
         removed = np.ascontiguousarray(removed, dtype=np.int64)
-        change, rows = self._steps.step(removed, chosen, self.steps)
+        change, rows = self._steps_whole().step(removed, chosen, self.steps)
         self.touched = np.concatenate([rows if len(removed) == 1 else np.unique(rows), removed])
         self.gone = removed
         self.chosen += chosen
         return change[: len(self.totals)]
+
+    def _steps_whole(self) -> ResidualSteps:
+        """Compiled steps on the arrays of now."""
+        if self._steps is None or self._steps.degree is not self.degree_own:
+            worth = _worth_by_degree(self.problem, self.block)
+            self._steps = ResidualSteps(*self.block.host_rows(), self.degree_own, self.chosen_at, worth)
+        return self._steps
 
     def _shares(self, rows: np.ndarray) -> np.ndarray:
         """[T] what own rows add to the totals."""

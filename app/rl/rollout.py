@@ -9,6 +9,7 @@ import numpy as np
 from app.comm.group import Group
 from app.problems.problem import Problem
 from app.rl import compact
+from app.rl.compiled_lesson import CompiledLessons
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
@@ -72,9 +73,15 @@ def _side_by_side(group: Group, net: QNetwork, params: Any, envs: list[Environme
         active = [i for i in part if not envs[i].done]
         batch = StateBatch(group, [(envs[i].block, 1) for i in active])
         made, steps = 0, piece_steps(batch.blocks)
+        blocks = [envs[i].block for i in part]
+        served = CompiledLessons.serves(group, net, blocks)
+        whole = CompiledLessons(group, net, params, blocks) if served else None
         while active:
             live = [envs[i] for i in active]
-            nodes = best_nodes(group, batch, *score_environments(net, params, batch, live))
+            if whole is not None:
+                nodes = _best_whole(whole, params, live, [i - part[0] for i in active])
+            else:
+                nodes = best_nodes(group, batch, *score_environments(net, params, batch, live))
             step_together(group, live, [nodes[k : k + 1] for k in range(len(live))])
             left = [i for i in active if not envs[i].done]
             if len(left) < len(active):
@@ -84,6 +91,13 @@ def _side_by_side(group: Group, net: QNetwork, params: Any, envs: list[Environme
             if not made % steps:
                 beat()
                 yield
+
+
+def _best_whole(
+    whole: CompiledLessons, params: Any, envs: list[Environment], graphs: list[int]
+) -> np.ndarray:
+    """best_nodes of environments on graphs that `whole` knows, in as many compiled calls as it takes."""
+    return np.concatenate([whole.best(params, envs[cut], graphs[cut]) for cut in whole.cuts(graphs)])
 
 
 def piece_steps(blocks: list[RowBlock]) -> int:

@@ -8,6 +8,8 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError, LockstepError
+from app.native import sides
+from app.native.sides import SideCodes, SideSteps
 from app.problems.problem import GRAIN_PARTS, Problem
 from app.rl.env import NONE_REACHED
 from app.sparse.batch import StateBatch
@@ -17,6 +19,7 @@ from app.sparse.whole_weights import WholeWeights, whole_weights
 Array = Any
 NEVER = np.int64(1 << 40)  # moves since the last one of a node that has not moved
 MOST_PARTS = 1 << 20  # of a grain: fields are cut here
+_CODES: dict[type, SideCodes] = {}  # of problems
 
 
 class SidesEnv:
@@ -51,7 +54,7 @@ class SidesEnv:
         self.rest = problem.rest(block.n)
         self._resting: deque[tuple[int, int]] = deque()  # (moved_at, nodes) of transitions, the oldest first
         self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
-        self.mark_ext = _start_marks(problem, block)
+        self.mark_ext = start_marks(problem, block)
         self.mark_own = self.mark_ext[block.own_at : block.own_at + block.n_own].astype(np.int32)
         self.field_own = self.mark_own * _sums_near(block, self.weights, self.mark_ext.astype(np.int64))
         self.moved_at = np.full(block.n_own, -1, dtype=np.int32)
@@ -59,9 +62,20 @@ class SidesEnv:
         self._since_best: list[np.ndarray] = []
         self.grain = grain_of(block, self.weights)
         self.parts_own = in_parts(self.field_own, self.grain).astype(np.int32)
+        self._table = side_codes(problem)
+        whole = group.size == 1 and block.plan.mode == "none" and sides.available()
+        self._steps = self._make_steps() if whole and hasattr(problem, "change") else None
         sums = group.sum_integers(problem.shares(self.mark_own, self.field_own)).tolist()
         first = problem.totals(*sums, 0, 0, self.weights.signed, block.edges, self.grain)
         self.totals = first._replace(best=first.cut)
+
+    def _make_steps(self) -> SideSteps:
+        """Compiled steps on the arrays of this state."""
+        matrix = self.weights.matrix
+        rows = self.block.host_rows() if matrix is None else (matrix.indptr, matrix.indices)
+        arrays = self.mark_own, self.mark_ext, self.field_own, self.parts_own
+        grain = self.grain, GRAIN_PARTS, MOST_PARTS
+        return SideSteps(rows, None if matrix is None else matrix.data, arrays, grain)
 
     @property
     def done(self) -> bool:
@@ -84,6 +98,9 @@ class SidesEnv:
         return self.codes_own()
 
     def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
+        if self._table is not None and real is None:
+            arrays = (each[rows] for each in (self.mark_own, self.parts_own, self.moved_at))
+            return self._table.codes(*map(np.ascontiguousarray, arrays), self.clock, max(self.rest, 1))
         moved = self.moved_at[rows]
         age = np.where(moved < 0, NEVER, self.clock - 1 - moved) // max(self.rest, 1)
         return self.problem.code(np, self.mark_own[rows], self.parts_own[rows], real, age)
@@ -102,6 +119,10 @@ class SidesEnv:
         Cost      the degrees of the nodes, not the size of the graph
         """
         block = self.block
+        if self._steps is not None:
+            change, self.touched = self._steps.step(np.ascontiguousarray(nodes, dtype=np.int64))
+            self._count(nodes, nodes)
+            return self.problem.change(*change)
         at = block.extended_of(nodes)
         near = [self._near(int(v), int(column)) for v, column in zip(nodes, at)]
         own = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
@@ -117,13 +138,17 @@ class SidesEnv:
                 self.field_own[v - block.lo] *= -1
                 self.mark_own[v - block.lo] *= -1
         self.parts_own[rows] = in_parts(self.field_own[rows], self.grain)
+        self._count(nodes, own)
+        return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
+
+    def _count(self, nodes: np.ndarray, own: np.ndarray) -> None:
+        """Nodes [k] (global), `own` of this rank's rows among them, have moved."""
         self.chosen += len(nodes)
         self.clock += max(len(nodes), 1)
         self.moved_at[own] = self.clock - 1
         self._since_best.append(own)
         if self.rest:
             self._resting.append((self.clock - 1, len(nodes)))
-        return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
 
     def _near(self, node: int, column: int) -> tuple[np.ndarray, Any]:
         """The own rows adjacent to a global node, and the weights of these edges (1: all one)."""
@@ -168,7 +193,7 @@ class SidesEnv:
 
         One product in float32, exact; where it might not be, sums of int64 on the host.
         """
-        start = [_start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
+        start = [start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
         start = np.concatenate([np.repeat(marks, count) for marks, count in zip(start, batch.counts)])
         rests = np.array([max(problem.rest(block.n), 1) for block in batch.blocks])
         rest = np.repeat(rests, np.diff(batch.at))
@@ -183,6 +208,20 @@ class SidesEnv:
         )
 
 
+def side_codes(problem: Problem) -> SideCodes | None:
+    """Codes by ages, gains and sides in one table; None where a problem does not say which are alike."""
+    if not sides.available() or not hasattr(problem, "largest_parts"):
+        return None
+    name = type(problem)
+    if name not in _CODES:
+        parts, ages = problem.largest_parts, problem.largest_age
+        shape = ages + 1, 2 * parts + 1, 2
+        age, gain, side = (each.reshape(-1) for each in np.indices(shape))
+        code_of = problem.code(np, 1 - 2 * side, gain - parts, None, age)
+        _CODES[name] = SideCodes(np.ascontiguousarray(code_of.reshape(shape), dtype=np.int32))
+    return _CODES[name]
+
+
 def grain_of(block: RowBlock, weights: WholeWeights) -> int:
     """The mean |weight| in units, rounded down, at least 1: what fields are measured in."""
     return max(1, weights.total // (2 * max(block.edges, 1)))
@@ -194,7 +233,7 @@ def in_parts(field: np.ndarray, grain: int) -> np.ndarray:
     return np.clip(np.where(parts > 0, -(-parts // grain), parts // grain), -MOST_PARTS, MOST_PARTS)
 
 
-def _start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
+def start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
     """[n_ext] int8, the first marks of the extended columns, zero on padding; kept with the block."""
     key = f"marks {problem.name}"
     if key not in block.kept:

@@ -15,7 +15,10 @@ class StoredTables:
     """What QNetwork.tables makes of states, by numbers; the same bits.
 
     What a node looks like is a function of its code and of a few coarse numbers of the state (Problem.state).
+    Where a problem names features that are numbers of a state alone (Problem.own_features), tables have ones
+    there and are told apart by the other numbers; a state's own are given beside its table.
 
+    own        [k] int64, these features
     entries    of each table, a multiple of 8
     features   [room, entries, F] float32; factors [room], or [room, entries] with policy.hub_degree: what
                neighbour sums are multiplied by
@@ -24,6 +27,9 @@ class StoredTables:
 
     def __init__(self, net: QNetwork, entries: int) -> None:
         self.net, self.entries, self.changed = net, entries, 0
+        own = () if net.paper else getattr(net.problem, "own_features", ())
+        self.own = np.array(own, dtype=np.int64)
+        self._shared = net.problem.shared_numbers if own else None
         self._of_totals: dict[Any, int] = {}
         self._of_state: dict[tuple[float, ...], int] = {}
         self._make_room(FIRST_ROOM)
@@ -40,7 +46,7 @@ class StoredTables:
         """`numbers` where some of these have not been asked for yet."""
         if len(self._of_totals) + len(totals) > MOST_TOTALS:
             self._of_totals.clear()
-        states = {each: self.net.problem.state(each) for each in totals if each not in self._of_totals}
+        states = {each: self._key(each) for each in totals if each not in self._of_totals}
         new = {state: each for each, state in states.items() if state not in self._of_state}
         if len(self._of_state) + len(new) > self._most(len(totals)):
             self._of_totals.clear()
@@ -49,6 +55,20 @@ class StoredTables:
         self._store(new)
         self._of_totals.update((each, self._of_state[state]) for each, state in states.items())
         return [self._of_totals[each] for each in totals]
+
+    def own_values(self, totals: list[Any]) -> np.ndarray:
+        """[states, k] float32, the own features of states."""
+        if not len(self.own):
+            return np.empty((len(totals), 0), dtype=np.float32)
+        problem = self.net.problem
+        state = np.array([problem.state(each) for each in totals], dtype=np.float32)
+        code = np.array([[problem.first_candidate]], dtype=np.float32)
+        features = problem.features(self.net.policy.features, np, code, state[:, None])
+        return np.ascontiguousarray(features[:, 0, self.own])
+
+    def _key(self, totals: Any) -> tuple[float, ...]:
+        """The numbers of a state that its table depends on."""
+        return self.net.problem.state(totals)[: self._shared]
 
     def _most(self, least: int) -> int:
         """Tables that are kept at a time."""
@@ -70,6 +90,8 @@ class StoredTables:
         """Features [k, entries, F] and factors [k (, entries)] of states."""
         features, _, factors = self.net.tables_of(self.entries, totals)
         k = len(totals)
+        if len(self.own):
+            features[..., self.own] = features[..., :1]  # one of nodes with an embedding
         # With the paper's features there is one table for all states.
         features = np.broadcast_to(
             features.reshape(-1, self.entries, self.net.F), (k, self.entries, self.net.F)

@@ -7,13 +7,16 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError, LockstepError
 from app.graphs.metric import DIRECTED, Metric
-from app.problems.tsp import TravellingSalesman
+from app.native.tour import CodeSteps, NativeReplays
+from app.problems.problem import FIRST_ALIVE
+from app.problems.tsp import DETOURS, DISTANCE_STEPS, GAIN_STEPS, TravellingSalesman
 from app.rl.env import NONE_REACHED
 from app.search.tour.insertion import InsertionState
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+CODE_STEPS = CodeSteps(GAIN_STEPS, DISTANCE_STEPS, TravellingSalesman.first_candidate, FIRST_ALIVE, DETOURS)
 
 
 class TourEnv:
@@ -39,7 +42,8 @@ class TourEnv:
         self.totals, self._codes = problem.totals_of(self.tour), self._codes_now()
 
     def _codes_now(self) -> np.ndarray:
-        return _codes_of(self.problem, [seen(self.tour)])[0]
+        codes = self.tour.codes(CODE_STEPS)
+        return _codes_of(self.problem, [seen(self.tour)])[0] if codes is None else codes
 
     @property
     def done(self) -> bool:
@@ -94,6 +98,9 @@ class TourEnv:
 
         Every rank plays all insertions again. Cost: O(n t) for a state after t choices
         """
+        replays = [_replays(block, batch.device) for block in batch.blocks]
+        if None not in replays:
+            return _replayed_compiled(problem, batch, before, after, replays)
         states = [None] * 2 * batch.states
         for g, block in enumerate(batch.blocks):
             for i in range(batch.first[g], batch.first[g + 1]):
@@ -110,6 +117,29 @@ class TourEnv:
                 for i in range(batch.counts[g]):
                     rows[:, i] = own_part(block, next(codes))
         return tuple(batch.device.put(codes) for codes in pair)
+
+
+def _replays(block: RowBlock, device: Any) -> NativeReplays | None:
+    """What tells states of a block again, kept with it; None where nothing is compiled."""
+    if getattr(device, "native", True) is None:
+        return None
+    if "tours" not in block.kept:
+        block.kept["tours"] = first_tour(block, device).replays()
+    return block.kept["tours"]
+
+
+def _replayed_compiled(
+    problem: TravellingSalesman, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray],
+    replays: list[NativeReplays],
+) -> tuple[Array, Array]:  # fmt: skip
+    """`replayed` in one call for each graph."""
+    pair = np.zeros((2, batch.rows), dtype=np.int32)
+    for g, (block, each) in enumerate(zip(batch.blocks, replays)):
+        states = slice(batch.first[g], batch.first[g + 1])
+        codes = each.codes(CODE_STEPS, before[states], after[states])
+        rows = pair[:, batch.at[g] : batch.at[g + 1]].reshape(2, block.n_own, batch.counts[g])
+        rows[:, : block.n_real] = codes[:, :, block.lo : block.lo + block.n_real].transpose(0, 2, 1)
+    return tuple(batch.device.put(codes) for codes in pair)
 
 
 Seen = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -121,6 +121,17 @@ class InsertionState:
         gain[c[:, 0]] = (self.nearest_out[c] - self.cost_out[c])[:, 0] + saved.sum(axis=1)
         return gain
 
+    def codes(self, steps: native.CodeSteps) -> np.ndarray | None:
+        """[n] int32, what a policy sees of each city, in compiled steps; None where there are none."""
+        return self._native.codes(steps, self.metric.nearest) if self._native else None
+
+    def replays(self) -> native.NativeReplays | None:
+        """What tells states that begin like this one again; None where nothing is compiled."""
+        if not self._native:
+            return None
+        first, room = (InsertionState(self.metric, self.order)._native for _ in range(2))
+        return native.NativeReplays(first, room, self.metric.nearest)
+
     def insert_farthest(self, count: int) -> None:
         """`count` times: insert the city farthest from the tour, ties to the lowest number."""
         if self._native:
