@@ -21,7 +21,7 @@ from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import has_node_weights
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
-from app.problems.table import ROUTES, TREE, UNTRAINED, WEIGHED, make_problem, without_policy
+from app.problems.table import ROUTES, TREE, UNTRAINED, WEIGHED, make_problem, problem_of, without_policy
 from app.results import Checked, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -117,7 +117,7 @@ class TrainingRun:
             graphs = load_set(context, case.train.graphs or case.graph, "training")
         else:
             graphs = shared_blocks(context, self._given(context))
-        problem = make_problem(case.problem.name)
+        problem = problem_of(case)
         return GraphAgent(context, [context.state_rows(g, problem, case.policy.dimension) for g in graphs])
 
     def _given(self, context: Context) -> list[Loaded]:
@@ -239,7 +239,7 @@ def solve(
     routing = demands, capacity, depot, vehicles, windows, service, max_length
     loaded = with_deliveries(context, loaded, labels, *routing)
     loaded = with_start(context, loaded, labels, start)
-    problem = make_problem(context.case.problem.name)
+    problem = problem_of(context.case)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
@@ -318,7 +318,7 @@ def check(
     loaded = with_terminals(context, loaded, labels, terminals)
     routing = demands, capacity, depot, vehicles, windows, service, max_length
     loaded = with_deliveries(context, loaded, labels, *routing)
-    refuse_unfit(context, make_problem(context.case.problem.name), loaded)
+    refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")
     found = value_given(context, loaded, certificate, path)
@@ -379,7 +379,7 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     name = context.case.problem.name
     if trained_for(trained.problem) != trained_for(name):
         raise CaseError(f"weights: trained for {trained.problem!r}, not for {name!r}, the problem")
-    net = QNetwork(trained.policy, make_problem(name))
+    net = QNetwork(trained.policy, problem_of(context.case))
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)
     return Policy(net, params, "trained from Python", trained.digest)

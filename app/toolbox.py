@@ -382,6 +382,11 @@ class Toolbox(ABC):
         """The graph that a policy's own rollout is on: the core, or what stands for one not simple."""
         return self.core
 
+    @property
+    def played(self) -> Any:
+        """The problem whose states a policy sees on `shown`; None: that of the instance."""
+        return None
+
     def told(self, solution: np.ndarray) -> np.ndarray:
         """The core solution that a policy's solution on `shown` stands for."""
         return solution

@@ -20,7 +20,7 @@ from app.partition.assemble import gather_whole
 from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_solutions, plot_solves
 from app.problems.problem import Problem
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
@@ -57,7 +57,7 @@ def written_of(solved: Solved) -> Written:
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
-    problem, table = make_problem(context.case.problem.name), context.case.graph
+    problem, table = problem_of(context.case), context.case.graph
     policy = find_policy(context)
     count = count_graphs(table)
     if not count:

@@ -10,7 +10,7 @@ from app.comm.group import Group
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.solver.pipeline import Pipeline
 from app.toolbox import Instance
 
@@ -40,7 +40,7 @@ def ratios_to(reference: np.ndarray, values: np.ndarray, sense: str) -> np.ndarr
 
 def find_references(group: Group, case: Case, graphs: list[Loaded]) -> References:
     """Solve each graph without the policy, by the budget of [search]. Ranks: all call; identical on all."""
-    problem = make_problem(case.problem.name)
+    problem = problem_of(case)
     search = msgspec.structs.replace(case.search, start="greedy", inside="", outside="")
     pipeline = Pipeline(group, Log(False), msgspec.structs.replace(case, search=search), None, None)
     values, proved = [], []
