@@ -27,7 +27,8 @@ from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
-from app.tasks.answer import edges_named, routes_named
+from app.search.dismantle.course import read_curves
+from app.tasks.answer import edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -248,13 +249,16 @@ def solve(
     edges = edges_named(solved.solution, ids, labels) if problem.solution == TREE else []
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
-        "nodes", "edges", "routes", "trace", "text", "certificate", "problem",
+        "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
+        "robustness",
     }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
     return Solution(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
         problem=context.case.problem.name, edges=edges, routes=routes,
+        order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
+        robustness=solved.entry.get("robustness", {}),
     )  # fmt: skip
 
 

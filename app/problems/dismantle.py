@@ -12,13 +12,13 @@ from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.problems.problem import FIXED_POINT, coarse, room_for_features
 from app.problems.residual import ResidualProblem
 from app.problems.sets import FewestNodes
-from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd_bare
+from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd_bare, high_degree
 from app.search.dismantle.tools import DismantleTools
 from app.toolbox import Instance
 
 Array = Any
 Rule = Callable[[SizedGraph, bool], tuple[np.ndarray, str]]
-RULES: dict[str, Rule] = {"core_hd_bare": core_hd_bare} | DISMANTLE_BASELINES
+RULES: dict[str, Rule] = {"high_degree": high_degree, "core_hd_bare": core_hd_bare} | DISMANTLE_BASELINES
 SHARE = 0.01  # of all nodes, as problem.component has it
 
 

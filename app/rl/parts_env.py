@@ -41,7 +41,7 @@ class PartsEnv(CoreEnv):
     def __init__(
         self, group: Group, block: RowBlock, problem: Problem, scan: bool = False, most: int = 0
     ) -> None:
-        """most   nodes of a component that falls, where all are larger; 0: the problem's, and some may fall"""
+        """most   nodes of a component that falls, where all are larger; 0: the problem's, some may fall"""
         if scan:
             raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
         NodeEnv.__init__(self, group, block, problem)

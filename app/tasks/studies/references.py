@@ -46,7 +46,8 @@ def find_references(group: Group, case: Case, graphs: list[Loaded]) -> Reference
     values, proved = [], []
     for loaded in graphs:
         whole = gather_whole(group, loaded.graph, loaded.rows)
-        answer = pipeline.answer(problem.toolbox(Instance(whole, loaded.metric)), whole.name)
+        instance = Instance(whole, loaded.metric, component=case.problem.component)
+        answer = pipeline.answer(problem.toolbox(instance), whole.name)
         values.append(answer.value)
         proved.append(answer.value == answer.bound)
     return References(np.array(values), np.array(proved))
