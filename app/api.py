@@ -21,7 +21,7 @@ from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import has_node_weights
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
-from app.problems.table import ROUTES, TREE, UNTRAINED, WEIGHED, make_problem, problem_of, without_policy
+from app.problems.table import ROUTES, TREE, UNTRAINED, WEIGHED, problem_of, without_policy
 from app.results import Checked, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -138,7 +138,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
         raise CaseError(f"problem: {without_policy(problem)}")
     given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))
     loaded = with_shared_blocks(context.group, given, None)
-    made = make_problem(problem)
+    made = problem_of(context.case)
     blocks = [context.state_rows(item, made) for item in loaded]
     return GraphGym(context.group, made, blocks, **options)
 
