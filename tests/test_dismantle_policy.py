@@ -204,7 +204,7 @@ def test_the_policy_is_level_with_core_hd_where_both_put_nodes_back():
         for name, rule in problem.baselines.items():
             plain[name] += sum(int(rule(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in graphs)
     assert learned < min(plain["high_degree"], plain["influence"], plain["core_hd_bare"])
-    assert learned < 1.02 * plain["core_hd"]
+    assert learned < 1.01 * plain["core_hd"]
 
 
 def test_large_graphs_are_answered_by_the_policy_alone():
