@@ -23,7 +23,9 @@ GRAPHS = ["ba", "er"]
 def main() -> None:
     """Measure and print one table for each problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", nargs="+", default=["mvc", "mis", "mds", "fvs", "dismantle", "maxcut", "tsp"])
+    parser.add_argument(
+        "--problems", nargs="+", default=["mvc", "mis", "mds", "fvs", "dismantle", "maxcut", "tsp"]
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200])
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--families", nargs="+", default=GRAPHS, help="as graph.generator; not of tsp")
