@@ -29,8 +29,9 @@ STOPPED = "stopped.json"  # what a stopped run knows
 OWN_FILES = (
     STOPPED,
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
-    "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
-    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
+    "learning.png", "solutions.png", "solution.png", "dismantling.png", "quality.png",
+    "calibration.json", "scaling.csv", "scaling.png", "answers.csv", "training.png", "breakdown.png",
+    "cost_model.json", "report.html",
     *(f"{study}.csv" for study in (
         "breakdown", "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap",
         "partition", "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes",
@@ -56,6 +57,7 @@ OWN_FOLDERS = (
     ("sets", ".txt"),
     ("members", ".npz"),
     ("dismantling", ".csv"),
+    ("curves", ".csv"),
     ("graphs", ".npz"),
 )
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins

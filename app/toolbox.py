@@ -311,6 +311,7 @@ class Toolbox(ABC):
                      problem writes it; read: a solution from a file, likewise
     course           the table of what a solution does step by step, for a file, by the ids that files have;
                      None: it has no steps
+    curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
     left_out         baselines that the instance is too large for, for the log
     look             asked now and then in starts and baselines that take long, after the same work on all
                      ranks: where it is true they end with what they have, or raise NoneFound
@@ -337,6 +338,7 @@ class Toolbox(ABC):
     text: Callable[[np.ndarray, float | int], str] | None = None
     read: Callable[[str], np.ndarray] | None = None
     course: Callable[[np.ndarray, np.ndarray], str] | None = None
+    curve: Callable[[np.ndarray], np.ndarray] | None = None
     left_out: str = ""
     look: Look = staticmethod(never)
 
@@ -381,6 +383,11 @@ class Toolbox(ABC):
     def shown(self) -> Graph:
         """The graph that a policy's own rollout is on: the core, or what stands for one not simple."""
         return self.core
+
+    @property
+    def played(self) -> Any:
+        """The problem whose states a policy sees on `shown`; None: that of the instance."""
+        return None
 
     def told(self, solution: np.ndarray) -> np.ndarray:
         """The core solution that a policy's solution on `shown` stands for."""

@@ -1,6 +1,6 @@
 """Every problem on unseen random graphs: the policy alone, the pipeline, and the plain heuristics, as means.
 
-    python bench/unseen.py [--problems mvc mis mds fvs maxcut tsp] [--sizes 50 100 200] [--count 20]
+    python bench/unseen.py [--problems mvc mis mds fvs dismantle maxcut tsp] [--sizes 50 100 200] [--count 20]
                            [--families ba er] [--weights one]
 
 Runs `run.py inputs/PROBLEM.toml` with the weights that ship on generated graphs that no training has seen;
@@ -23,7 +23,9 @@ GRAPHS = ["ba", "er"]
 def main() -> None:
     """Measure and print one table for each problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", nargs="+", default=["mvc", "mis", "mds", "fvs", "maxcut", "tsp"])
+    parser.add_argument(
+        "--problems", nargs="+", default=["mvc", "mis", "mds", "fvs", "dismantle", "maxcut", "tsp"]
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200])
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--families", nargs="+", default=GRAPHS, help="as graph.generator; not of tsp")

@@ -13,7 +13,7 @@ from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
 
-from app import TrainingRun, check, solve
+from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.packing import Packing, degree_bound
@@ -220,10 +220,6 @@ def test_a_run_writes_ids_and_a_course_that_can_be_checked(tmp_path):
 def test_what_is_asked_for_wrongly_is_refused():
     graph = nx.cycle_graph(9)
     keys = QUICK | {"problem.component": 3}
-    with pytest.raises(CaseError, match="no policy answers it"):
-        solve(graph, "dismantle", settings={"search.solver": "policy"})
-    with pytest.raises(CaseError, match="no policy answers dismantle"):
-        TrainingRun(problem="dismantle", graphs=[graph])
     with pytest.raises(CaseError, match="weight of node 2 is below 0"):
         solve(graph, "dismantle", node_weights=[1, 1, -1, *[1] * 6])
     with pytest.raises(CaseError, match=r"problem\.component: a whole number of nodes, or a share"):

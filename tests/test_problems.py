@@ -32,6 +32,7 @@ from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.covering import COVERING
 from app.graphs.graph import from_edges
+from app.problems.dismantle import Dismantling
 from app.problems.problem import FIXED_POINT, better, inverse_root
 from app.problems.table import PROBLEMS as ALL
 from app.problems.table import asks_policy, make_problem
@@ -48,6 +49,13 @@ from app.rl.select import Share, top_nodes
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.sparse.batch import StateBatch
+
+
+@pytest.fixture(autouse=True)
+def components_of_several_nodes(monkeypatch):
+    """Small graphs, too, are dismantled into components of a few nodes."""
+    monkeypatch.setattr(Dismantling.__init__, "__defaults__", (0.1,))
+
 
 GRAPHS = {
     "random": random_graph(37, 0.15, 1),
@@ -107,6 +115,29 @@ def fvs_state(A, chosen):
     return np.where(degree > 0, degree + 2, 0), (int((degree > 0).sum()), int(degree.sum()), worth)
 
 
+def large_parts(A, chosen):
+    """[n] bool, nodes in components that are too large of what is left."""
+    live, large = ~chosen, np.zeros(len(A), dtype=bool)
+    for v in np.flatnonzero(live):
+        part = np.arange(len(A)) == v
+        while (more := live & (near(A, part) | part)).sum() > part.sum():
+            part = more
+        large[v] = part.sum() > make_problem("dismantle").largest(len(A))
+    return large
+
+
+def dismantle_state(A, chosen):
+    large = large_parts(A, chosen)
+    degree = (A @ large).astype(int) * large
+    worth = sum(int(math.sqrt(2 * FIXED_POINT**2 // (1 + int(d)))) for d in degree if d)
+    most = make_problem("dismantle").largest(len(A))
+    return np.where(degree > 0, degree + 2, 0), (int(large.sum()), int(degree.sum()), worth, most)
+
+
+def is_apart(A, inside):
+    return not large_parts(A, inside).any()
+
+
 def is_cover(A, inside):
     return not A[np.ix_(~inside, ~inside)].any()
 
@@ -125,7 +156,7 @@ def breaks_cycles(A, inside):
 
 REFERENCES = {
     "mvc": (mvc_state, is_cover), "mis": (mis_state, is_independent), "mds": (mds_state, is_dominating),
-    "fvs": (fvs_state, breaks_cycles),
+    "fvs": (fvs_state, breaks_cycles), "dismantle": (dismantle_state, is_apart),
 }  # fmt: skip
 
 
@@ -136,7 +167,7 @@ def test_every_problem_of_chosen_sets_has_a_reference():
     assert set(REFERENCES) == {
         name
         for name, problem in ALL.items()
-        if problem.dynamics in ("residual", "field", "core")
+        if problem.dynamics in ("residual", "field", "core", "parts")
         and not (problem.complemented or name in COVERING)
     }
     with pytest.raises(CaseError, match="unknown problem 'tour'; known: mvc"):
@@ -344,7 +375,10 @@ def moving(problem, monkeypatch):
 
     def state(totals):
         moved = 4.5 if totals.candidates % 11 == 0 else 4.0 + totals.candidates % 2 / 4
-        return (moved, *inner(totals)[1:])
+        rest = (
+            (0.25, 4.0) if problem.name == "dismantle" else inner(totals)[1:]
+        )  # how many are left falls only
+        return (moved, *rest)
 
     monkeypatch.setattr(problem, "state", state)
     return problem

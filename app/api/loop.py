@@ -12,7 +12,7 @@ import numpy as np
 from app.api.results import TrainedPolicy
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.dynamics import begin_environment
 from app.rl.env import objective_of, step_together
 from app.rl.learners import find_learner
@@ -88,7 +88,7 @@ class GraphAgent:
         with raise_together(context.group, "making the agent"):
             if case.parallel.data > 1:
                 raise CaseError(f"parallel.data: a loop of one's own has one agent; got {case.parallel.data}")
-            net = limited_network(context.group, case, make_problem(case.problem.name))
+            net = limited_network(context.group, case, problem_of(case))
             kind = find_learner(case.agent.learner)
         self.context, self.graphs = context, len(blocks)
         self.learner = kind(context.group, case.agent, net, blocks, case.seed, case.run.check_every)

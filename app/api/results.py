@@ -51,6 +51,10 @@ class Solution:
     problem   that it answers, as problem.name
     edges   of a Steiner tree, pairs of nodes, whose lengths are the objective; else none
     routes  of vehicles, lists of customers in order, the depot left out; else none
+    order   of a dismantling set, its nodes in the order in which they are best taken out; else none
+    curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
+            component, then without one node more each time, as long as one of them leaves an edge; else none
+    robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
     """
 
     nodes: list[Any]
@@ -73,6 +77,14 @@ class Solution:
     problem: str = ""
     edges: list[tuple[Any, Any]] = field(default_factory=list)
     routes: list[list[Any]] = field(default_factory=list)
+    order: list[Any] = field(default_factory=list)
+    curves: dict[str, list[int]] = field(default_factory=dict)
+    robustness: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def curve(self) -> list[int]:
+        """That of the answer."""
+        return self.curves.get("answer", [])
 
     def save(self, path: str) -> None:
         """Write the file that a run has as solution/NAME.txt: for `search.start=PATH` on the same graph, or

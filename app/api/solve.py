@@ -24,10 +24,11 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.partition.ids import ids_everywhere
-from app.problems.table import ROUTES, TREE, WEIGHED, make_problem
+from app.problems.table import ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
-from app.tasks.answer import edges_named, routes_named
+from app.search.dismantle.course import read_curves
+from app.tasks.answer import edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -134,7 +135,7 @@ def solve(
     routing = demands, capacity, depot, vehicles, windows, service, max_length
     loaded = with_deliveries(context, loaded, labels, *routing)
     loaded = with_start(context, loaded, labels, start)
-    problem = make_problem(context.case.problem.name)
+    problem = problem_of(context.case)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
@@ -143,13 +144,16 @@ def solve(
     edges = edges_named(solved.solution, ids, labels) if problem.solution == TREE else []
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
-        "nodes", "edges", "routes", "trace", "text", "certificate", "problem",
+        "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
+        "robustness",
     }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
     return Solution(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
         problem=context.case.problem.name, edges=edges, routes=routes,
+        order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
+        robustness=solved.entry.get("robustness", {}),
     )  # fmt: skip
 
 
@@ -213,7 +217,7 @@ def check(
     loaded = with_terminals(context, loaded, labels, terminals)
     routing = demands, capacity, depot, vehicles, windows, service, max_length
     loaded = with_deliveries(context, loaded, labels, *routing)
-    refuse_unfit(context, make_problem(context.case.problem.name), loaded)
+    refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")
     found = value_given(context, loaded, certificate, path)
@@ -238,7 +242,7 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     name = context.case.problem.name
     if trained_for(trained.problem) != trained_for(name):
         raise CaseError(f"weights: trained for {trained.problem!r}, not for {name!r}, the problem")
-    net = QNetwork(trained.policy, make_problem(name))
+    net = QNetwork(trained.policy, problem_of(context.case))
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)
     return Policy(net, params, "trained from Python", trained.digest)

@@ -15,7 +15,7 @@ from app.comm.guard import digest
 from app.errors import CaseError
 from app.graphs.formats.memory import has_node_weights
 from app.partition.load import Loaded, with_shared_blocks
-from app.problems.table import UNTRAINED, WEIGHED, make_problem, without_policy
+from app.problems.table import UNTRAINED, WEIGHED, problem_of, without_policy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.tasks.context import Context, context_of_settings
@@ -103,7 +103,7 @@ class TrainingRun:
             graphs = load_set(context, case.train.graphs or case.graph, "training")
         else:
             graphs = shared_blocks(context, self._given(context))
-        problem = make_problem(case.problem.name)
+        problem = problem_of(case)
         return GraphAgent(context, [context.state_rows(g, problem, case.policy.dimension) for g in graphs])
 
     def _given(self, context: Context) -> list[Loaded]:
@@ -123,7 +123,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
         raise CaseError(f"problem: {without_policy(problem)}")
     given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))
     loaded = with_shared_blocks(context.group, given, None)
-    made = make_problem(problem)
+    made = problem_of(context.case)
     blocks = [context.state_rows(item, made) for item in loaded]
     return GraphGym(context.group, made, blocks, **options)
 

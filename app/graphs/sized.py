@@ -88,6 +88,19 @@ class SizedGraph(NamedTuple):
             found.append((SizedGraph(ptr[a : b + 1] - ptr[a], own, size, weights, self.most), nodes))
         return found
 
+    def simple(self, name: str) -> tuple[Graph, np.ndarray]:
+        """A graph of nodes of size one in which the same sets leave small components: a node of size s has
+        s - 1 nodes of its own beside it; and next to which node each of these is, [k] int64.
+        """
+        ends = np.repeat(np.arange(self.n), self.size - 1)
+        if not len(ends):
+            return self.pattern(name), ends
+        u, v = self.edges()
+        own = self.n + np.arange(len(ends))
+        weights = np.ones(self.n + len(ends), dtype=np.int64)
+        every = from_ends(np.concatenate([u, ends]), np.concatenate([v, own]), weights, weights, self.most)
+        return every.pattern(name), ends
+
     def pattern(self, name: str) -> Graph:
         """Which nodes are joined, as a graph."""
         return Graph(name, self.n, 0, self.n, self.indptr, self.indices, len(self.indices) // 2)

@@ -18,7 +18,15 @@ from app.model.policy_memory import following, peak
 from app.model.rates import Calibration, Rates, given_network
 from app.model.work import States, evaluation, learning, mean_of_replicas
 from app.partition.whole import LEARNED_ON, learning_work, taken_off
-from app.problems.table import ROW_FOLLOWED, ROW_PEELED, ROW_REDUCED, UNTRAINED, asks_policy, make_problem
+from app.problems.table import (
+    ROW_FOLLOWED,
+    ROW_PEELED,
+    ROW_REDUCED,
+    UNTRAINED,
+    asks_policy,
+    make_problem,
+    problem_of,
+)
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
 from app.search.clique.tools import COMPLEMENT_EDGES
@@ -133,7 +141,7 @@ def network_of(case: Case) -> QNetwork | None:
     policy, wanted = case.policy, case.policy.weights
     if not _learns(case):
         policy = load_weights(default_weights(case.problem.name) if wanted == "default" else wanted).policy
-    return QNetwork(policy, make_problem(case.problem.name))
+    return QNetwork(policy, problem_of(case))
 
 
 def _layout(case: Case, counts: Counts, ranks: int) -> Layout:

@@ -16,8 +16,8 @@ typedef struct {
     const float *theta6, *theta7;  /* [K + head_F][padded hidden], [hidden] */
 } Net;
 
-/* Dynamics: residual graphs, dominating sets, 2-cores, and those whose steps Python makes. */
-enum { RESIDUAL, DOMINATION, CORE, OTHER };
+/* Dynamics: residual graphs, dominating sets, 2-cores, large components, and those whose steps Python makes. */
+enum { RESIDUAL, DOMINATION, CORE, PARTS, OTHER };
 
 enum { FIRST_ALIVE = 2 }; /* of app/problems/problem.py */
 
@@ -32,14 +32,14 @@ typedef struct {
     int64_t first;                           /* the least live of a candidate */
     const int64_t *worth;                    /* [2 + largest degree], what a node adds to totals[2] by its degree, to
                                               * totals[3] of a dominating set by its gain */
-    int64_t *reached;                        /* [1 + largest degree], in a run; of 2-cores [n_own] */
+    int64_t *reached;                        /* [1 + largest degree], in a run; of 2-cores and large components [n_own] */
     const float *table;                      /* [entries][F], by live */
     const float *factor;                     /* [entries], of neighbour sums, by live */
     float full_share;                        /* share of the stored entries beyond which a layer is made anew */
     int32_t *live;                           /* [n_own] what a row looks like, 0: no embedding. The degrees of a residual
                                               * graph; else codes */
-    int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets; of 2-cores field
-                                              * has the degrees */
+    int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets; of 2-cores and
+                                              * large components field has the degrees, mark is zero between steps */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
     uint64_t *key, *top;                     /* [n_own], and the largest of each BLOCK */
     float *aside_X[LAYERS];                  /* X, key and top of another state, or null; lk_inc_turn */
@@ -50,8 +50,9 @@ typedef struct {
     int32_t *changed, *affected, *ghosts;    /* lists of rows; ghosts: [n_ext] */
     float *scratch;                          /* CHUNK * (2 padded K + 2) */
     int64_t round, n_touched, n_dead, n_changed, n_ghosts;
-    int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes; or alive, sum of gains,
-                                              * undominated, sum of worth */
+    int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes (of large components: what
+                                              * a small one has at most); or alive, sum of gains, undominated, sum of
+                                              * worth */
     int64_t rows_made, layers_full;          /* counters */
 } State;
 
@@ -402,6 +403,7 @@ static Seen seen(const State *s) {
     const int64_t *t = s->totals;
     Seen now = {0, coarse(t[1], t[0])};
     if (s->dynamics == DOMINATION) now.scale = coarse(t[1], root(t[0] * t[2]));
+    if (s->dynamics == PARTS) now.scale = coarse(t[3], t[0]);
     return now;
 }
 
@@ -501,6 +503,72 @@ static void uncore(State *s, int64_t node) {
     lk_inc_touch(s, s->affected, s->changed, count);
 }
 
+INLINE void list_degree(State *s, int32_t row, int64_t *count) { /* in affected, once */
+    if (s->listed[row] == (int32_t)s->round) return;
+    s->listed[row] = (int32_t)s->round;
+    s->affected[(*count)++] = row;
+    count_degree(s, s->field[row], -1);
+}
+
+/* Follow a component from the row `start`: its rows join reached[first..], marked by `name`, until it is known to be
+ * large, by its size or since it meets rows of an earlier search of this step, which then were not all of theirs.
+ * Returns where its rows end, or of a large one minus that. */
+static int64_t follow_part(State *s, int32_t start, int64_t first, int32_t name) {
+    int64_t end = first;
+    s->reached[end++] = start;
+    s->mark[start] = name;
+    for (int64_t i = first; i < end; ++i) {
+        const int64_t row = s->reached[i];
+        for (int32_t j = s->indptr[row]; j < s->indptr[row + 1]; ++j) {
+            const int32_t near = s->indices[j];
+            if (s->field[near] == 0 || s->mark[near] == name) continue;
+            if (s->mark[near] != 0) return -end;
+            s->mark[near] = name;
+            s->reached[end++] = near;
+        }
+        if (end - first > s->totals[3]) return -end;
+    }
+    return end - first > s->totals[3] ? -end : end;
+}
+
+/* Choose a node of a large component: it leaves, and components that this makes small fall (PartsEnv). One rank only. */
+static void unjoin(State *s, int64_t node) {
+    int64_t count = 0, losers, met = 0;
+    s->round += 1;
+    list_degree(s, (int32_t)node, &count);
+    s->field[node] = 0;
+    for (int32_t j = s->indptr[node]; j < s->indptr[node + 1]; ++j) {
+        const int32_t near = s->indices[j];
+        if (s->field[near] == 0) continue;
+        list_degree(s, near, &count);
+        s->field[near] -= 1;
+    }
+    losers = count;
+    for (int64_t i = 1; i < losers; ++i) {
+        const int64_t first = met;
+        if (s->mark[s->affected[i]] != 0) continue;
+        met = follow_part(s, s->affected[i], first, (int32_t)i);
+        if (met < 0) {
+            met = -met;
+            continue;
+        }
+        for (int64_t k = first; k < met; ++k) {
+            const int32_t row = (int32_t)s->reached[k];
+            list_degree(s, row, &count);
+            s->field[row] = 0;
+            s->chosen_at[row] = RULED_OUT;
+        }
+    }
+    for (int64_t k = 0; k < met; ++k) s->mark[s->reached[k]] = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t degree = s->field[s->affected[i]];
+        count_degree(s, degree, 1);
+        s->changed[i] = degree > 0 ? FIRST_ALIVE + degree : 0;
+    }
+    s->chosen_at[node] = (int32_t)s->steps++;
+    lk_inc_touch(s, s->affected, s->changed, count);
+}
+
 /* Select the best node and update, until the solution is complete, what all rows see of the state moves (where it is an
  * input: later layers are left as they were), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps
  * are made. Returns the number of steps; *bad is set for NaN. */
@@ -518,6 +586,7 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_state
         }
         if (s->dynamics == DOMINATION) dominate(s, node);
         else if (s->dynamics == CORE) uncore(s, node);
+        else if (s->dynamics == PARTS) unjoin(s, node);
         else {
             lk_inc_remove(s, s->reached, reach(s, node), 1, change);
             for (int k = 0; k < 4; ++k) s->totals[k] += change[k];

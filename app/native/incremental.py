@@ -9,7 +9,7 @@ from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LAYERS, CHUNK, BLOCK, LANES = 16, 256, 64, 16  # as in incremental.c
-DYNAMICS = {"residual": 0, "domination": 1, "core": 2, "": 3}  # by Environment.compiled
+DYNAMICS = {"residual": 0, "domination": 1, "core": 2, "parts": 3, "": 4}  # by Environment.compiled
 
 
 class _Net(ctypes.Structure):
@@ -117,7 +117,7 @@ class IncrementalState:
         if env.compiled:
             worth = env.problem.worth(np.arange(2 + most)).astype(np.int64)
         s.closed, s.worth = int(env.problem.closed), self._at(worth)
-        room = env.block.n_own if env.compiled == "core" else 1 + most
+        room = env.block.n_own if env.compiled in ("core", "parts") else 1 + most
         s.reached = self._at(np.empty(max(room, 1), dtype=np.int64))
         residual = env.compiled == "residual"
         s.live = self._at(env.degree_own if residual else env.codes_own())
@@ -125,8 +125,8 @@ class IncrementalState:
         s.chosen_at = self._at(env.chosen_at)
         if env.compiled == "domination":
             s.mark, s.field = self._at(env.mark_own), self._at(env.field_own)
-        elif env.compiled == "core":
-            s.field = self._at(env.degree_own)
+        elif env.compiled in ("core", "parts"):
+            s.mark, s.field = self._at(np.zeros(env.block.n_own, np.int32)), self._at(env.degree_own)
 
     def _point_at_scores(self, block: Any, X: np.ndarray) -> None:
         """Embeddings, keys and their maxima, lists of rows, room to work in."""

@@ -140,6 +140,36 @@ def plot_solves(
     save_figure(figure, plt, folder, name)
 
 
+@drawn
+def plot_curves(
+    folder: RunFolder, log: Log, drawn: list[tuple[dict[str, Any], dict[str, list[int]]]],
+    name: str = "dismantling.png",
+) -> None:  # fmt: skip
+    """How the largest component falls as nodes are taken out, instance by instance: of the answer and of
+    plain heuristics.
+
+    drawn   entries of result.json with their curves by label; those without curves are left out
+    """
+    drawn = [each for each in drawn if each[1]]
+    plt = open_pyplot(folder, log)
+    if plt is None or not drawn:
+        return
+    figure, panels = plt.subplots(1, len(drawn), figsize=(4.8 * len(drawn), 3.6), squeeze=False)
+    for axes, (entry, curves) in zip(panels[0], drawn):
+        n, areas = max(entry["nodes"], 1), entry["robustness"]
+        for k, (label, curve) in enumerate(curves.items()):
+            shares = [largest / n for largest in curve]
+            width, front = (2.2, 3) if label == "answer" else (1.2, 2)
+            named = f"{label}, R {areas[label]:.3f}"
+            gone = [i / n for i in range(len(curve))]
+            axes.plot(gone, shares, f"C{k % 10}", lw=width, zorder=front, label=named)
+        axes.set_xlabel("share of nodes taken out")
+        axes.set_ylabel("share in the largest component")
+        axes.set_title(entry["name"], fontsize=9)
+        axes.legend(frameon=False, fontsize=8)
+    save_figure(figure, plt, folder, name)
+
+
 def _draw_course(axes: Any, solved: Any) -> None:
     """Best and bound as steps over seconds."""
     end = max(solved.entry["seconds"], solved.trace[-1].seconds, 1e-3)

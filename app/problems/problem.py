@@ -225,6 +225,10 @@ class Problem(Protocol):
         """
         ...
 
+    def limits(self, n: int) -> tuple[int, ...]:
+        """Numbers that say which solutions of a graph of n nodes are feasible, beside the graph."""
+        ...
+
     def canonical(self, solution_all: np.ndarray) -> np.ndarray:
         """Of all solutions that mean the same as a solution [n], the one that is told."""
         ...

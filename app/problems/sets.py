@@ -17,6 +17,10 @@ class SetProblem(NodesCount):
     compiled_field = ""
     text, read = staticmethod(nodes_text), staticmethod(read_nodes)
 
+    def limits(self, n: int) -> tuple[int, ...]:
+        """No numbers."""
+        return ()
+
     def canonical(self, solution_all: np.ndarray) -> np.ndarray:
         """The solution as it is."""
         return solution_all

@@ -1,6 +1,6 @@
 """Names of problems: a new problem is one new file and one line here."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.graphs.covering import COVERING
 from app.graphs.quadratic import QUADRATIC
@@ -35,7 +35,6 @@ PROBLEMS = Table(
 UNTRAINED = (
     *COVERING,
     "dfvs",
-    "dismantle",
     "coloring",
     "communities",
     "partition",
@@ -53,6 +52,8 @@ ROW_REDUCED = (
     "maxcut",
     "maxcut_once",
 )  # that reductions on row partitions know (app/solver/rows/kinds.py)
+# What states depend on beside the graph, by keys of [problem].
+SETTINGS = {"dismantle": ("component",)}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops
@@ -105,7 +106,16 @@ def check_problem(name: str) -> None:
     PROBLEMS.check("problem.name", "problem", name)
 
 
-def make_problem(name: str) -> "Problem":
-    """The problem a case names. Raises CaseError for an unknown name."""
+def make_problem(name: str, asked: Any = None) -> "Problem":
+    """The problem a case names. Raises CaseError for an unknown name.
+
+    asked   a [problem] table (app/case/policy.py), for what states depend on; None: as usual
+    """
     check_problem(name)
-    return PROBLEMS[name]()
+    keys = () if asked is None else SETTINGS.get(name, ())
+    return PROBLEMS[name](**{key: getattr(asked, key) for key in keys})
+
+
+def problem_of(case: Any) -> "Problem":
+    """The problem of a case, with what its states depend on."""
+    return make_problem(case.problem.name, case.problem)

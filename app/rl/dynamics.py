@@ -7,6 +7,7 @@ from app.problems.problem import Problem
 from app.rl.core_env import CoreEnv
 from app.rl.env import Environment, GraphEnv
 from app.rl.field import FieldEnv
+from app.rl.parts_env import PartsEnv
 from app.rl.sides import SidesEnv
 from app.rl.tour_env import TourEnv
 from app.sparse.rowblock import RowBlock
@@ -15,6 +16,7 @@ DYNAMICS: dict[str, type] = {
     "residual": GraphEnv,
     "field": FieldEnv,
     "core": CoreEnv,
+    "parts": PartsEnv,
     "sides": SidesEnv,
     "tour": TourEnv,
 }

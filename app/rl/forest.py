@@ -1,4 +1,4 @@
-"""Trees of nodes on row partitions: which node is in which, and whether there are any cycles."""
+"""Connected parts on row partitions: which node is in which, how large they are, whether they are trees."""
 
 from collections.abc import Callable
 
@@ -49,6 +49,53 @@ def _joined_here(block: RowBlock, inside_ext: np.ndarray) -> np.ndarray:
     return connected_components(pattern.tocsr(), directed=False)[1]
 
 
+def part_sizes_own(group: Group, block: RowBlock, label_ext: np.ndarray) -> np.ndarray:
+    """[n_own] int64, how many nodes the part of an own row has; 0 where it is in none.
+
+    label_ext   [n_ext], see parts_ext
+    Ranks       all call. Parts with nodes at borders are counted by all ranks together
+    """
+    label = label_ext[block.own_at : block.own_at + block.n_own]
+    rows, size_own = np.flatnonzero(label >= 0), np.zeros(block.n_own, dtype=np.int64)
+    heads, part, count = np.unique(label[rows], return_inverse=True, return_counts=True)
+    if group.size > 1:
+        crossing = np.unique(part[block.boundary_own()[rows]])
+        count[crossing] = _together(group, heads[crossing], count[crossing])
+    size_own[rows] = count[part]
+    return size_own
+
+
+def _together(group: Group, names: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """[k] int64, of names [k] the sums of the counts [k] that all ranks have of them. Ranks: all call."""
+    told = np.stack([names, counts], axis=1).astype(np.int64)
+    told = group.gather_host(told, group.gather_integers(np.array([len(told)]))[:, 0].tolist())
+    named, at = np.unique(told[:, 0], return_inverse=True)
+    total = np.zeros(len(named), dtype=np.int64)
+    np.add.at(total, at, told[:, 1])
+    return total[np.searchsorted(named, names)]
+
+
+def fault_of_parts(
+    group: Group, block: RowBlock, graph_rows: Graph, solution_all: np.ndarray, most: int
+) -> str | None:
+    """What is wrong with a set [n] bool without which no component has more than `most` nodes; None: nothing
+    is. Ranks: all call; identical on all.
+
+    It rests on what every edge joins: nodes left that are adjacent have one label, and no label has too many.
+    """
+    kept = ~solution_all
+    label_ext = parts_ext(group, block, kept[graph_rows.lo : graph_rows.hi])
+    label_own = label_ext[block.own_at : block.own_at + block.n_real]
+    label_all = group.gather_host(label_own, block.rows.row_counts())
+    rows = graph_rows.row_of()
+    both = kept[rows] & kept[graph_rows.indices]
+    torn = int(np.count_nonzero(label_all[rows[both]] != label_all[graph_rows.indices[both]]))
+    if group.sum_integers(np.array([torn]))[0]:
+        return "leaves components that are told wrongly"
+    largest = int(np.unique(label_all[kept], return_counts=True)[1].max(initial=0))
+    return f"leaves a component of {largest} nodes; at most {most} may be" if largest > most else None
+
+
 def fault_of_forest(group: Group, block: RowBlock, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
     """What is wrong with a set [n] bool that is to meet all cycles; None: nothing is.
 
@@ -69,7 +116,7 @@ def fault_of_forest(group: Group, block: RowBlock, graph_rows: Graph, solution_a
     return None if not cycles else f"leaves {cycles} cycles"
 
 
-# (group, block, own rows of the graph, solution [n]) -> what is wrong, by name of problems whose solutions no
-# rank can check by its own rows (Problem.violation)
-Fault = Callable[[Group, RowBlock, Graph, np.ndarray], str | None]
-ACROSS: dict[str, Fault] = {"fvs": fault_of_forest}
+# (group, block, own rows of the graph, solution [n], *Problem.limits) -> what is wrong, by name of problems
+# whose solutions no rank can check by its own rows (Problem.violation)
+Fault = Callable[..., str | None]
+ACROSS: dict[str, Fault] = {"fvs": fault_of_forest, "dismantle": fault_of_parts}

@@ -1,5 +1,6 @@
 """QNetwork: structure2vec embedding and action-evaluation head (RL4GO eqs. 1 and 2), forward and backward."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,12 @@ class QNetwork:
         self.embedding = _make_embedding(policy, self.F)
         # By entries and Problem.state: what one state's codes look like (app/rl/incremental.py).
         self.code_tables: dict[tuple[int, tuple[float, ...]], tuple[Array, np.ndarray]] = {}
+
+    def playing(self, problem: Problem) -> "QNetwork":
+        """The same network on the states of a problem of the same kind."""
+        other = copy(self)
+        other.problem = problem
+        return other
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameter shapes by name."""

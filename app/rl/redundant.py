@@ -1,11 +1,12 @@
 """Taking out of a finished solution what it does not need, on row partitions."""
 
+import heapq
 from collections.abc import Callable
 
 import numpy as np
 
 from app.comm.group import Group
-from app.rl.forest import parts_ext
+from app.rl.forest import part_sizes_own, parts_ext
 from app.rl.select import independent
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -102,8 +103,11 @@ def _meets_one_twice(block: RowBlock, tree: np.ndarray, rows: np.ndarray) -> np.
     return found
 
 
-def _near_trees(group: Group, block: RowBlock, nodes: np.ndarray, tree: np.ndarray) -> np.ndarray:
-    """[m, 2] (position in `nodes`, tree of a neighbour or the neighbour itself among them), by position.
+def _near_trees(
+    group: Group, block: RowBlock, nodes: np.ndarray, tree: np.ndarray, size_ext: np.ndarray | None = None
+) -> np.ndarray:
+    """[m, 2] (position in `nodes`, tree of a neighbour or the neighbour itself among them), by position; with
+    sizes [n_ext] of the trees, [m, 3].
 
     tree    [n_ext] as of parts_ext, -1 of what is in none
     Ranks   all call
@@ -113,9 +117,74 @@ def _near_trees(group: Group, block: RowBlock, nodes: np.ndarray, tree: np.ndarr
     name = columns if block.columns is None else block.columns[columns]
     name = np.where(tree[columns] >= 0, tree[columns], name)
     kept = (tree[columns] >= 0) | np.isin(name, nodes)
-    found = np.stack([np.repeat(own, counts), name], axis=1).astype(np.int64)[kept]
+    told = [np.repeat(own, counts), name] + ([] if size_ext is None else [size_ext[columns]])
+    found = np.stack(told, axis=1).astype(np.int64)[kept]
     rows = group.gather_host(found, group.gather_integers(np.array([len(found)]))[:, 0].tolist())
     return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+
+def parts_redundant(
+    group: Group, block: RowBlock, chosen_at_own: np.ndarray, solution_own: np.ndarray, most: int
+) -> np.ndarray:
+    """Nodes of a dismantling set without which no component has more than `most` nodes, that which makes the
+    smallest one first, the lowest number of several; what is left is minimal.
+
+    Components only grow: a node that joins too much at first never goes back, and what one makes that was
+    looked at before is no less than it was then.
+
+    chosen_at_own [n_own] int32, of no matter here     solution_own [n_real] bool
+    returns       [k] global nodes to take out
+    Ranks         all call; identical on all. The components next to nodes that may go back are gathered
+    Source        reinsertion: Braunstein, Dall'Asta, Semerjian and Zdeborova, Network dismantling, PNAS 2016
+    """
+    part = parts_ext(group, block, ~solution_own)
+    size_ext = block.extend_host(group, part_sizes_own(group, block, part))
+    rows = np.flatnonzero(solution_own)
+    rows = rows[_joined_sizes(block, part, size_ext, rows) <= most]
+    nodes = group.gather_host(
+        rows.astype(np.int64) + block.lo, group.gather_integers(np.array([len(rows)]))[:, 0].tolist()
+    )
+    near = _near_trees(group, block, nodes, part, size_ext)
+    starts = np.searchsorted(near[:, 0], np.arange(len(nodes) + 1))
+    taken = set(nodes.tolist())
+    above: dict[int, int] = {}  # towards the root of a component that has grown
+    size: dict[int, int] = dict(near[:, 1:].tolist())
+
+    def root(v: int) -> int:
+        while above.get(v, v) != v:
+            above[v] = v = above.get(above[v], above[v])
+        return v
+
+    heap = [(0, i) for i in range(len(nodes))]
+    back = []
+    while heap:
+        seen, i = heapq.heappop(heap)
+        beside = near[starts[i] : starts[i + 1], 1].tolist()
+        joined = {root(v) for v in beside if v not in taken}
+        made = 1 + sum(size[v] for v in joined)
+        if made > most:
+            continue
+        if made > seen:
+            heapq.heappush(heap, (made, i))
+            continue
+        node = int(nodes[i])
+        taken.remove(node)
+        above |= dict.fromkeys(joined, node)
+        size[node] = made
+        back.append(node)
+    return np.array(back, dtype=np.int64)
+
+
+def _joined_sizes(block: RowBlock, part: np.ndarray, size_ext: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """[k] int64, nodes of what each of the own rows [k] would join, itself included; part: parts_ext."""
+    total = np.ones(block.n_own, dtype=np.int64)
+    for piece in block.pieces(rows):
+        counts, columns, _ = block.extended_rows(rows[piece])
+        inside = part[columns] >= 0
+        pairs = np.stack([np.repeat(rows[piece], counts), part[columns], size_ext[columns]], axis=1)[inside]
+        pairs = np.unique(pairs, axis=0)
+        np.add.at(total, pairs[:, 0], pairs[:, 2])
+    return total[rows]
 
 
 def _closed_rows(group: Group, block: RowBlock, nodes: np.ndarray) -> np.ndarray:
@@ -160,10 +229,12 @@ def _sum_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarr
     return group.device.get(sums)[: block.n_real, 0]
 
 
-# (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes, the same on all ranks
-Redundant = Callable[[Group, RowBlock, np.ndarray, np.ndarray], np.ndarray]
+# (group, block, chosen_at_own [n_own], solution_own [n_real], *Problem.limits) -> global nodes, the same on
+# all ranks
+Redundant = Callable[..., np.ndarray]
 REDUNDANCY: dict[str, Redundant] = {
     "cover": cover_redundant,
     "domination": domination_redundant,
     "forest": forest_redundant,
+    "parts": parts_redundant,
 }

@@ -301,7 +301,8 @@ def drop_redundant(group: Group, rollout: Rollout) -> Rollout:
         return rollout
     block = rollout.block
     find = REDUNDANCY[rollout.problem.redundancy]
-    dropped = find(group, block, rollout.chosen_at_own, rollout.solution_own)
+    limits = rollout.problem.limits(block.n)
+    dropped = find(group, block, rollout.chosen_at_own, rollout.solution_own, *limits)
     solution_own = rollout.solution_own.copy()
     own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
     solution_own[own] = False

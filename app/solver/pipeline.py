@@ -221,9 +221,10 @@ class Pipeline:
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
             self.replay.append(f"search.evaluations={made.evaluations - made.told}")
         else:
-            block = rows_to_roll_out(self.group, self.net.problem, toolbox.shown, parallel, toolbox.metric)
-            roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, setting = roll(self.group, self.net, self.params, block, limits, toolbox.marks)
+            net = self.net if toolbox.played is None else self.net.playing(toolbox.played)
+            block = rows_to_roll_out(self.group, net.problem, toolbox.shown, parallel, toolbox.metric)
+            roll = ROLLOUTS.get(net.problem.dynamics, rollout)
+            core, evaluations, setting = roll(self.group, net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)
             self.replay += [setting, f"search.evaluations={evaluations}"]
         if core is None:

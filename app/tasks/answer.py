@@ -22,6 +22,7 @@ from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.problems.table import CLASSES, ROUTES, TREE
+from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
@@ -43,6 +44,7 @@ class Solved:
 
     text    of the solution's file
     course  of the file of its course (Toolbox.course); empty: it has none
+    curves  of the file of its curve and of those beside it (Toolbox.curve); empty: it has none
     trace   the best and the bound over time; empty where only the policy was asked
     certificate   the file of what proves the bound; empty: none
     """
@@ -55,11 +57,13 @@ class Solved:
     metric: Any = None
     certificate: bytes = b""
     course: str = ""
+    curves: str = ""
 
     def state(self) -> State:
         """What a checkpoint keeps of it."""
         trace = [astuple(event) for event in self.trace]
-        values = {"entry": self.entry, "text": self.text, "course": self.course, "trace": trace}
+        texts = {"text": self.text, "course": self.course, "curves": self.curves}
+        values = {"entry": self.entry, **texts, "trace": trace}
         certificate = np.frombuffer(self.certificate, dtype=np.uint8)
         return State(values, {"solution": self.solution, "certificate": certificate})
 
@@ -91,6 +95,14 @@ def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None
     return [_called_by(ids[route], labels) for route in routes]
 
 
+def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
+    """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
+    if not solved.course:
+        return []
+    places = {str(each): i for i, each in enumerate(plain_ids(written_ids(loaded, ids)))}
+    return _called_by(ids[[places[each] for each in read_order(solved.course)]], labels)
+
+
 def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
     """Nodes as their owner calls them."""
     return [each if labels is None else labels[each] for each in plain_ids(ids)]
@@ -105,7 +117,7 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
     return Solved(
         values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state),
-        values.get("course", ""),  # checkpoints of before have none
+        values.get("course", ""), values.get("curves", ""),  # checkpoints of before have none
     )  # fmt: skip
 
 
@@ -276,16 +288,20 @@ def answer_whole(
             context.log.info("warning: %s: %s; it is repaired", path, fault)
     answer: Answer | None = None
     baselines: dict[str, float | int | None] = {}
+    beside: dict[str, np.ndarray] = {}
 
     def solved(found: Answer) -> Solved:
         entry = entry_of(toolbox, whole, found) | {"baselines": baselines}
+        curves = {} if toolbox.curve is None else {"answer": toolbox.curve(found.solution), **beside}
+        if curves:
+            entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:
             text = problem.text(found.solution, written_ids(loaded, ids))
         else:
             text = toolbox.text(found.solution, entry["objective"])
         course = "" if toolbox.course is None else toolbox.course(found.solution, written_ids(loaded, ids))
-        rest = found.trace, whole, loaded.metric, found.certificate, course
+        rest = found.trace, whole, loaded.metric, found.certificate, course, curves_text(curves)
         return Solved(entry, text, found.solution, *rest)
 
     try:
@@ -293,7 +309,7 @@ def answer_whole(
         _check(context, toolbox, whole.name, answer)
         if case.search.baselines:
             with context.log.phase("baselines"):
-                answer, baselines = _compared(context, problem, toolbox, whole.name, answer, alone)
+                answer, baselines, beside = _compared(context, problem, toolbox, whole.name, answer, alone)
     except Ended as ended:
         known = ended.so_far if answer is None else answer
         if known is not None:
@@ -313,19 +329,23 @@ def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> Non
 
 def _compared(
     context: Context, problem: Problem, toolbox: Toolbox, name: str, answer: Answer, alone: np.ndarray | None
-) -> tuple[Answer, dict[str, float | int | None]]:
-    """The best of an answer and what it is compared with; and the objectives of the latter, by label.
+) -> tuple[Answer, dict[str, float | int | None], dict[str, np.ndarray]]:
+    """The best of an answer and what it is compared with; the objectives of the latter, by label, and their
+    curves.
 
     The search does not begin from it: its course, and with it nearly all answers, would be others.
     alone   see answer_whole
     Ranks   all call
     """
     begun = time.perf_counter()
-    compared = compare(context, toolbox, name, seconds_of_baselines(context.case))
+    compared = compare(context, toolbox, name, seconds_of_baselines(context.case), drawn=True)
     values, rival = dict(compared.values), compared.rival(context.group, toolbox)
+    curves = dict(compared.curves)
     if alone is not None:
         other = _rival_alone(problem, toolbox, name, alone)
         values[POLICY_ALONE] = other.value
+        if toolbox.curve is not None:
+            curves[POLICY_ALONE] = toolbox.curve(other.solution())
         rival = other if rival is None or toolbox.improves(other.value, rival.value) else rival
     if context.case.search.seconds and compared.name and answer.replay:  # the clock says which begin
         answer = replace(answer, replay=[*answer.replay, f"search.heuristic={compared.name}"])
@@ -336,7 +356,7 @@ def _compared(
             figures(in_unit(toolbox, rival.value)), figures(in_unit(toolbox, answer.value)), answer.steps,
         )  # fmt: skip
         answer = _replaced(toolbox, name, answer, rival, spent)
-    return answer, {label: in_unit(toolbox, each) for label, each in values.items()}
+    return answer, {label: in_unit(toolbox, each) for label, each in values.items()}, curves
 
 
 def _rival_alone(problem: Problem, toolbox: Toolbox, name: str, alone: np.ndarray) -> Rival:

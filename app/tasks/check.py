@@ -14,7 +14,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.ids import name_array
 from app.partition.load import Loaded
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.tasks.answer import (
     bound_and_gap,
     given_solution,
@@ -78,7 +78,7 @@ def _valued(
     whole = whole_graph(context, loaded)
     if whole is None:
         raise CaseError(f"{caller}: the graph is too large for one rank; raise memory.whole_graph_mb")
-    problem = make_problem(context.case.problem.name)
+    problem = problem_of(context.case)
     toolbox = make_toolbox(context, problem, loaded, whole)
     with raise_together(context.group, "checking the solution"):
         ids = whole.held_ids()

@@ -19,7 +19,7 @@ from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.problems.problem import Problem
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.proofs.archive import LARGEST, from_bytes
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
 from app.tasks.compare import graph_bytes, too_large, words_of_need
@@ -45,7 +45,7 @@ def check_run(context: Context, path: str) -> None:
 
     Ranks   all call; answers are dealt to them
     """
-    group, problem = context.group, make_problem(context.case.problem.name)
+    group, problem = context.group, problem_of(context.case)
     with raise_together(group, "reading the results"):
         entries = _entries(path, context.case.problem.name)
     graphs = context.load(context.case.graph, "instances", worked_on=False)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.problem import Problem
-from app.problems.table import ROUTES, UNTRAINED, make_problem, not_alone
+from app.problems.table import ROUTES, UNTRAINED, not_alone, problem_of
 from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
@@ -126,6 +126,7 @@ class Compared:
     values   by label, of those that began
     name     the best one's, of equal ones the first; "": none began
     label, value   its own
+    curves   by label, where they are asked for and solutions have them (Toolbox.curve)
     owner    the rank that ran it; held: on that rank, its solution
     """
 
@@ -135,6 +136,7 @@ class Compared:
     value: int = 0
     owner: int = 0
     held: np.ndarray | None = None
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
 
     def rival(self, group: Group, toolbox: Toolbox) -> Rival | None:
         """The best one; None: none began. Its solution: all ranks call."""
@@ -150,16 +152,20 @@ class Compared:
         return toolbox.as_solution(group.broadcast(numbers, self.owner))
 
 
-def compare(context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf) -> Compared:
+def compare(
+    context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf, drawn: bool = False
+) -> Compared:
     """The plain heuristics, each checked. Ranks: all call, each does a share.
 
     seconds   none begins after so many, and those that look at the clock end
+    drawn     their curves are asked for
     """
     group, named = context.group, heuristics(context.case, toolbox)
     names = list(named)
     if toolbox.left_out:
         context.log.info("%s: too large for the baselines %s", name, toolbox.left_out)
-    values, labels, held = _my_share(context, toolbox, named, name, seconds)
+    curve = toolbox.curve if drawn else None
+    values, labels, held, mine = _my_share(context, toolbox, named, name, seconds, curve)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
     unmade = [each for each, label in zip(names, labels) if not label]
@@ -169,21 +175,34 @@ def compare(context: Context, toolbox: Toolbox, name: str, seconds: float = math
     told = {labels[i]: int(values[i]) for i in begun}
     if not begun:
         return Compared(told)
+    curves = {}
+    if curve is not None:
+        for i in begun:
+            own = mine.get(labels[i], np.zeros(toolbox.instance.graph.n + 1, dtype=np.int64))
+            curves[labels[i]] = group.broadcast(own, i % group.size)
     best = begun[0]
     for i in begun[1:]:
         best = i if toolbox.improves(int(values[i]), int(values[best])) else best
-    return Compared(told, names[best], labels[best], int(values[best]), best % group.size, held)
+    return Compared(told, names[best], labels[best], int(values[best]), best % group.size, held, curves)
 
 
 def _my_share(
-    context: Context, toolbox: Toolbox, named: dict[str, Baseline], name: str, seconds: float
-) -> tuple[np.ndarray, list[str], np.ndarray | None]:
-    """Values and labels of all heuristics, those of this rank alone filled in; its best solution."""
+    context: Context,
+    toolbox: Toolbox,
+    named: dict[str, Baseline],
+    name: str,
+    seconds: float,
+    curve: Callable[[np.ndarray], np.ndarray] | None,
+) -> tuple[np.ndarray, list[str], np.ndarray | None, dict[str, np.ndarray]]:
+    """Values and labels of all heuristics, those of this rank alone filled in; its best solution; and by
+    label the curves of its solutions.
+    """
     group, begun = context.group, time.monotonic()
     keeper = context.keeper.apart(only_this_rank(context.device))
     values, labels = np.zeros(len(named), dtype=np.int64), [""] * len(named)
     best: int | None = None
     held: np.ndarray | None = None
+    curves: dict[str, np.ndarray] = {}
 
     def late() -> bool:
         keeper.at(0)
@@ -202,9 +221,11 @@ def _my_share(
             if (fault := toolbox.fault(solution)) is not None:
                 raise LockstepError(f"baseline {which} on {name}: {fault}")
             values[i] = toolbox.value(solution)
+            if curve is not None:
+                curves[labels[i]] = curve(solution)
             if best is None or toolbox.improves(int(values[i]), best):
                 best, held = int(values[i]), solution
-    return values, labels, held
+    return values, labels, held, curves
 
 
 def heuristics(case: Case, toolbox: Toolbox) -> dict[str, Baseline]:
@@ -300,14 +321,16 @@ def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[flo
     out: dict[str, list[float]] = {}
     if not context.case.search.baselines:
         return out
-    problem = make_problem(context.case.problem.name)
+    problem = problem_of(context.case)
     with context.log.phase("baselines"):
         for number, loaded in enumerate(graphs):
             context.keeper.at(number)
             whole = whole_graph(context, loaded)
             if whole is None:
                 return {}
-            toolbox = problem.toolbox(Instance(whole, loaded.metric))
+            toolbox = problem.toolbox(
+                Instance(whole, loaded.metric, component=context.case.problem.component)
+            )
             for label, value in baseline_values(context, toolbox, whole.name).items():
                 out.setdefault(label, []).append(value if toolbox.unit == 1 else value * toolbox.unit)
     return {label: values for label, values in out.items() if len(values) == len(graphs)}

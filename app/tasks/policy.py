@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.comm.guard import check_same, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights, trained_for
 from app.tasks.context import Context
@@ -25,7 +25,7 @@ class Policy:
 def find_policy(context: Context) -> Policy:
     """Train first, take the weights that ship, or read a file: as policy.weights says. Ranks: all call."""
     case = context.case
-    problem, wanted = make_problem(case.problem.name), case.policy.weights
+    problem, wanted = problem_of(case), case.policy.weights
     if not problem.dynamics:
         return Policy(None, None, "none is asked", "")
     if wanted == "train":

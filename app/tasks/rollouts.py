@@ -363,7 +363,8 @@ def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
     across, together = ACROSS.get(rollout.problem.name), None
     if across is not None:
         block = rollout.block if rollout.block.group is group else context.state_rows(loaded, rollout.problem)
-        together = across(group, block, loaded.graph, solution)
+        limits = rollout.problem.limits(loaded.graph.n)
+        together = across(group, block, loaded.graph, solution, *limits)
     with raise_together(group, "checking the solution"):
         wrong = together or rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:

@@ -18,10 +18,11 @@ from app.errors import CaseError, Ended, Halted, LockstepError
 from app.output import STOPPED, plain
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded, count_graphs
-from app.plots.runs import plot_solutions, plot_solves
+from app.plots.runs import plot_curves, plot_solutions, plot_solves
 from app.problems.problem import Problem
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.search.clique.tools import COMPLEMENT_EDGES
+from app.search.dismantle.course import read_curves
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.answer_followed import answer_followed
@@ -45,21 +46,24 @@ COLUMNS = (
 
 
 class Written(NamedTuple):
-    """The text of a solution, the file of what proves its bound, the table of its course; empty: none."""
+    """The text of a solution, the file of what proves its bound, the tables of its course and of its curve
+    with those beside it; empty: none.
+    """
 
     text: str = ""
     certificate: bytes = b""
     course: str = ""
+    curves: str = ""
 
 
 def written_of(solved: Solved) -> Written:
     """What is written of an answer."""
-    return Written(solved.text, solved.certificate, solved.course)
+    return Written(solved.text, solved.certificate, solved.course, solved.curves)
 
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
-    problem, table = make_problem(context.case.problem.name), context.case.graph
+    problem, table = problem_of(context.case), context.case.graph
     policy = find_policy(context)
     count = count_graphs(table)
     if not count:
@@ -106,6 +110,8 @@ def run_solve(context: Context) -> dict[str, Any]:
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances, problem.solution)
         plot_solves(context.folder, context.log, traced[:DRAWN], problem.solution)
+        curves = [(each.entry, read_curves(each.curves)) for each in traced[:DRAWN]]
+        plot_curves(context.folder, context.log, curves)
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
 
@@ -214,7 +220,7 @@ def _solve_at_once(
             yield entry, written, solved
             if number not in known:
                 kept = {"certificate": np.frombuffer(written.certificate, dtype=np.uint8)}
-                texts = {"text": written.text, "course": written.course}
+                texts = {"text": written.text, "course": written.course, "curves": written.curves}
                 told = State({"entry": entry, **texts, "trace": []}, kept)
                 _keep(context, number, told if solved is None else solved.state())
         if context.group.max_integer(int(halted)):
@@ -244,10 +250,12 @@ def _exchange(
         solved = mine[place] if owner == grid.number else None
         written, root = Written() if solved is None else written_of(solved), owner * size
         if texts:
-            text, course = (
-                context.group.broadcast_text(each, root) for each in (written.text, written.course)
+            text, course, curves = (
+                context.group.broadcast_text(each, root)
+                for each in (written.text, written.course, written.curves)
             )
-            written = Written(text, context.group.broadcast_bytes(written.certificate, root), course)
+            certificate = context.group.broadcast_bytes(written.certificate, root)
+            written = Written(text, certificate, course, curves)
         yield number, entry, written, solved
 
 
@@ -337,14 +345,16 @@ def file_name(graph: str) -> str:
 
 
 def _write(context: Context, name: str, written: Written) -> None:
-    """solution/NAME.txt by the input file's ids, certificates/NAME.npz, dismantling/NAME.csv. Ranks: all
-    call; rank 0 writes.
+    """solution/NAME.txt by the input file's ids, certificates/NAME.npz, tables of dismantling/ and curves/.
+    Ranks: all call; rank 0 writes.
     """
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
         if context.case.output.solutions:
             context.folder.write_text(f"solution/{name}.txt", written.text)
             if written.course:
                 context.folder.write_text(f"dismantling/{name}.csv", written.course)
+            if written.curves:
+                context.folder.write_text(f"curves/{name}.csv", written.curves)
         if written.certificate and context.group.rank == 0:
             with context.folder.placed(f"certificates/{name}.npz") as file:
                 file.write(written.certificate)
@@ -393,6 +403,9 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
     others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
     others, objective = others or "no baselines", figures(instance["objective"])
     context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)
+    if "robustness" in instance:
+        areas = ", ".join(f"{label} {area:.4f}" for label, area in instance["robustness"].items())
+        context.log.info("%s: area below the largest component (R): %s", instance["name"], areas)
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:

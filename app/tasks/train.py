@@ -20,7 +20,7 @@ from app.partition.load import Loaded, with_shared_blocks
 from app.partition.whole import LEARNED_ON, learning_work, sharers
 from app.plots.runs import plot_learning
 from app.problems.problem import Problem, state_size
-from app.problems.table import WEIGHED, make_problem
+from app.problems.table import WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.training import Recorder, Training, train_policy, whole_or_float
 from app.rl.weights import save_weights
@@ -42,7 +42,7 @@ def run_train(context: Context) -> dict[str, Any]:
     context.log.info("held-back graphs: %.10g learned; %s", training.best_total, _listed(totals))
     weights = save_training(context, training)
     if context.folder is not None and context.case.output.plots:
-        sense = make_problem(context.case.problem.name).sense
+        sense = problem_of(context.case).sense
         plot_learning(context.folder, context.log, training.records, totals, sense)
     return {
         "digest": weights,
@@ -66,7 +66,7 @@ def learn(
     Ranks     all call; identical on all
     """
     case, log, inner = context.case, context.log, context.within(grid)
-    problem = make_problem(case.problem.name)
+    problem = problem_of(case)
     with grid.together("loading the training graphs"):
         if given is None:
             graphs, held_back = training_graphs(inner, case.train.graphs or case.graph)

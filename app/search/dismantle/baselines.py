@@ -39,10 +39,15 @@ def core_hd(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]:
              Scientific Reports 2016; reinsertion: Braunstein, Dall'Asta, Semerjian and Zdeborová, Network
              dismantling, PNAS 2016
     """
+    return reinserted(core, core_hd_bare(core, compiled)[0], compiled), LABELS["core_hd"]
+
+
+def core_hd_bare(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]:
+    """The same, nothing put back: beside a policy's choices as they are."""
     plainly = Multigraph(core.indptr, core.indices, np.zeros(len(core.indices), np.uint8), core.weights)
     chosen = np.zeros(core.n, dtype=bool)
     chosen[greedy_order(plainly, compiled)] = True
-    return reinserted(core, broken(core, chosen, compiled), compiled), LABELS["core_hd"]
+    return broken(core, chosen, compiled), LABELS["core_hd_bare"]
 
 
 def high_degree(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -163,5 +168,10 @@ def reinsertions(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) ->
     return order[:count].copy()
 
 
-LABELS = {"core_hd": "CoreHD", "high_degree": "high degree", "influence": "collective influence"}
+LABELS = {
+    "core_hd": "CoreHD",
+    "core_hd_bare": "CoreHD, nothing put back",
+    "high_degree": "high degree",
+    "influence": "collective influence",
+}
 DISMANTLE_BASELINES = {"core_hd": core_hd, "high_degree": high_degree, "influence": influence}

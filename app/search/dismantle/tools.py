@@ -10,8 +10,8 @@ from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
+from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
-from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer
@@ -20,14 +20,15 @@ from app.search.dismantle.baselines import (
     DISMANTLE_BASELINES,
     core_hd,
     reinserted,
-    reinsertions,
 )
+from app.search.dismantle.course import curve_of, largest_components, removal_order
 from app.search.dismantle.search import DismantleSearch
 from app.search.kernel_tools import KernelSetTools, ReducedBounds
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
+LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
 COURSE = ("removed", "node", "weight", "largest")  # the columns of a course
 
 
@@ -38,9 +39,9 @@ class DismantleTools(KernelSetTools):
     """
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        super().__init__(instance, problem)
-        graph = self.graph
+        graph = instance.graph
         self.most = largest_component(graph.n, instance.component)
+        super().__init__(instance, problem.limited(self.most))
         if self.outside.any() and (found := node_of_large_component(graph, ~self.outside, self.most)):
             words = f"a component of {found[1]} nodes with {{}} is to be outside: at most {self.most} may be"
             raise FixedNodesError(words, found[0])
@@ -55,6 +56,22 @@ class DismantleTools(KernelSetTools):
         return super().fault(solution)
 
     # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> Graph:
+        """The core, what its nodes stand for beside them as nodes of one edge."""
+        return self.inner.simple(self.graph.name)[0]
+
+    def told(self, solution: np.ndarray) -> np.ndarray:
+        """[k] bool, a node of the core in the place of those beside it."""
+        chosen, ends = solution[: self.inner.n].copy(), self.inner.simple(self.graph.name)[1]
+        chosen[ends[solution[self.inner.n :]]] = True
+        return chosen
+
+    @property
+    def played(self) -> Any:
+        """Of the core components are as large as of the graph, whatever its nodes."""
+        return self.problem
 
     @property
     def reduce_seconds(self) -> float:
@@ -134,12 +151,16 @@ class DismantleTools(KernelSetTools):
         return "".join([",".join(COURSE) + "\n", f"0,,0,{largest}\n", *lines])
 
     def dismantling_order(self, solution: np.ndarray) -> np.ndarray:
-        """[k] int32, the nodes of a set [n] bool in the order in which they are best taken out.
+        """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out."""
+        return removal_order(self._plain(), solution, self.instance.compiled)
 
-        It is that of greedy reinsertion backwards: last comes the node that makes the smallest component
-        where it alone goes back, the lowest number of several, and so on (see reinsertions).
-        """
-        return reinsertions(self._plain(), solution, self.instance.compiled)[::-1]
+    @property
+    def curve(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """[n + 1] int64 of a set [n] bool, see curve_of; of very large graphs it is not asked for."""
+        return self._curve if self.graph.n + len(self.graph.indices) <= LARGEST_DRAWN else None
+
+    def _curve(self, solution: np.ndarray) -> np.ndarray:
+        return curve_of(self._plain(), solution, self.instance.compiled)
 
     def _plain(self) -> SizedGraph:
         """The whole graph, without weights and limit."""
@@ -149,29 +170,3 @@ class DismantleTools(KernelSetTools):
 def quoted(name: str) -> str:
     """A field of a table with commas between."""
     return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\r\n') else name
-
-
-def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
-    """Nodes of the largest component, then without each node of an order [k] and those before it; found by
-    putting them back, the last first.
-    """
-    gone = np.zeros(whole.n, dtype=bool)
-    gone[order] = True
-    left, nodes = whole.without(gone)
-    above, total = list(range(whole.n)), [1] * whole.n
-    largest = 0
-    if left.n:
-        heads, part = np.unique(left.parts(), return_index=True, return_inverse=True)[1:]
-        for v, head in zip(nodes.tolist(), nodes[heads][part].tolist()):
-            above[v] = head
-        for head, count in zip(nodes[heads].tolist(), np.bincount(part).tolist()):
-            total[head], largest = count, max(largest, count)
-    found, ptr = [largest], whole.indptr
-    for v in order[::-1].tolist():
-        gone[v] = False
-        for u in whole.indices[ptr[v] : ptr[v + 1]].tolist():
-            if not gone[u] and (head := root_of(above, u)) != v:
-                above[head] = v
-                total[v] += total[head]
-        found.append(max(found[-1], total[v]))
-    return found[::-1]

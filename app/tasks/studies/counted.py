@@ -17,7 +17,7 @@ from app.model.layout import count
 from app.model.rates import Calibration, Network
 from app.partition.assemble import gather_whole
 from app.partition.load import generate_set
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.tasks.context import Context
 
@@ -52,7 +52,7 @@ def _agent_factor(context: Context, case: Case, running: int, ranks: int, calibr
     whole = gather_whole(context.group, loaded.graph, loaded.rows)
     parallel, width = case.parallel, case.policy.dimension
     layouts = cache(lambda p: count(whole, p, parallel.exchange, parallel.partition, width))
-    net = QNetwork(case.policy, make_problem(case.problem.name))
+    net = QNetwork(case.policy, problem_of(case))
     seconds = dict.fromkeys((running, ranks), 0.0)
     for batch in (0, case.agent.batch):
         machine = Machine(calibration, Network())

@@ -26,7 +26,7 @@ from app.memory.room import resident_bytes
 from app.partition.families import family_names
 from app.partition.load import generate_set
 from app.plots.charts import plot_bars, plot_lines
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import train_policy
@@ -219,7 +219,7 @@ def _tests(context: Context, references: References) -> Tests:
     numbers = list(range(group.rank, table.count, group.size))
     with raise_together(group, "generating the test graphs"):
         graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
-        problem = make_problem(context.case.problem.name)
+        problem = problem_of(context.case)
         blocks = [alone.state_rows(each, problem) for each in graphs]
     made = family_names(table)
     return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
@@ -242,7 +242,7 @@ def _followed(context: Context, course: Course, references: References) -> list[
 def _train(context: Context, course: Course, references: References) -> None:
     """One training, timed, with the ratios of the weights of each evaluation. Ranks: all call."""
     case, log, grid = context.case, context.log, context.grid()
-    inner, problem, watch = context.within(grid), make_problem(case.problem.name), Stopwatch(context.device)
+    inner, problem, watch = context.within(grid), problem_of(case), Stopwatch(context.device)
     # Split however small the graphs are: that is what is measured; with parallel.spatial = 1 never.
     group = inner.group.alone() if case.parallel.spatial == 1 else inner.group
     with log.phase("read"), grid.together("reading"):

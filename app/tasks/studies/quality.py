@@ -20,7 +20,7 @@ from app.graphs.graph import Graph
 from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
 from app.plots.runs import plot_quality
 from app.problems.problem import Problem
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.recipes import find_recipe
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
@@ -85,7 +85,7 @@ def run_quality(context: Context) -> dict[str, Any]:
 
 def _check(case: Case) -> None:
     """Refuse what would fail after the first trainings. Raises CaseError."""
-    problem = make_problem(case.problem.name)
+    problem = problem_of(case)
     if problem.dynamics == "tour":
         right = "mvc, mis, clique, mds, maxcut or maxcut_once would be right"
         raise CaseError(f"problem.name: the study's families, er and ba, have no distances; {right}")
@@ -104,7 +104,7 @@ def _train_and_test(
     context: Context, tests: TestSet, recipe: str, seed: int
 ) -> tuple[list[float], tuple[list[int], list[float]], str]:
     """Objectives of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
-    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
+    study, group, problem = context.case.study, context.group, problem_of(context.case)
     case = recipe_case(context.case, recipe, seed, study.steps)
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
     held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
@@ -169,7 +169,7 @@ def family_table(family: str, nodes: int | tuple[int, int], count: int) -> Graph
 
 def _test_set(context: Context, family: str) -> TestSet:
     """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
-    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
+    study, group, problem = context.case.study, context.group, problem_of(context.case)
     path = os.path.join(context.case.study.data, f"{family}.npz")
     found = group.rank == 0 and problem.known and bool(context.case.study.data) and os.path.isfile(path)
     if group.max_integer(int(found)):

@@ -10,7 +10,7 @@ from app.comm.group import Group
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.solver.pipeline import Pipeline
 from app.toolbox import Instance
 
@@ -40,13 +40,14 @@ def ratios_to(reference: np.ndarray, values: np.ndarray, sense: str) -> np.ndarr
 
 def find_references(group: Group, case: Case, graphs: list[Loaded]) -> References:
     """Solve each graph without the policy, by the budget of [search]. Ranks: all call; identical on all."""
-    problem = make_problem(case.problem.name)
+    problem = problem_of(case)
     search = msgspec.structs.replace(case.search, start="greedy", inside="", outside="")
     pipeline = Pipeline(group, Log(False), msgspec.structs.replace(case, search=search), None, None)
     values, proved = [], []
     for loaded in graphs:
         whole = gather_whole(group, loaded.graph, loaded.rows)
-        answer = pipeline.answer(problem.toolbox(Instance(whole, loaded.metric)), whole.name)
+        instance = Instance(whole, loaded.metric, component=case.problem.component)
+        answer = pipeline.answer(problem.toolbox(instance), whole.name)
         values.append(answer.value)
         proved.append(answer.value == answer.bound)
     return References(np.array(values), np.array(proved))

@@ -35,7 +35,7 @@ from app.partition.assemble import gather_whole
 from app.partition.generators import parameters_of
 from app.partition.load import Loaded, load_graphs, load_stream
 from app.plots.runs import plot_scaling
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
@@ -142,7 +142,7 @@ def data_path(context: Context, text: str) -> str | None:
 
 def _require_counted(context: Context) -> None:
     """Refuse problems whose steps the model does not count: those with a further product in each."""
-    problem = make_problem(context.case.problem.name)
+    problem = problem_of(context.case)
     if problem.closed or problem.dynamics != "residual":
         raise CaseError(f"problem.name: the performance model counts the steps of mvc, not of {problem.name}")
 
@@ -180,7 +180,7 @@ def _kept(context: Context, calibration: Calibration) -> Calibration:
 
 
 def _network(context: Context) -> QNetwork:
-    return QNetwork(context.case.policy, make_problem(context.case.problem.name))
+    return QNetwork(context.case.policy, problem_of(context.case))
 
 
 def _loaded(context: Context, group: Group, table: GraphCase, name: str) -> Loaded:

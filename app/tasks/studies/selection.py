@@ -18,7 +18,7 @@ from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set
 from app.plots.charts import plot_lines
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.rollout import Rollout, roll_out
 from app.rl.rules import find_rule
 from app.sparse.rowblock import RowBlock
@@ -49,7 +49,7 @@ class Rule:
 def run_selection(context: Context) -> dict[str, Any]:
     """Every rule on every graph. Ranks: all call; identical on all, apart from times."""
     study, log = context.case.study, context.log
-    if make_problem(context.case.problem.name).dynamics != "residual":
+    if problem_of(context.case).dynamics != "residual":
         raise CaseError("problem.name: the study of selection knows mvc, mis and clique")
     rules = [read_rule(text) for text in ["single", *study.rules]]
     tables = {text: graph_case(text) for text in study.measured}
@@ -90,7 +90,7 @@ def read_rule(text: str) -> Rule:
 
 def _graphs(context: Context, table: GraphCase) -> list[tuple[Loaded, RowBlock]]:
     """A graph for each seed of the study. Ranks: all call."""
-    found, problem = [], make_problem(context.case.problem.name)
+    found, problem = [], problem_of(context.case)
     for seed in context.case.study.seeds:
         (loaded,) = generate_set(context.group, table, seed, "instances")
         found.append((loaded, context.state_rows(loaded, problem)))

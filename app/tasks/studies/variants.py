@@ -10,7 +10,7 @@ from app.case.config import Case
 from app.case.conflicts import conflicts
 from app.comm.grid import fit_groups
 from app.errors import CaseError
-from app.problems.table import make_problem
+from app.problems.table import problem_of
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.training import share_of
@@ -66,7 +66,7 @@ def check_training(case: Case, ranks: int, place: str) -> None:
         find_learner(case.agent.learner)
         share_of(case.agent, case.parallel.data)
         fit_groups(ranks, case.parallel.data, case.parallel.spatial)
-        QNetwork(case.policy, make_problem(case.problem.name))
+        QNetwork(case.policy, problem_of(case))
     except CaseError as error:
         raise CaseError(f"{place}: {error}") from None
 

@@ -1,0 +1,123 @@
+"""How the largest component falls as nodes are taken out: the curve that dismantling is judged by."""
+
+import csv
+import heapq
+import io
+
+import numpy as np
+
+from app.graphs.joined import root_of
+from app.graphs.sized import SizedGraph
+from app.search.dismantle.baselines import ordered, reinsertions
+
+STEPS = "removed"  # the first column of a table of curves
+
+
+def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out.
+
+    Of two orders the one with the smaller area below the largest component. Greedy reinsertion backwards:
+    last comes the node that makes the smallest component where it alone goes back, the lowest number of
+    several, and so on (see reinsertions); and the largest degree in what is left first.
+
+    whole   a graph without weights and limit
+    """
+    backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
+    return min(backwards, by_degree(whole, chosen), key=lambda order: sum(largest_components(whole, order)))
+
+
+def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
+    """[k] int64, the nodes of a set [n] bool, that of the largest degree in what is left first, the lowest
+    number of several.
+    """
+    degree, ptr, left = whole.degrees().tolist(), whole.indptr.tolist(), set(np.flatnonzero(chosen).tolist())
+    heap = [(-degree[v], v) for v in left]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        seen, v = heapq.heappop(heap)
+        if seen != -degree[v]:
+            heapq.heappush(heap, (-degree[v], v))
+            continue
+        left.remove(v)
+        order.append(v)
+        for u in whole.indices[ptr[v] : ptr[v + 1]].tolist():
+            if u in left:
+                degree[u] -= 1
+    return np.array(order, dtype=np.int64)
+
+
+def curve_of(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """[n + 1] int64, nodes of the largest component, then without one node more each time: those of a set
+    [n] bool in the order of `removal_order`, then the one of the largest degree in what is left, as long as
+    there are edges, then any.
+    """
+    left, nodes = whole._replace(most=1).without(chosen)
+    rest = nodes[ordered(left, 0, compiled)]
+    found = largest_components(whole, np.concatenate([removal_order(whole, chosen, compiled), rest]))
+    ends = np.ones(whole.n + 1 - len(found), dtype=np.int64)
+    ends[-1:] = 0  # the last one leaves nothing
+    return np.concatenate([np.array(found, dtype=np.int64), ends])
+
+
+def robustness(curve: np.ndarray) -> float:
+    """R = 1/n sum_{q=1..n} s(q), with s(q) the share of all nodes in the largest component without q of them.
+
+    Less is better; s does not rise, R is at most 1/2 where any node taken out lies in the largest component.
+    Source   Schneider, Moreira, Andrade, Havlin and Herrmann, Mitigation of malicious attacks on networks,
+             PNAS 2011, eq. 1. The accumulated normalised connectivity of Fan et al., Finding key players in
+             complex networks through deep reinforcement learning, Nature Machine Intelligence 2020, eq. 1, is
+             n R over the nodes of the largest component of the graph
+    """
+    n = len(curve) - 1
+    return int(curve[1:].sum()) / n**2 if n else 0.0
+
+
+def curves_text(curves: dict[str, np.ndarray]) -> str:
+    """A table of curves [n + 1] by label, a line for each node taken out, until none has an edge left."""
+    if not curves:
+        return ""
+    told = np.stack(list(curves.values()), axis=1)
+    ends = 1 + int(np.count_nonzero((told > 1).any(axis=1)))
+    rows = io.StringIO()
+    table = csv.writer(rows, lineterminator="\n")
+    table.writerow([STEPS, *curves])
+    table.writerows([i, *row] for i, row in enumerate(told[:ends].tolist()))
+    return rows.getvalue()
+
+
+def read_curves(text: str) -> dict[str, list[int]]:
+    """The curves of such a table, by label."""
+    rows = list(csv.reader(io.StringIO(text)))
+    return {name: [int(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0]) if i} if rows else {}
+
+
+def read_order(course: str) -> list[str]:
+    """The nodes of a course (DismantleTools.course), as its file calls them."""
+    return [row[1] for row in list(csv.reader(io.StringIO(course, newline="")))[2:]]
+
+
+def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
+    """Nodes of the largest component, then without each node of an order [k] and those before it; found by
+    putting them back, the last first.
+    """
+    gone = np.zeros(whole.n, dtype=bool)
+    gone[order] = True
+    left, nodes = whole.without(gone)
+    above, total = list(range(whole.n)), [1] * whole.n
+    largest = 0
+    if left.n:
+        heads, part = np.unique(left.parts(), return_index=True, return_inverse=True)[1:]
+        for v, head in zip(nodes.tolist(), nodes[heads][part].tolist()):
+            above[v] = head
+        for head, count in zip(nodes[heads].tolist(), np.bincount(part).tolist()):
+            total[head], largest = count, max(largest, count)
+    found, ptr = [largest], whole.indptr
+    for v in order[::-1].tolist():
+        gone[v] = False
+        for u in whole.indices[ptr[v] : ptr[v + 1]].tolist():
+            if not gone[u] and (head := root_of(above, u)) != v:
+                above[head] = v
+                total[v] += total[head]
+        found.append(max(found[-1], total[v]))
+    return found[::-1]
