@@ -20,7 +20,7 @@ from typing import Any
 
 Clock = Callable[[], float]
 ROOT = Path(__file__).parent.parent
-RECORDS, DOCUMENT = ROOT / "runs" / "bench", ROOT / "docs" / "measurements.md"
+RECORDS, DOCUMENT = ROOT / "runs" / "bench", ROOT / "docs" / "measurements" / "speed.md"
 BEGIN, END = "<!-- written by make bench -->", "<!-- end of what make bench writes -->"
 SHORTEST_S = 0.01  # a timing that would be shorter repeats its call
 INTERPRETERS: dict[str, str] = {}  # of programs that are measured in processes of their own, by name

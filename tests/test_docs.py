@@ -20,7 +20,15 @@ from app.case.config import GRAPH_TABLES, all_keys, all_tables
 from app.case.text import keys_markdown
 from app.gnn.layers.table import LAYERS
 
-NAMES = ["README.md", "inputs/README.md", "docs/*.md", "examples/*.md", "SECURITY.md", "CHANGELOG.md"]
+NAMES = [
+    "README.md",
+    "inputs/README.md",
+    "docs/*.md",
+    "docs/*/*.md",
+    "examples/*.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+]
 DOCUMENTS = sorted(path for name in NAMES for path in ROOT.glob(name))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -133,7 +141,8 @@ def test_files_that_are_named_exist(path):
     for name in FILE.findall(TEXTS[path]):
         if OWN.search(name) or name.endswith(".npz"):
             continue  # results, data, and the file that docs/adding_a_layer.md tells to write
-        assert (ROOT / name).exists() or (ROOT / "app" / name).exists(), f"{identify(path)}: no {name}"
+        places = (ROOT, ROOT / "app", path.parent)
+        assert any((place / name).exists() for place in places), f"{identify(path)}: no {name}"
 
 
 TABLES = sorted({keys[0] for keys in all_tables()})
@@ -180,6 +189,9 @@ def test_every_case_is_described():
 def test_every_document_is_in_the_list_of_documents():
     linked = set(re.findall(r"\]\(docs/(\w+\.md)", TEXTS[ROOT / "README.md"]))
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - linked == set()
+    for folder in {path.parent for path in (ROOT / "docs").glob("*/*.md")}:
+        parts = set(re.findall(rf"\]\({folder.name}/(\w+\.md)", TEXTS[folder.with_suffix(".md")]))
+        assert parts == {path.name for path in folder.glob("*.md")}
 
 
 # ---- the layer of docs/adding_a_layer.md ------------------------------------------------------------------

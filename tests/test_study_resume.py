@@ -165,7 +165,7 @@ def test_a_study_goes_on_after_what_was_finished(kind, ranks, shared_path, capsy
     assert stops >= places
     capsys.readouterr()
     assert found["digest"] == run_study(whole)["digest"]
-    if kind != "gnn_scaling":  # which prints a table of docs/measurements.md
+    if kind != "gnn_scaling":  # which prints a table of docs/measurements/networks.md
         assert_narrow(capsys.readouterr().out)
     # All is kept: a further run makes nothing, and has every second of those that did.
     assert stopped_again_and_again(parts) == (found, 0)

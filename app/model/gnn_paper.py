@@ -103,7 +103,7 @@ def _row(each: DataSet, live: Training, kept: Training, machines: dict[str, Rate
 
 
 def table_lines(rows: list[dict[str, Any]], machines: list[str]) -> Iterator[str]:
-    """The rows as a table of docs/measurements.md."""
+    """The rows as a table of docs/measurements/networks.md."""
     columns = [f"{name}, s: products / dense / messages / epoch (A X kept)" for name in machines]
     head = [
         "data set, widths", "P", "exchange",

@@ -7,7 +7,7 @@ has become free enters at once. The coldness rises linearly from `HOT` on in a c
 at any time the longest one that has ended took a quarter of it or more.
 
 Rising slowly from where one loss of a node in ten to a hundred passes, the set finds on sparse graphs what
-searches by exchanges do not (docs/measurements.md).
+searches by exchanges do not (docs/measurements/answers.md).
 
 Source  Kirkpatrick, Gelatt and Vecchi, Science 220, 1983; moves that keep the set independent: as the forced
         insertions of Andrade, Resende and Werneck, J. Heuristics 18, 2012
