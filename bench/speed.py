@@ -3,7 +3,7 @@
     python bench/speed.py [PART ...] [--quick] [--python PROGRAM=PATH ...]
     mpirun -np 2 python bench/speed.py [ranks] [gnn_ranks] [--quick]
 
-Records go to runs/bench/PART.json, and the tables of all recorded parts to docs/measurements/speed.md. --quick
+Records go to runs/bench/PART.json, tables of all recorded parts to docs/measurements/speed.md. --quick
 takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --python names the interpreter
 of a program that parts gnn, gnn_gradients, rgcn, graphs, links, edges and deep run in a process of its own
 (torch, pyg, dgl): default, the running one.

@@ -20,15 +20,7 @@ from app.case.config import GRAPH_TABLES, all_keys, all_tables
 from app.case.text import keys_markdown
 from app.gnn.layers.table import LAYERS
 
-NAMES = [
-    "README.md",
-    "inputs/README.md",
-    "docs/*.md",
-    "docs/*/*.md",
-    "examples/*.md",
-    "SECURITY.md",
-    "CHANGELOG.md",
-]
+NAMES = ["*.md", "inputs/README.md", "docs/*.md", "docs/*/*.md", "examples/*.md"]
 DOCUMENTS = sorted(path for name in NAMES for path in ROOT.glob(name))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
