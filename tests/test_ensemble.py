@@ -112,6 +112,21 @@ def test_smoothing_goes_on_from_the_mean_of_all_members():
     assert found.probabilities.tobytes() != network.probabilities.tobytes()
 
 
+@pytest.mark.parametrize("epochs", [1, 12])
+def test_time_that_rows_take_is_measured_in_each_member(epochs, monkeypatch):
+    looks = []
+
+    def observe(balance, seconds, left):
+        looks.append((float(seconds.min()), bool(np.isfinite(seconds).all()), left))
+
+    monkeypatch.setattr("app.partition.balance.Balance.observe", observe)
+    graph, X, sides = clubs()
+    asked = {**FEW, "gnn.epochs": epochs, "gnn.members": 3, "parallel.partition": "learned"}
+    classify(graph, X, sides, settings=asked, comm=WORLD)
+    assert all(least >= 0 and finite for least, finite, _ in looks)
+    assert [left for *_, left in looks] == [epochs - each for each in range(1, min(epochs, 10) + 1)] * 3
+
+
 class Stopping(Nothing):
     """Ends a run the so-many-th time that it could be, and has it go on from there."""
 

@@ -211,6 +211,8 @@ def _train(
 ) -> Fit:
     """Ranks: all call."""
     hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
+    if balanced:
+        balanced.begin()
     with context.log.phase("train"):
         record = examples.recorder(context)
         return fit(classifier, record, context.case.run.check_every, keeper=keeper, **hooks)
