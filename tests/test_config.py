@@ -805,6 +805,8 @@ def cases(draw):
     if task[0] == "classify" or task == ("study", "folds"):
         nodes = (gnn["goal"], gnn["level"]) == ("classes", "node") and gnn["model"] != "rgcn"
         data["smooth"] = smoothing(draw) if nodes else {}
+        if data["smooth"].get("validation_labels"):
+            data["output"]["coverage"] = 0.0
     return convert(data, Case)
 
 

@@ -144,6 +144,7 @@ def test_files_of_sets_have_the_names_of_classes(tmp_path):
         ({"gnn.model": "rgcn"}, r"output\.coverage: is of labels"),
         ({"run.task": "study", "study.kind": "folds"}, r"output\.coverage: is read by"),
         ({"output.coverage": 1.0}, r"output\.coverage"),
+        ({"smooth.method": "smooth", "smooth.validation_labels": True}, r"smooth\.validation_labels: gives"),
     ],
 )
 def test_what_has_no_sets_is_refused(keys, said):

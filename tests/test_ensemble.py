@@ -1,5 +1,8 @@
 """Several networks from other seeds (gnn.members): what they say together, on any ranks, saved, resumed."""
 
+import csv
+from contextlib import closing
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -110,6 +113,37 @@ def test_smoothing_goes_on_from_the_mean_of_all_members():
     assert found.network == network.scores
     assert found.digest == network.digest and found.members[0].tolist() == network.members[0].tolist()
     assert found.probabilities.tobytes() != network.probabilities.tobytes()
+
+
+@pytest.mark.parametrize("epochs", [1, 12])
+def test_time_that_rows_take_is_measured_in_each_member(epochs, monkeypatch):
+    looks = []
+
+    def observe(balance, seconds, left):
+        looks.append((float(seconds.min()), bool(np.isfinite(seconds).all()), left))
+
+    monkeypatch.setattr("app.partition.balance.Balance.observe", observe)
+    graph, X, sides = clubs()
+    asked = {**FEW, "gnn.epochs": epochs, "gnn.members": 3, "parallel.partition": "learned"}
+    classify(graph, X, sides, settings=asked, comm=WORLD)
+    assert all(least >= 0 and finite for least, finite, _ in looks)
+    assert [left for *_, left in looks] == [epochs - each for each in range(1, min(epochs, 10) + 1)] * 3
+
+
+@pytest.mark.mpi_skip
+def test_curves_are_those_of_the_first_member(group, tmp_path):
+    settings = {
+        "run.task": "classify", "graph.generator": "sbm", "graph.nodes": 60, "graph.random_classes": 2,
+        "graph.random_features": 4, "graph.splits": "random", "gnn.epochs": 4, "gnn.members": 3,
+        "output.plots": False,
+    }  # fmt: skip
+    folder = RunFolder(group, str(tmp_path / "run"), True)
+    with closing(Log(True, folder.path, echo=False)) as log:
+        run_classify(Context(build(settings), group, log, folder, Nothing()))
+    with (tmp_path / "run" / "metrics.csv").open(encoding="utf-8") as file:
+        rows = [(row["name"], row["step"]) for row in csv.DictReader(file)]
+    names = "", "member 2", "member 3"
+    assert rows == [(name, str(epoch)) for name in names for epoch in range(1, 5)]
 
 
 class Stopping(Nothing):

@@ -26,6 +26,7 @@ from app.graphs.triples.relational import nodes_by_layer
 from app.memory.tiers import TierBudget
 from app.model.rgcn_memory import by_rank, count_layer
 from app.partition.relations import place
+from app.tasks.relational_plan import relational_plan
 
 BLOCKS = 3
 
@@ -170,6 +171,19 @@ def test_blocks_that_do_not_fit_are_refused(group, settings, message):
     graph = make_graph()
     with pytest.raises(CaseError, match=message):
         train_rgcn(group, graph, make_labels(graph), RgcnCase(hidden=6, **settings), 1)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("keys", "columns"),
+    [({"rgcn.classes": 3, "rgcn.hidden": 8}, 3), ({"rgcn.goal": "links", "rgcn.dimension": 2}, 2)],
+)
+def test_a_plan_refuses_blocks_that_do_not_fit(keys, columns):
+    graph = {"graph.generator": "ba", "graph.nodes": 60, "graph.d": 2, "rgcn.relations": 3}
+    usual = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.labelled": 40, "rgcn.blocks": 4}
+    case = build({**usual, **graph, "rgcn.hidden": 8, "rgcn.layers": 2, **keys})
+    with pytest.raises(CaseError, match=f"4 blocks of {columns} columns; at most {columns} would be right"):
+        relational_plan(case, 2)
 
 
 @pytest.mark.mpi_skip

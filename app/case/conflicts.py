@@ -409,6 +409,9 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if task == "classify" and asked.coverage and not labelled:
         found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
         yield ("output", "coverage"), f"is of labels of nodes, edges or graphs, not of {found}; leave it out"
+    if asked.coverage and case.smooth.method != "none" and case.smooth.validation_labels:
+        said = "gives away the labels that output.coverage goes by; leave one of them out"
+        yield ("smooth", "validation_labels"), said
     if gnn.members == 1 or task not in ("classify", "study"):
         return
     if task == "study" or not labelled:

@@ -64,6 +64,11 @@ class Balanced:
         self._since = self._epoch = 0  # of the last look, and the last one
         classifier.engine.clock = WorkClock(group, len(widths))
 
+    def begin(self) -> None:
+        """Epochs count from one again, as of another training of the same layers; what was learned stays."""
+        self._since = self._epoch = 0
+        self.classifier.engine.clock.take()  # the evaluations between are of no epoch
+
     def after_epoch(self, epoch: int) -> None:
         """Learn from the epochs since the last look; perhaps move rows. Ranks: all call."""
         self._epoch = epoch

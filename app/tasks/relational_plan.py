@@ -13,6 +13,7 @@ from app.case.gnn import RgcnCase
 from app.comm.guard import raise_together
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
+from app.gnn.rgcn.model import refuse_blocks
 from app.gnn.rgcn.saved import load_rgcn
 from app.gnn.rgcn.softmax import Queries
 from app.gnn.rgcn.split import Split, split_triples
@@ -129,10 +130,11 @@ def classes_plan(
     case: RgcnCase, ranks: int, triples: int, graph: RelationalGraph, labels: NodeLabels,
     inputs: Features | None, fast_bytes: int,
 ) -> RelationalPlan:  # fmt: skip
-    """The plan of learning classes of nodes; triples: how many were read."""
+    """The plan of learning classes of nodes; triples: how many were read. Raises CaseError."""
+    widths, features = widths_of(case, labels.classes), inputs.width if inputs else 0
+    refuse_blocks(case.blocks, widths, features)
     placement = choose_placement(ranks, graph, labels, case, fast_bytes, inputs)
     nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
-    widths, features = widths_of(case, labels.classes), inputs.width if inputs else 0
     terms = rgcn_memory.by_rank(triples, graph, nodes, widths, case, placement, ranks, features)
     held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
     weights, sets = terms["weights"] // 4, len(labels.sets())
@@ -142,11 +144,12 @@ def classes_plan(
 
 
 def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> RelationalPlan:
-    """The plan of learning links."""
+    """The plan of learning links. Raises CaseError."""
+    widths, learned = widths_of(case, case.dimension), len(split.train)
+    refuse_blocks(case.blocks, widths)
     graph = links_graph(triples, split, case)
     placement = links_placement(ranks, graph, case)
     nodes = nodes_by_layer(graph, np.arange(triples.nodes), case.layers, prune=False)
-    widths, learned = widths_of(case, case.dimension), len(split.train)
     terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
     weights = terms["weights"] // 4
     queries = Queries.of(split.train, triples.nodes, triples.relations) if case.loss == "softmax" else None

@@ -199,7 +199,8 @@ def _train_members(
         if saved is not None:
             classifier.params.set(saved.members[number])
         said.say_member(context, number, count)
-        found = _train(context, examples, classifier, balanced, keeper)
+        name = f"member {number + 1}" if number else ""  # the curves of a run are those of its first one
+        found = _train(context, examples, classifier, balanced, keeper, name)
         told = {key: value for key, value in vars(found).items() if key != "weights"}
         keeper.keep("done", State(told, found.weights))
         fits.append(found)
@@ -207,12 +208,15 @@ def _train_members(
 
 
 def _train(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper
-) -> Fit:
-    """Ranks: all call."""
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper,
+    name: str = "",
+) -> Fit:  # fmt: skip
+    """name: in metrics.csv. Ranks: all call."""
     hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
+    if balanced:
+        balanced.begin()
     with context.log.phase("train"):
-        record = examples.recorder(context)
+        record = examples.recorder(context, name)
         return fit(classifier, record, context.case.run.check_every, keeper=keeper, **hooks)
 
 

@@ -185,9 +185,9 @@ class Examples(ABC):
         """How good the weights are that training leaves, or that are applied. Ranks: all call."""
         return classifier.evaluate_ranking()
 
-    def recorder(self, context: Context) -> Callable[[dict[str, float]], None]:
-        """What training calls with each record."""
-        return said.recorder(context)
+    def recorder(self, context: Context, name: str = "") -> Callable[[dict[str, float]], None]:
+        """What training calls with each record; name: of the network, where there are several."""
+        return said.recorder(context, name)
 
     def say_model(self, context: Context, classifier: Classifier) -> None:
         """The graph, the layers, and the memory of their buffers. Ranks: all call."""

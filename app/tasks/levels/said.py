@@ -42,14 +42,15 @@ PLAIN = {
 }  # by the names of plain rules (app/gnn/plain.py), words for them
 
 
-def recorder(context: Context) -> Any:
-    """What training calls with each record: a row of metrics.csv and, now and then, a line."""
+def recorder(context: Context, name: str = "") -> Any:
+    """What training calls with each record: a row of metrics.csv, by a network's name, and, now and then, a
+    line."""
     log, to_go = context.log, ToGo(context.case.gnn.epochs)
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
         log.record(
-            phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent,
+            phase="train", name=name, step=row["epoch"], loss=row["loss"], sent_bytes=sent,
             watched=row["watched"], **_splits(row),
         )  # fmt: skip
         log.progress(

@@ -252,14 +252,14 @@ class VectorExamples(Examples):
         told = {"alignment": scores.agreement.alignment, "redundancy": scores.agreement.redundancy}
         return {name: None if math.isnan(x) else x for name, x in (told | scores.measures).items()}
 
-    def recorder(self, context: Context) -> Any:
+    def recorder(self, context: Context, name: str = "") -> Any:
         """See Examples: how the views agree."""
         log, to_go = context.log, ToGo(context.case.gnn.epochs)
 
         def record(row: dict[str, float]) -> None:
             sent = sum(context.group.sent_bytes.values())
             log.record(
-                phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent,
+                phase="train", name=name, step=row["epoch"], loss=row["loss"], sent_bytes=sent,
                 watched=row["watched"], train_score=row["train_score"],
             )  # fmt: skip
             text = "epoch %5d  loss %.4f  correlation of the views %.4f%s"
