@@ -25,6 +25,7 @@ from app.rl.incremental import LiveScores
 from app.rl.qnet import QNetwork
 from app.rl.rollout import drop_redundant, finished_rollout, roll_out
 from app.rl.weights import default_weights, load_weights
+from app.search.dismantle.baselines import DISMANTLE_BASELINES
 from app.search.dismantle.course import by_degree, curve_of, curves_text, read_curves, robustness
 from app.search.dismantle.tools import DismantleTools
 from app.toolbox import Instance
@@ -288,3 +289,20 @@ def test_answers_tell_their_curve_by_the_names_of_nodes():
     assert all(0 < area < 0.5 for area in answer.robustness.values())
     other = solve(graph, "mvc", settings={"search.steps": 10})
     assert not other.order and not other.curve and not other.robustness
+
+
+@alone
+def test_curves_take_no_time_from_the_heuristics(monkeypatch):
+    """All of these are made before any curve is."""
+    told, graph = [], nx.barabasi_albert_graph(60, 2, seed=1)
+
+    def noted(word, does):
+        return lambda *given: told.append(word) or does(*given)
+
+    monkeypatch.setattr(DismantleTools, "_curve", noted("curve", DismantleTools._curve))
+    for name, rule in DISMANTLE_BASELINES.items():
+        monkeypatch.setitem(DISMANTLE_BASELINES, name, noted(name, rule))
+    found = solve(graph, "dismantle", settings={"search.steps": 10, "search.bound_seconds": 0})
+    first = told.index("curve")
+    assert set(told[:first]) == set(DISMANTLE_BASELINES)
+    assert told[first:] == ["curve"] * len(found.curves)

@@ -134,6 +134,17 @@ def test_objectives_are_in_the_weights_of_the_graph(problem):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize(("component", "last"), [(4, 1), (0.25, 3), (1, 5)])
+def test_settings_say_what_states_depend_on(component, last):
+    """A path of nine nodes: how many choices it takes until components are small."""
+    env = gym_environment([nx.path_graph(9)], "dismantle", settings={"problem.component": component})
+    env.reset()
+    assert [env.step(node)[2] for node in (4, 2, 6, 0, 7)[:last]].index(True) + 1 == last
+    with pytest.raises(CaseError, match=r"problem\.component: must be above 0"):
+        gym_environment([nx.path_graph(9)], "dismantle", settings={"problem.component": 0})
+
+
+@pytest.mark.mpi_skip
 def test_objectives_are_in_the_distances_of_the_points():
     points = np.random.default_rng(1).random((7, 2))
     env = gym_environment([points], "tsp")

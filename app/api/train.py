@@ -111,14 +111,18 @@ class TrainingRun:
         return _graphs_to_learn_from(context, self.graphs)
 
 
-def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
+def gym_environment(
+    graphs: list[Any], problem: str = "mvc", *, settings: dict[str, Any] | None = None, **options: Any
+) -> Any:
     """A Gymnasium environment (app/rl/gym.py) on graphs as `solve` takes them, of one rank.
 
-    options   shaping, penalty, most: see GraphGym
+    settings   keys of a case that states depend on, as {"problem.component": 0.05} of dismantle
+    options    shaping, penalty, most: see GraphGym
     """
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
-    context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
+    asked = merged(settings, {"problem.name": problem, "run.device": "cpu"})
+    context = context_of_settings(asked, MPI.COMM_SELF, False)
     if problem in UNTRAINED:
         raise CaseError(f"problem: {without_policy(problem)}")
     given = without_node_weights(context, _graphs_to_learn_from(context, _listed(graphs)))

@@ -211,7 +211,8 @@ def written_answer(
     with context.log.phase("check"):
         value, across, together = kind.value(group, graph, found.solution), ACROSS.get(problem.name), None
         if across is not None:
-            together = across(group, context.state_rows(loaded, problem), graph, found.solution)
+            limits = problem.limits(graph.n)
+            together = across(group, context.state_rows(loaded, problem), graph, found.solution, *limits)
         with raise_together(group, "checking the solution"):
             if (wrong := together or problem.violation(graph, found.solution)) is not None:
                 raise LockstepError(f"{graph.name}: the {problem.solution} {wrong}")
