@@ -340,7 +340,9 @@ def test_the_course_of_a_set_is_that_of_its_components():
     for v in (None, *order.tolist()):
         left.remove_nodes_from([v])
         largest.append(max(map(len, nx.connected_components(left))))
-    assert largest_components(tools._plain(), order) == largest and largest[-1] <= 4
+    for compiled in (True, False):
+        assert largest_components(tools._plain(), order, compiled).tolist() == largest
+    assert largest[-1] <= 4
     told = tools.course(chosen, np.arange(80)).splitlines()
     assert told[0] == "removed,node,weight,largest" and told[1] == f"0,,0,{largest[0]}"
     assert told[-1] == f"{len(order)},{order[-1]},1,{largest[-1]}"

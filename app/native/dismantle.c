@@ -378,6 +378,24 @@ int64_t lk_dismantle_reinsert(int64_t n, const int64_t *indptr, const int32_t *i
     return count;
 }
 
+/* Nodes of the largest component as nodes [count] of an order go back, the last one first: found[i] while those before
+ * i are out. found[count] is given. part [n], total [n]: of what is left without them; gone [n] marks them. */
+void lk_dismantle_curve(const int64_t *indptr, const int32_t *indices, int64_t count, const int64_t *order,
+                        int32_t *part, int64_t *total, uint8_t *gone, int64_t *found) {
+    for (int64_t i = count - 1; i >= 0; --i) {
+        const int32_t v = (int32_t)order[i];
+        gone[v] = 0;
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {
+            if (gone[indices[j]]) continue;
+            const int32_t r = root(part, indices[j]);
+            if (r == v) continue;
+            part[r] = v;
+            total[v] += total[r];
+        }
+        found[i] = found[i + 1] > total[v] ? found[i + 1] : total[v];
+    }
+}
+
 typedef struct {
     int64_t n;
     const int64_t *indptr;

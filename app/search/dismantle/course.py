@@ -1,6 +1,7 @@
 """How the largest component falls as nodes are taken out: the curve that dismantling is judged by."""
 
 import csv
+import ctypes
 import heapq
 import io
 
@@ -8,8 +9,11 @@ import numpy as np
 
 from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph
+from app.native.library import address, function
 from app.search.dismantle.baselines import ordered, reinsertions
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+CURVE = function("lk_dismantle_curve", *(Pointer,) * 2, Long, *(Pointer,) * 5)
 STEPS = "removed"  # the first column of a table of curves
 
 
@@ -23,7 +27,7 @@ def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) 
     whole   a graph without weights and limit
     """
     backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
-    return min(backwards, by_degree(whole, chosen), key=lambda order: sum(largest_components(whole, order)))
+    return min(backwards, by_degree(whole, chosen), key=lambda order: largest_components(whole, order, compiled).sum())
 
 
 def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
@@ -54,10 +58,11 @@ def curve_of(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np
     """
     left, nodes = whole._replace(most=1).without(chosen)
     rest = nodes[ordered(left, 0, compiled)]
-    found = largest_components(whole, np.concatenate([removal_order(whole, chosen, compiled), rest]))
+    order = np.concatenate([removal_order(whole, chosen, compiled), rest])
+    found = largest_components(whole, order, compiled)
     ends = np.ones(whole.n + 1 - len(found), dtype=np.int64)
     ends[-1:] = 0  # the last one leaves nothing
-    return np.concatenate([np.array(found, dtype=np.int64), ends])
+    return np.concatenate([found, ends])
 
 
 def robustness(curve: np.ndarray) -> float:
@@ -97,27 +102,39 @@ def read_order(course: str) -> list[str]:
     return [row[1] for row in list(csv.reader(io.StringIO(course, newline="")))[2:]]
 
 
-def largest_components(whole: SizedGraph, order: np.ndarray) -> list[int]:
-    """Nodes of the largest component, then without each node of an order [k] and those before it; found by
-    putting them back, the last first.
+def largest_components(whole: SizedGraph, order: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """[k + 1] int64, nodes of the largest component, then without each node of an order [k] and those before
+    it; found by putting them back, the last first.
     """
+    order = np.ascontiguousarray(order, dtype=np.int64)
     gone = np.zeros(whole.n, dtype=bool)
     gone[order] = True
     left, nodes = whole.without(gone)
-    above, total = list(range(whole.n)), [1] * whole.n
-    largest = 0
+    part, total = np.arange(whole.n, dtype=np.int32), np.ones(whole.n, dtype=np.int64)
+    found = np.zeros(len(order) + 1, dtype=np.int64)
     if left.n:
-        heads, part = np.unique(left.parts(), return_index=True, return_inverse=True)[1:]
-        for v, head in zip(nodes.tolist(), nodes[heads][part].tolist()):
-            above[v] = head
-        for head, count in zip(nodes[heads].tolist(), np.bincount(part).tolist()):
-            total[head], largest = count, max(largest, count)
-    found, ptr = [largest], whole.indptr
-    for v in order[::-1].tolist():
+        heads, of = np.unique(left.parts(), return_index=True, return_inverse=True)[1:]
+        part[nodes] = nodes[heads][of]
+        total[nodes[heads]] = np.bincount(of)
+        found[-1] = total[nodes[heads]].max()
+    if compiled and CURVE is not None:
+        arrays = order, part, total, gone.view(np.uint8), found
+        CURVE(address(whole.indptr), address(whole.indices), len(order), *map(address, arrays))
+        return found
+    return _put_back(whole, order, part.tolist(), total.tolist(), gone.tolist(), found)
+
+
+def _put_back(
+    whole: SizedGraph, order: np.ndarray, part: list[int], total: list[int], gone: list[bool],
+    found: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """What lk_dismantle_curve does."""
+    for i in range(len(order) - 1, -1, -1):
+        v = int(order[i])
         gone[v] = False
-        for u in whole.indices[ptr[v] : ptr[v + 1]].tolist():
-            if not gone[u] and (head := root_of(above, u)) != v:
-                above[head] = v
+        for u in whole.indices[whole.indptr[v] : whole.indptr[v + 1]].tolist():
+            if not gone[u] and (head := root_of(part, u)) != v:
+                part[head] = v
                 total[v] += total[head]
-        found.append(max(found[-1], total[v]))
-    return found[::-1]
+        found[i] = max(found[i + 1], total[v])
+    return found

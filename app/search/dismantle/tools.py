@@ -145,7 +145,7 @@ class DismantleTools(KernelSetTools):
             np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
         )
         named = [quoted(str(each)) for each in plain_ids(ids[order])]
-        told = zip(named, weights[order].tolist(), largest_components(whole, order)[1:])
+        told = zip(named, weights[order].tolist(), largest_components(whole, order)[1:].tolist())
         lines = (f"{i},{node},{weight:.9g},{size}\n" for i, (node, weight, size) in enumerate(told, 1))
         largest = int(whole.sizes().max(initial=0))
         return "".join([",".join(COURSE) + "\n", f"0,,0,{largest}\n", *lines])
