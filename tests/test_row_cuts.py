@@ -1,11 +1,14 @@
 """Cuts of graphs too large for one rank: leaves and chains go from the row partitions."""
 
+import sys
 from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
+from jobs import run_job
 from mpi4py import MPI
+from test_main import result_of
 from test_row_reductions import SELF, WORLD, own_rows
 
 from app import check, solve
@@ -172,3 +175,32 @@ def test_what_is_left_may_still_be_too_large():
     assert found[0].nodes == found[1].nodes and found[0].bound is None
     alone = solve(SPARSE, "maxcut", settings=settings | {"search.solver": "policy"}, comm=MPI.COMM_SELF)
     assert alone.source == "policy" and found[0].objective >= alone.objective
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_a_certificate_proves_as_much_as_was_said_where_only_the_rest_has_even_cuts(seed):
+    """Leaves make cuts of the graph odd; those of the rest, whose degrees are even, are all even."""
+    graph = nx.random_regular_graph(4, 20, seed=seed)
+    graph.add_edges_from((v, 20 + v) for v in range(5))
+    found = solve(graph, "maxcut", settings=limited(graph), comm=MPI.COMM_SELF)
+    assert found.bound == found.objective and found.bound_verified
+    assert check(graph, found, comm=MPI.COMM_SELF).bound == found.bound
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("limit", [0.001, 0.015])
+def test_a_run_of_rows_with_decimal_weights_is_checked_where_there_is_more_memory(limit, tmp_path):
+    """Values of rows are told without the decimals of weights."""
+    path = tmp_path / "decimal.txt"
+    lines = [f"{v} {v + k} {(0.1, 0.2, -0.3, 0.7)[v * k % 4]}" for v in range(120) for k in (1, 1 + v % 5)]
+    path.write_text("\n".join(dict.fromkeys(lines)))
+    told = ["output.certificates=true", "output.plots=false", "search.steps=2000", "search.baselines=false"]
+    ran = [sys.executable, "run.py", "inputs/maxcut.toml", f"graph.path={path}", "graph.format=edges", *told]
+    code, said = run_job([*ran, f"memory.whole_graph_mb={limit}", "--out", tmp_path / "run"], 120)
+    assert code == 0, said
+    entry = result_of(tmp_path / "run")["instances"][0]
+    assert entry["objective"] != round(entry["objective"], 1)
+    checked = [sys.executable, "run.py", tmp_path / "run/case.toml", "memory.whole_graph_mb=100"]
+    code, said = run_job([*checked, "--check", tmp_path / "run"], 120)
+    assert code == 0 and "1 of 1 answers checked: all hold" in said, said
+    assert f"bounds of {int(entry['bound'] is not None)} are proved" in said

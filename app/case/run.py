@@ -103,10 +103,10 @@ class MemoryCase(Table, frozen=True):
         about(
             "largest graph brought to one rank, MB, at 100 bytes a node and 120 an edge for any problem; "
             "a larger one is left to the policy alone, without reductions, search, bounds and baselines, but "
-            "for vertex covers, independent sets, cliques, cuts and dominating sets, where reductions on the "
-            "rows, and but for cliques and cuts the policy's choices, leave less; work takes up to 2.4 times "
-            "as much for cuts, 1.6 times for dominating sets; also the memory of tools that work on a whole "
-            "graph"
+            "for vertex covers, independent sets, cliques, cuts, dominating and feedback vertex sets, where "
+            "reductions on the rows, and but for cliques, cuts and feedback vertex sets the policy's "
+            "choices, leave less; work takes up to 2.4 times as much for cuts, 1.6 times for dominating "
+            "sets; also the memory of tools that work on a whole graph"
         ),
     ] = 4096.0
     estimate_first: Annotated[

@@ -194,7 +194,8 @@ class CutTools(Toolbox):
         offset, rows = verify_log(self.graph, self.cut_weights, proof.log, places, fixed, given.compiled)
         kernel = kernel_of(self.graph.name, rows, offset, places)
         witness.check(kernel.graph)
-        return self.attainable(kernel.value_of(witness.upper) + given.granted)
+        upper = witness.upper - witness.upper % step_of_cuts(kernel.graph, integer_weights(kernel.graph)[0])
+        return self.attainable(kernel.value_of(upper) + given.granted)
 
     def attainable(self, weight: int) -> int:
         """The largest weight up to this one that a cut of the graph may have."""
