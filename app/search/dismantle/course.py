@@ -27,7 +27,11 @@ def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) 
     whole   a graph without weights and limit
     """
     backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
-    return min(backwards, by_degree(whole, chosen), key=lambda order: largest_components(whole, order, compiled).sum())
+    return min(
+        backwards,
+        by_degree(whole, chosen),
+        key=lambda order: largest_components(whole, order, compiled).sum(),
+    )
 
 
 def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
