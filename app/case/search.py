@@ -80,8 +80,8 @@ class SearchCase(Table, frozen=True):
     row_sweeps: Annotated[
         list[Annotated[int, Meta(ge=0, le=1 << 24)]],
         about(
-            "of the annealing of a cut on the rows of such a graph, at each of as many temperatures that fall "
-            "evenly; [0]: none; []: 32 temperatures, as many as fit the seconds, 10 at each without a limit"
+            "of the annealing of a cut on the rows of such a graph, at each of so many temperatures, which "
+            "fall evenly; [0]: none; []: at 32, as many as fit the seconds, 10 at each without a limit"
         ),
     ] = field(default_factory=list)
     row_exchanges: Annotated[

@@ -21,7 +21,7 @@ BY_SWEEPS = "annealing on rows"  # the source of an answer that it has made bett
 TEMPERATURES, USUAL = 32, 10  # and sweeps at each of them, where nothing says how many
 SHARE = 0.6  # of what is left of a time limit; regions, then, have most of the rest
 BEGIN_SECONDS = 5e-7  # s for each entry that a rank has, before the first sweep
-LEAST = 3  # times that, for annealing to be worth its beginning
+LEAST = 3  # times that, for it to be begun at all
 
 
 def annealed(work: Work, found: Answer) -> Answer:
@@ -29,7 +29,7 @@ def annealed(work: Work, found: Answer) -> Answer:
     context, kind, given = work.context, work.rest.kind, work.context.case.search.row_sweeps
     known = work.keeper.recall(ANNEALING)
     if known is None and not (any(given) if given else _worth(work)):
-        return found
+        return _replayed(found, [0])
     with context.log.phase("anneal"):
         solution = found.solution if known is None else known.arrays["solution"].astype(bool)
         sweeps = kind.sweeps(context.group, solution, context.case.seed)
@@ -43,9 +43,7 @@ def annealed(work: Work, found: Answer) -> Answer:
             raise
         solution = kind.annealed(sweeps)
         value = kind.value(context.group, work.loaded.graph, solution)
-    if found.replay:
-        counts = ",".join(map(str, made.counts.tolist()))
-        found = replace(found, replay=[*found.replay, f"search.row_sweeps=[{counts}]"])
+    found = _replayed(found, made.counts.tolist())
     unit = work.rest.unit
     context.log.info(
         "%s: annealing on rows: %d sweeps at %d temperatures, from %.10g to %.10g", work.loaded.graph.name,
@@ -60,8 +58,14 @@ def annealed(work: Work, found: Answer) -> Answer:
     )
 
 
+def _replayed(found: Answer, counts: list[int]) -> Answer:
+    """With the sweeps among what a replay needs, where it needs something."""
+    key = f"search.row_sweeps=[{','.join(map(str, counts))}]"
+    return replace(found, replay=[*found.replay, key]) if found.replay else found
+
+
 def _worth(work: Work) -> bool:
-    """Whether there is time for more than its beginning. Ranks: all call; identical on all."""
+    """Whether there is time for more than what comes before the first sweep. Ranks: all call."""
     if work.left() == float("inf"):
         return True
     group = work.context.group
