@@ -1,9 +1,10 @@
 """Colours of the nodes of row partitions: nodes of one colour are not next to each other.
 
-Source   Jones and Plassmann, SIAM J. Sci. Comput. 14, 1993; the order by falling degrees: Welsh and Powell 1967
+Source   Jones and Plassmann, SIAM J. Sci. Comput. 14, 1993; in the order of Welsh and Powell 1967
 """
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from app.comm.group import Group
 from app.solver.rows.own import LARGEST_RANK, OwnRows, entries_of, everywhere, keyed, row_counts
@@ -20,8 +21,8 @@ def coloured(group: Group, rows: OwnRows) -> np.ndarray:
     degree = np.zeros(rows.n, dtype=np.int64)
     degree[everywhere(group, rows.nodes)] = everywhere(group, rows.degrees())
     keys = keyed(np.arange(rows.n), LARGEST_RANK - np.minimum(degree, LARGEST_RANK), 0)
-    of = np.repeat(np.arange(len(rows.nodes), dtype=np.int32), rows.degrees())
-    indptr, own, _ = turned(rows.n, rows.indices, of)  # own neighbours of each node of the graph
+    marks = np.ones(len(rows.indices), dtype=np.int8)
+    indptr, own, _ = turned(rows, rows.indices, rows.n, marks)  # own neighbours of each node of the graph
     waits = row_counts(rows.indptr, keys[rows.indices] < np.repeat(keys[rows.nodes], rows.degrees()))
     colour = np.full(rows.n, NONE, dtype=np.int32)
     ready = np.flatnonzero(waits == 0)
@@ -48,8 +49,11 @@ def _least_free(rows: OwnRows, at: np.ndarray, colour: np.ndarray) -> np.ndarray
     return found.astype(np.int32)
 
 
-def turned(nodes: int, of: np.ndarray, to: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """indptr [nodes+1] int64, indices [m] int32: `to` [m] by `of` [m], and [m] the order of entries."""
-    order = np.argsort(of, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=nodes))]).astype(np.int64)
-    return indptr, to[order], order
+def turned(
+    rows: OwnRows, columns: np.ndarray, count: int, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The own rows by their columns [m], of which there are `count`: indptr [count+1] int64, then for each
+    entry the place of its row among the own ones [m] int32, and its value.
+    """
+    matrix = csr_array((values, columns, rows.indptr), shape=(len(rows.nodes), count)).tocsc()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data

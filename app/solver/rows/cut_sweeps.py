@@ -70,11 +70,10 @@ class CutSweeps:
         k, count = len(ids), len(ids) + len(halo)
         local = np.full(rows.n, NONE, dtype=np.int32)
         local[ids], local[halo] = np.arange(k), np.arange(k, count)
-        of = np.repeat(local[rows.nodes], rows.degrees())
-        indptr, indices, order = turned(count, local[rows.indices], of)
+        indptr, own, pulls = turned(rows, local[rows.indices], count, weights.astype(np.int64))
         self._arrays = {
-            "indptr": indptr, "indices": indices, "weights": weights[order].astype(np.int64), "ids": ids,
-            "logs": logs(), "sides": self._whole[np.concatenate([ids, halo])].astype(np.uint8),
+            "indptr": indptr, "indices": local[rows.nodes][own], "weights": pulls, "ids": ids, "logs": logs(),
+            "sides": self._whole[np.concatenate([ids, halo])].astype(np.uint8),
             "gain": np.zeros(k, dtype=np.int64),
         }  # fmt: skip
         colours = np.arange(int(colour.max(initial=NONE)) + 2)
