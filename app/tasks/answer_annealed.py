@@ -21,7 +21,7 @@ BY_SWEEPS = "annealing on rows"  # the source of an answer that it has made bett
 TEMPERATURES, USUAL = 32, 10  # and sweeps at each of them, where nothing says how many
 SHARE = 0.6  # of what is left of a time limit; regions, then, have most of the rest
 BEGIN_SECONDS = 5e-7  # s for each entry that a rank has, before the first sweep
-LEAST = 3  # times that, for it to be begun at all
+LEAST = 2  # times that have to be left for it to be begun at all
 
 
 def annealed(work: Work, found: Answer) -> Answer:
@@ -70,7 +70,7 @@ def _worth(work: Work) -> bool:
         return True
     group = work.context.group
     entries = group.max_integer(len(work.rest.kind.own.indices))
-    late = group.rank == 0 and SHARE * work.left() < LEAST * BEGIN_SECONDS * entries
+    late = group.rank == 0 and work.left() < LEAST * BEGIN_SECONDS * entries
     return not group.max_integer(int(late))
 
 
