@@ -39,16 +39,22 @@ def annealed(work: Work, found: Answer) -> Answer:
         try:
             made.run()
         except Ended as ended:
-            ended.so_far = found
+            ended.so_far = _better(work, found, sweeps)
             raise
-        solution = kind.annealed(sweeps)
-        value = kind.value(context.group, work.loaded.graph, solution)
-    found = _replayed(found, made.counts.tolist())
+        better = _better(work, found, sweeps)
     unit = work.rest.unit
     context.log.info(
         "%s: annealing on rows: %d sweeps at %d temperatures, from %.10g to %.10g", work.loaded.graph.name,
-        sweeps.made, len(made.counts), found.value * unit, value * unit,
+        sweeps.made, len(made.counts), found.value * unit, better.value * unit,
     )  # fmt: skip
+    return _replayed(better, made.counts.tolist())
+
+
+def _better(work: Work, found: Answer, sweeps: CutSweeps) -> Answer:
+    """The present sides, where they are better than an answer, else that. Ranks: all call."""
+    kind, unit = work.rest.kind, work.rest.unit
+    solution = kind.annealed(sweeps)
+    value = kind.value(work.context.group, work.loaded.graph, solution)
     if value <= found.value:
         return found
     seconds = time.perf_counter() - work.rest.begun
