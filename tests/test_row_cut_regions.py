@@ -130,7 +130,8 @@ def test_answers_are_better_than_the_policys(graph, problem):
     settings = QUIET | limit(100, 150) | {"search.evaluations": 40}
     found = [solve(graph, problem, settings=settings, comm=comm) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)]
     assert found[0].nodes == found[1].nodes and found[0].objective == found[1].objective
-    assert found[0].source in ("regions on rows", "exchanges on rows") and found[0].bound is None
+    sources = ("regions on rows", "exchanges on rows", "annealing on rows")
+    assert found[0].source in sources and found[0].bound is None
     inside = set(found[0].nodes)
     crossing = sum(w for u, v, w in graph.edges(data="weight", default=1) if (u in inside) != (v in inside))
     assert crossing == found[0].objective
@@ -149,23 +150,25 @@ def test_what_a_clock_has_ended_is_replayed(tmp_path):
     code, printed = job((*case, "search.seconds=0.5"), tmp_path / "timed", ranks=2)
     assert code == 0, printed
     (entry,) = result_of(tmp_path / "timed")["instances"]
-    assert entry["source"] == "regions on rows" and entry["objective"] > entry["learned"]
+    assert entry["source"] in ("regions on rows", "annealing on rows")
+    assert entry["objective"] > entry["learned"] and any("row_sweeps" in key for key in entry["replay"])
     code, printed = job((*case, *entry["replay"]), tmp_path / "again")
     assert code == 0, printed
     assert result_of(tmp_path / "again")["digest"] == result_of(tmp_path / "timed")["digest"]
 
 
-def test_a_resumed_run_ends_like_one_that_was_never_stopped(monkeypatch):
-    """Stopped among the regions."""
-    settings = QUIET | limit(100, 150) | {"search.row_regions": 24}
+@pytest.mark.parametrize(("looks", "among"), [(4, "annealing"), (12, "regions")])
+def test_a_resumed_run_ends_like_one_that_was_never_stopped(looks, among, monkeypatch):
+    """Stopped among sweeps of annealing, and among regions."""
+    settings = QUIET | limit(100, 150) | {"search.row_regions": 24, "search.row_sweeps": [5, 3]}
     whole = solve(SIGNED, "maxcut", settings=settings, comm=MPI.COMM_WORLD)
     answered = answer_followed.answer_followed
 
     def kept(context, policy, problem, loaded, rest, _):
-        keeper = Stopping(4)
+        keeper = Stopping(looks)
         with contextlib.suppress(Enough):
             answered(context, policy, problem, loaded, rest, keeper)
-        assert "regions" in keeper.kept
+        assert list(keeper.kept)[-1] == among
         return answered(context, policy, problem, loaded, fresh(context, problem, loaded), keeper.again())
 
     monkeypatch.setattr("app.tasks.solve.answer_followed", kept)

@@ -77,6 +77,13 @@ class SearchCase(Table, frozen=True):
             "more where a time limit asks for it (replay)"
         ),
     ] = 0.0
+    row_sweeps: Annotated[
+        list[Annotated[int, Meta(ge=0, le=1 << 24)]],
+        about(
+            "of the annealing of a cut on the rows of such a graph, at each of so many temperatures, which "
+            "fall evenly; [0]: none; []: at 32, as many as fit the seconds, 10 at each without a limit"
+        ),
+    ] = field(default_factory=list)
     row_exchanges: Annotated[
         Count,
         about(

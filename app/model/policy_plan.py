@@ -207,7 +207,8 @@ def _beyond(case: Case, counts: Counts) -> str:
     if name in ROW_PEELED:
         then = "the policy would choose on the rows until the rest fits"
     if name in ROW_FOLLOWED:
-        then = "the policy would answer on the rows"
+        anneals = not search.row_sweeps or any(search.row_sweeps)
+        then = f"the policy{', then annealing,' if anneals else ''} would answer on the rows"
     if name in (*ROW_PEELED, *ROW_FOLLOWED) and search.row_regions:
         then += "; all ranks at once would search regions again"
     return f"{then}, unless reductions of the rows leave less"

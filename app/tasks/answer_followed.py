@@ -11,7 +11,8 @@ from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.solver.pipeline import Answer
 from app.tasks.answer import Solved
-from app.tasks.answer_on_rows import Work, begun_before, exchanged, solved_on_rows
+from app.tasks.answer_annealed import annealed
+from app.tasks.answer_on_rows import START, Work, begun_before, exchanged, solved_on_rows
 from app.tasks.answer_regions import kept_answer, recalled_answer, search_again
 from app.tasks.answer_rest import Rest
 from app.tasks.compare import words_of_need
@@ -20,7 +21,7 @@ from app.tasks.policy import Policy
 from app.tasks.rollouts import follow_policy
 
 POLICY = "policy"  # the source of an answer
-SHARE = 0.2  # of a time limit, for the policy: on large graphs it makes few of its choices in any time
+SHARE = 0.05  # of a time limit, for the policy: on large graphs it makes few of its choices in any time
 
 
 def answer_followed(
@@ -35,7 +36,7 @@ def answer_followed(
     known = keeper.recall("answer")
     try:
         if known is None:
-            found = exchanged(work, _policy_answer(work, policy))
+            found = exchanged(work, annealed(work, _start(work, policy)))
             keeper.keep("answer", kept_answer(found, 0, time.perf_counter() - work.rest.begun))
         else:
             found, _ = recalled_answer(known)
@@ -45,6 +46,16 @@ def answer_followed(
             ended.so_far = solved_on_rows(work, ended.so_far, None)
         raise
     return solved_on_rows(work, found, None)
+
+
+def _start(work: Work, policy: Policy) -> Answer:
+    """The policy's answer, which is kept. Ranks: all call; identical on all."""
+    known = work.keeper.recall(START)
+    if known is not None:
+        return recalled_answer(known)[0]
+    found = _policy_answer(work, policy)
+    work.keeper.keep(START, kept_answer(found, 0, time.perf_counter() - work.rest.begun))
+    return found
 
 
 def _policy_answer(work: Work, policy: Policy) -> Answer:

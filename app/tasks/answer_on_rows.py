@@ -16,7 +16,8 @@ from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, written_answer
 from app.tasks.context import Context
 
-PEELING = "peeling"  # the key of choices under way, in a checkpoint
+PEELING, ANNEALING = "peeling", "annealing"  # keys of choices and of sweeps under way, in a checkpoint
+START = "start"  # that of an answer before sweeps
 ON_ROWS = "exchanges on rows"  # the source of an answer that was made better after the search
 EXCHANGES_OF_REST = 0.9  # of what is left of a time limit, for exchanges where regions follow
 
@@ -50,7 +51,7 @@ def begun_before(rest: Rest, keeper: Keeper) -> Rest:
     """The rest, of a solve that has begun as much earlier as earlier parts of the run took, but for the
     search of what is left, which knows that by itself.
     """
-    known = [keeper.recall(key) for key in ("regions", "answer", PEELING)]
+    known = [keeper.recall(key) for key in ("regions", "answer", ANNEALING, PEELING, START)]
     spent = max((state.values["elapsed"] for state in known if state is not None), default=0.0)
     return replace(rest, begun=rest.begun - spent)
 

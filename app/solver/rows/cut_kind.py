@@ -12,6 +12,7 @@ from app.reductions.cut.log import renumbered
 from app.reductions.cut.reducer import places_of
 from app.solver.rows.cut_check import check_cuts
 from app.solver.rows.cut_regions import CutRegions
+from app.solver.rows.cut_sweeps import CutSweeps
 from app.solver.rows.cuts import CutsReduced, reduce_cuts
 from app.solver.rows.exchanges import flip_sides
 from app.solver.rows.kinds import RowKind
@@ -83,6 +84,14 @@ class CutRows(RowKind):
             solution = np.zeros_like(solution)
         sides = flip_sides(group, self.own, self.rows.rows.data, solution, rounds)
         return self.lift(sides[self.nodes])
+
+    def sweeps(self, group: Group, solution: np.ndarray, seed: int) -> CutSweeps:
+        """Of what the reductions leave."""
+        return CutSweeps(group, self.own, self.rows.rows.data, solution, seed, self.compiled)
+
+    def annealed(self, sweeps: CutSweeps) -> np.ndarray:
+        """[n] bool, the sides of all nodes. Ranks: all call."""
+        return self.lift(sweeps.solution()[self.nodes])
 
     def regions(self, group: Group, solution: np.ndarray) -> CutRegions:
         """Of what the reductions leave."""

@@ -9,6 +9,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import LockstepError
 from app.graphs.graph import Graph
+from app.solver.rows.cut_sweeps import CutSweeps
 from app.solver.rows.own import OwnRows, Rounds
 from app.solver.rows.regions import Regions
 from app.tables import Table
@@ -126,6 +127,16 @@ class RowKind(ABC):
     def improve(self, group: Group, graph: Graph, solution: np.ndarray, rounds: Rounds) -> np.ndarray:
         """A solution at least as good as one of the graph, by steps on its rows. Ranks: all call."""
         return solution
+
+    def sweeps(self, group: Group, solution: np.ndarray, seed: int) -> CutSweeps | None:
+        """A solution of the graph as one of what reductions leave, to be annealed there; None: that is not
+        done. Ranks: all call.
+        """
+        return None
+
+    def annealed(self, sweeps: CutSweeps) -> np.ndarray:
+        """The solution of the graph that the present one of `sweeps` stands for. Ranks: all call."""
+        raise NotImplementedError
 
     def regions(self, group: Group, solution: np.ndarray) -> Regions | None:
         """A solution of the graph as one of what reductions leave, of which regions may be searched again;

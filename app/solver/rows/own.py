@@ -114,6 +114,13 @@ def pieces(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
         first = last
 
 
+def entries_of(indptr: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of rows `at` [j]: [m] which of these each is of, and [m] where it is."""
+    first, lengths = indptr[at], indptr[at + 1] - indptr[at]
+    of = np.repeat(np.arange(len(at)), lengths)
+    return of, np.arange(len(of)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+
+
 def row_counts(indptr: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """[k] int64, how many entries of each row have a mark; marks [m] bool."""
     found = np.zeros(len(indptr) - 1, dtype=np.int64)

@@ -24,7 +24,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.graph import Graph, from_edges, index_type
 from app.rng import stream
-from app.solver.rows.own import OwnRows, everywhere
+from app.solver.rows.own import OwnRows, entries_of, everywhere
 from app.toolbox import Instance, never
 
 COUNT = 16  # regions of a round
@@ -323,9 +323,7 @@ def beside(rows: OwnRows, v: np.ndarray, label: np.ndarray, wanted: np.ndarray) 
 
 def row_entries(rows: OwnRows, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The entries of rows `at` [j]: [m] which of these each is of, and [m] where it is in `indices`."""
-    first, lengths = rows.indptr[at], rows.indptr[at + 1] - rows.indptr[at]
-    of = np.repeat(np.arange(len(at)), lengths)
-    return of, np.arange(len(of)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    return entries_of(rows.indptr, at)
 
 
 def packed(n: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
