@@ -168,11 +168,3 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(monkeypatch):
     monkeypatch.setattr("app.tasks.solve.answer_by_roots", kept)
     again = solve(graph, "clique", settings=settings, comm=MPI.COMM_WORLD)
     assert (again.nodes, again.bound) == (whole.nodes, whole.bound)
-
-
-def test_small_sparse_graphs_beyond_the_limit_are_searched_root_by_root():
-    """Their complement could be shown to the policy, which finds less in it and proves nothing."""
-    graph = nx.watts_strogatz_graph(300, 6, 0.2, seed=5)
-    asked = {"memory.whole_graph_mb": 0.02, "search.baselines": False}
-    found = solve(graph, "clique", settings=asked, comm=WORLD.comm)
-    assert found.objective == max(map(len, nx.find_cliques(graph))) == found.bound

@@ -331,10 +331,9 @@ def _solve_large(
 
 
 def _has_complement(loaded: Loaded) -> bool:
-    """Whether the policy of cliques is asked: the complement, whose rows it sees, has few edges, and no more
-    than the graph, of which roots leave little otherwise."""
-    n, m = loaded.graph.n, loaded.graph.edges
-    return n * (n - 1) // 2 - m <= min(COMPLEMENT_EDGES, m)
+    """Whether the policy of cliques may be asked: the complement, whose rows it sees, has few edges."""
+    n = loaded.graph.n
+    return n * (n - 1) // 2 - loaded.graph.edges <= COMPLEMENT_EDGES
 
 
 # ---- what is written and said -----------------------------------------------------------------------------
