@@ -586,7 +586,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         (
             {"gnn.model": "gcn", "gnn.heads": 2},
-            "heads: is not read by gcn; leave it out, or gat, gatv2 would be right",
+            "heads: is not read by gcn; leave it out, or edge_gat, edge_gatv2, gat, gatv2 would be right",
         ),
         (
             {"gnn.model": "gat", "gnn.first_product": "live"},

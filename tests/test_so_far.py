@@ -110,10 +110,10 @@ def at(self, step, key="", state=None, now=False):
     if where == "search" and key == "search" and self.name == "instance 1" and step == 2:
         os.kill(os.getpid(), signal.SIGTERM)
     plain(self, step, key, state, now)
-def compared(context, toolbox, name, seconds):
+def compared(context, toolbox, name, *more, **keys):
     if where == "baselines" and name != "ring":
         os.kill(os.getpid(), signal.SIGTERM)
-    return compare(context, toolbox, name, seconds)
+    return compare(context, toolbox, name, *more, **keys)
 checkpoints.PieceKeeper.at, answer.compare = at, compared
 sys.exit(run.main(sys.argv[1:], whole_process=True))
 """

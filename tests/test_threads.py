@@ -47,8 +47,8 @@ def test_a_call_is_limited_and_leaves_things_as_they_were(wanted, two_threads, m
     if wanted:
         monkeypatch.setenv("LOCKSTEP_THREADS", wanted)
     before, during = of_libraries(), []
-    made = api.solve.make_problem
-    monkeypatch.setattr(api.solve, "make_problem", lambda name: during.append(of_libraries()) or made(name))
+    made = api.solve.problem_of
+    monkeypatch.setattr(api.solve, "problem_of", lambda case: during.append(of_libraries()) or made(case))
     assert solve(nx.path_graph(5), settings={"search.steps": 10}).objective == 2
     assert set(during[0]) == {int(wanted or 1)}
     with pytest.raises(CaseError):

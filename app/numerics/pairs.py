@@ -46,7 +46,7 @@ class PairProducts:
         xp, order = self.xp, pattern.order
         z, y, total = Z[order], Y[order], losses[order]
         target, weight = np.float32(target), np.float32(weight)
-        for size, columns in pattern.each():
+        for size, columns, _ in pattern.each():
             x = X_ext[columns]
             s = lane_dots(xp, z[:size], x)
             e = exp(xp, -xp.abs(s))
@@ -67,7 +67,7 @@ class PairProducts:
         xp, order = self.xp, pattern.order
         z, y, total = Z[order], Y[order], losses[order]
         weight = np.float32(weight)
-        for size, columns in pattern.each():
+        for size, columns, _ in pattern.each():
             x = X_ext[columns]
             s, c = lane_dots(xp, z[:size, :d], x[:, :d]), xp.zeros(size, dtype=np.float32)
             for r in range(Z.shape[1] - d):
