@@ -121,6 +121,18 @@ class KernelSetTools(KernelTools, NodeTools):
         return self.inner.pattern(self.graph.name)
 
     @property
+    def shown(self) -> Graph:
+        """The core as a graph that the policy sees: what single edges and nodes do not say has nodes of its
+        own, n, n + 1, ... (`simple` of the core)."""
+        return self.inner.simple(self.graph.name)[0]
+
+    def told(self, solution: np.ndarray) -> np.ndarray:
+        """[k] bool, of a solution of `shown`, a node of the core in the place of such a node."""
+        chosen, ends = solution[: self.inner.n].copy(), self.inner.simple(self.graph.name)[1]
+        chosen[ends[solution[self.inner.n :]]] = True
+        return chosen
+
+    @property
     def core_outside(self) -> np.ndarray:
         """[k] bool, nodes of the core that are outside."""
         return self.outside[self.names if self.kernel is None else self.names[self.kernel.nodes]]

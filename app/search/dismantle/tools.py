@@ -10,7 +10,6 @@ from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
-from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
@@ -56,17 +55,6 @@ class DismantleTools(KernelSetTools):
         return super().fault(solution)
 
     # ---- core and instance ---------------------------------------------------------------------------------
-
-    @property
-    def shown(self) -> Graph:
-        """The core, what its nodes stand for beside them as nodes of one edge."""
-        return self.inner.simple(self.graph.name)[0]
-
-    def told(self, solution: np.ndarray) -> np.ndarray:
-        """[k] bool, a node of the core in the place of those beside it."""
-        chosen, ends = solution[: self.inner.n].copy(), self.inner.simple(self.graph.name)[1]
-        chosen[ends[solution[self.inner.n :]]] = True
-        return chosen
 
     @property
     def played(self) -> Any:

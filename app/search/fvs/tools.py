@@ -10,7 +10,6 @@ from app.bounds.feasible import node_of_cycle
 from app.bounds.fvs.bounds import FeedbackBounds
 from app.bounds.fvs.witness import FeedbackBound
 from app.errors import FixedNodesError
-from app.graphs.graph import Graph
 from app.graphs.multigraph import multigraph_of
 from app.proofs.kinds import FeedbackProof
 from app.reductions.fvs.reducer import FeedbackReducer
@@ -35,17 +34,6 @@ class FeedbackTools(KernelSetTools):
         self._ask(multigraph_of(self.graph, self._prices()))
 
     # ---- core and instance ---------------------------------------------------------------------------------
-
-    @property
-    def shown(self) -> Graph:
-        """The core, its double edges led through nodes of their own."""
-        return self.inner.simple(self.graph.name)[0]
-
-    def told(self, solution: np.ndarray) -> np.ndarray:
-        """[k] bool, an end of a double edge in the place of such a node."""
-        chosen, ends = solution[: self.inner.n].copy(), self.inner.simple(self.graph.name)[1]
-        chosen[ends[solution[self.inner.n :]]] = True
-        return chosen
 
     @property
     def reduce_seconds(self) -> float:
