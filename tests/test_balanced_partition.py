@@ -322,6 +322,40 @@ def test_rounds_keep_what_is_cut_and_what_is_too_much(seed):
 
 
 @alone
+@pytest.mark.parametrize("seed", range(6))
+def test_sweeps_are_the_same_without_kernels_and_know_what_they_cut(seed):
+    balance = question(seed)
+    block = np.random.default_rng(seed).integers(0, balance.parts, balance.rows.n)
+    both = [Blocks(balance, block, compiled) for compiled in (True, False)]
+    locked = [np.zeros(balance.rows.n, dtype=np.uint8) for _ in both]
+    cuts, went = [both[0].cut], 0
+    for quarters in (0, 3, 1, 3, 3):
+        for blocks, each in zip(both, locked):
+            blocks.stir(each, quarters)
+            assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
+            np.testing.assert_array_equal(blocks.total, balance.totals(blocks.block))
+        np.testing.assert_array_equal(both[0].block, both[1].block)
+        np.testing.assert_array_equal(*locked)
+        cuts.append(both[0].cut)
+        went += int(locked[0].sum())
+    assert went and min(cuts) < cuts[0]
+    blocks = both[0]
+    blocks.put(block, balance.over(block), cuts[0])
+    assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
+    np.testing.assert_array_equal(blocks.total, balance.totals(block))
+
+
+@alone
+def test_a_sweep_moves_no_two_neighbours_that_would_only_change_places():
+    graph = nx.path_graph(2)
+    blocks = Blocks(balance_of(whole(graph), 2, 0.0), np.array([0, 1]))
+    locked = np.zeros(2, dtype=np.uint8)
+    blocks.stir(locked, 3)  # both want to; the one with the lower number goes
+    assert blocks.block.tolist() == [1, 1] and blocks.cut == 0 and blocks.over == 1
+    assert locked.tolist() == [1, 0]
+
+
+@alone
 def test_a_flow_finds_the_smallest_cut_between_two_blocks():
     graph = nx.barbell_graph(8, 4)  # cliques 0 to 7 and 12 to 19, a path between them
     balance = balance_of(whole(graph), 2, 0.5)

@@ -3,7 +3,8 @@
 Source   Karypis and Kumar, SIAM Journal on Scientific Computing 1998; groups of a fixed most size, and by
          label propagation: Meyerhenke, Sanders and Schulz, SEA 2014; groups within blocks that are known, and
          within what two partitions agree on, so that what comes of it is never worse: Sanders and Schulz,
-         ALENEX 2012 (KaFFPaE)
+         ALENEX 2012 (KaFFPaE); sweeps without regard to what blocks weigh, then repairs: Gilbert, Madduri,
+         Boman and Rajamanickam, Jet, SIAM Journal on Scientific Computing 2024
 """
 
 from collections.abc import Generator
@@ -28,6 +29,8 @@ TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
 ROUNDS, QUICK_ROUNDS = 12, 3
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
+STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
+QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
 FLOW_COST = 3  # looks for each node of a corridor
 
 
@@ -148,6 +151,7 @@ class Multilevel:
         blocks = Blocks(balance, block, self._compiled)
         if blocks.over:
             yield from self._round(blocks, blocks.heavy(), True)
+        yield from self._stirred(blocks)
         waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
             before, was = (blocks.over, blocks.cut), blocks.block.copy()
@@ -159,6 +163,23 @@ class Multilevel:
             if (blocks.over, blocks.cut) == before:
                 break
         return blocks.block
+
+    def _stirred(self, blocks: Blocks) -> Rounds:
+        """Sweeps in which nodes go where they have most weight, each followed by repairs, until some have not
+        helped; the best blocks there were are left.
+        """
+        best, block, since = (blocks.over, blocks.cut), blocks.block.copy(), 0
+        locked = np.zeros(blocks.rows.n, dtype=np.uint8)
+        while since < STIRS and best > (0, 0):
+            blocks.stir(locked, QUARTERS)
+            yield blocks.rows.n
+            if blocks.over:
+                yield from self._round(blocks, blocks.heavy(), True)
+            since += 1
+            if (told := (blocks.over, blocks.cut)) < best:
+                since = 0 if told < (best[0], NEARLY * best[1]) else since
+                best, block = told, blocks.block.copy()
+        blocks.put(block, *best)
 
     def _flows(self, blocks: Blocks, waiting: np.ndarray) -> Generator[int, None, np.ndarray]:
         """Flows between blocks that meet, one of which waits [parts], in a drawn order; returns which blocks

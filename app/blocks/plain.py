@@ -1,6 +1,7 @@
 """Groups of nodes and local searches over blocks without kernels, as native/partition.c has them."""
 
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,44 @@ class _Course:
             s.move_to(v, own)
         s.cut = best[1]
         return looked
+
+
+def stir(blocks: Any, locked: np.ndarray, quarters: int) -> None:
+    """One sweep of Blocks in which nodes go where they have most weight, however heavy blocks become.
+
+    Nodes that are not locked [n] want the other block that they have most weight to, `quarters` / 4 of what
+    they have in their own being lost at most. Each goes if it loses nothing by it once all that want more
+    have gone, too; who went is locked.
+
+    Source   Gilbert, Madduri, Boman and Rajamanickam, Jet, SIAM Journal on Scientific Computing 2024, Alg. 3
+    """
+    rows, block, total = blocks.rows, blocks.block.tolist(), blocks.total.tolist()
+    indptr, indices, weights = (each.tolist() for each in (rows.indptr, rows.indices, rows.weights))
+    near = [list(zip(indices[lo:hi], weights[lo:hi])) for lo, hi in pairwise(indptr)]
+    wanted: dict[int, tuple[int, int]] = {}  # gain and block
+    for v in np.flatnonzero(locked == 0).tolist():
+        joined: dict[int, int] = {}
+        for u, weight in near[v]:
+            joined[block[u]] = joined.get(block[u], 0) + weight
+        stays = joined.pop(block[v], 0)
+        if joined:
+            best = min(joined, key=lambda b: (-joined[b], total[b], b))
+            gain = joined[best] - stays
+            if gain >= 0 or -gain < stays // 4 * quarters + stays % 4 * quarters // 4:
+                wanted[v] = gain, best
+    locked[:] = 0
+    for v, (gain, to) in wanted.items():
+        gained = 0
+        for u, weight in near[v]:
+            first = u in wanted and (-wanted[u][0], u) < (-gain, v)
+            b = wanted[u][1] if first else block[u]
+            gained += weight * ((b == to) - (b == block[v]))
+        locked[v] = gained >= 0
+    for v in np.flatnonzero(locked).tolist():
+        own, to = int(blocks.block[v]), wanted[v][1]
+        for u, weight in near[v]:
+            blocks.cut += weight * (int(blocks.block[u] == own) - int(blocks.block[u] == to))
+        blocks.move_to(v, to)
 
 
 def grown(balance: Balance, order: np.ndarray) -> np.ndarray:

@@ -35,6 +35,7 @@ CLUSTER = function("lk_partition_cluster", Long, Long, *[Pointer] * 11)
 SPREAD = function("lk_partition_spread", Long, Long, ctypes.c_uint64, *[Pointer] * 10, returns=Long)
 REFINE = function("lk_partition_refine", ctypes.POINTER(_Blocks), Long, returns=Long)
 FLOWS = function("lk_partition_flows", ctypes.POINTER(_Blocks), Long, returns=Long)
+STIR = function("lk_partition_stir", ctypes.POINTER(_Blocks), Long, *[Pointer] * 3)
 GROW = function("lk_partition_grow", Long, Long, *[Pointer] * 7, returns=Long)
 
 
@@ -168,6 +169,24 @@ class Blocks:
         if made < 0:
             raise MemoryError("blocks of nodes")
         return made
+
+    def stir(self, locked: np.ndarray, quarters: int) -> None:
+        """One sweep in which nodes go where they have most weight, however heavy blocks become: see
+        plain.stir.
+        """
+        if not self.compiled:
+            plain.stir(self, locked, quarters)
+            return
+        wanted, gain = np.empty(self.rows.n, np.int32), np.empty(self.rows.n, np.int64)
+        with numbers_in(self, self._struct, NUMBERS):
+            STIR(self._struct, quarters, *map(address, (locked, wanted, gain)))
+
+    def put(self, block: np.ndarray, over: int, cut: int) -> None:
+        """Other blocks [n], of which it is known by how much they are too heavy, and what they cut."""
+        self.block[:] = block
+        self.total[:] = 0
+        np.add.at(self.total, self.block, self.rows.size)
+        self.cut, self.over = cut, over
 
     def begin_flows(self, pair: np.ndarray, begin: np.ndarray, meet: np.ndarray, width: np.ndarray) -> None:
         """A round of flows between pairs of blocks: what `meetings` returns, some pairs [k] of it in any

@@ -289,6 +289,58 @@ int64_t lk_partition_refine(Blocks *s, int64_t looks) {
     return made < 0 ? -1 : looked;
 }
 
+/* One sweep in which nodes go where they have most weight, however heavy blocks become (plain.stir).
+   Nodes that are not locked [n] want the other block that they have most weight to, `quarters` / 4 of what they have in
+   their own being lost at most. Each goes if it loses nothing by it once all that want more have gone, too; who went is
+   locked. wanted [n], gain [n] room. */
+void lk_partition_stir(Blocks *s, int64_t quarters, uint8_t *locked, int32_t *wanted, int64_t *gain) {
+    for (int32_t v = 0; v < s->n; v++) {
+        wanted[v] = -1;
+        if (locked[v]) continue;
+        const int32_t own = s->block[v];
+        int32_t met = 0, best = -1;
+        for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
+            const int32_t b = s->block[s->indices[e]];
+            if (s->joined[b] == 0) s->met[met++] = b;
+            s->joined[b] += s->weights[e];
+        }
+        const int64_t stays = s->joined[own];
+        for (int32_t i = 0; i < met; i++) {
+            const int32_t b = s->met[i];
+            if (b == own) continue;
+            if (best < 0 || s->joined[b] > s->joined[best]
+                || (s->joined[b] == s->joined[best]
+                    && (s->total[b] < s->total[best] || (s->total[b] == s->total[best] && b < best))))
+                best = b;
+        }
+        gain[v] = best < 0 ? 0 : s->joined[best] - stays;
+        if (best >= 0 && (gain[v] >= 0 || -gain[v] < stays / 4 * quarters + stays % 4 * quarters / 4)) wanted[v] = best;
+        for (int32_t i = 0; i < met; i++) s->joined[s->met[i]] = 0;
+    }
+    for (int32_t v = 0; v < s->n; v++) {
+        locked[v] = 0;
+        if (wanted[v] < 0) continue;
+        const int32_t own = s->block[v], to = wanted[v];
+        int64_t gained = 0;
+        for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
+            const int32_t u = s->indices[e];
+            const int first = wanted[u] >= 0 && (gain[u] > gain[v] || (gain[u] == gain[v] && u < v));
+            const int32_t b = first ? wanted[u] : s->block[u];
+            gained += b == to ? s->weights[e] : b == own ? -s->weights[e] : 0;
+        }
+        locked[v] = gained >= 0;
+    }
+    for (int32_t v = 0; v < s->n; v++) {
+        if (!locked[v]) continue;
+        const int32_t own = s->block[v];
+        for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
+            const int32_t b = s->block[s->indices[e]];
+            s->cut += b == own ? s->weights[e] : b == wanted[v] ? -s->weights[e] : 0;
+        }
+        move_to(s, v, wanted[v]);
+    }
+}
+
 /* ---- flows between two blocks ---------------------------------------------------------------------------------- */
 
 typedef struct {
