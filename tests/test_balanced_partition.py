@@ -327,17 +327,23 @@ def test_sweeps_are_the_same_without_kernels_and_know_what_they_cut(seed):
     balance = question(seed)
     block = np.random.default_rng(seed).integers(0, balance.parts, balance.rows.n)
     both = [Blocks(balance, block, compiled) for compiled in (True, False)]
-    locked = [np.zeros(balance.rows.n, dtype=np.uint8) for _ in both]
+    for blocks in both:
+        blocks.begin_sweeps()
     cuts, went = [both[0].cut], 0
     for quarters in (0, 3, 1, 3, 3):
-        for blocks, each in zip(both, locked):
-            blocks.stir(each, quarters)
+        looked = [blocks.stir(quarters) for blocks in both]
+        assert looked[0] == looked[1]
+        for blocks in both:
             assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
             np.testing.assert_array_equal(blocks.total, balance.totals(blocks.block))
         np.testing.assert_array_equal(both[0].block, both[1].block)
-        np.testing.assert_array_equal(*locked)
+        np.testing.assert_array_equal(both[0].locked, both[1].locked)
         cuts.append(both[0].cut)
-        went += int(locked[0].sum())
+        went += int(both[0].locked.sum())
+        for blocks in both:  # as repairs do between sweeps
+            blocks.begin_searches(blocks.heavy(), 9, True)
+            while blocks.waiting:
+                blocks.run(1 << 20)
     assert went and min(cuts) < cuts[0]
     blocks = both[0]
     blocks.put(block, balance.over(block), cuts[0])
@@ -349,10 +355,10 @@ def test_sweeps_are_the_same_without_kernels_and_know_what_they_cut(seed):
 def test_a_sweep_moves_no_two_neighbours_that_would_only_change_places():
     graph = nx.path_graph(2)
     blocks = Blocks(balance_of(whole(graph), 2, 0.0), np.array([0, 1]))
-    locked = np.zeros(2, dtype=np.uint8)
-    blocks.stir(locked, 3)  # both want to; the one with the lower number goes
+    blocks.begin_sweeps()
+    assert blocks.stir(3) == 2  # both want to; the one with the lower number goes
     assert blocks.block.tolist() == [1, 1] and blocks.cut == 0 and blocks.over == 1
-    assert locked.tolist() == [1, 0]
+    assert blocks.locked.tolist() == [1, 0]
 
 
 @alone

@@ -169,10 +169,9 @@ class Multilevel:
         helped; the best blocks there were are left.
         """
         best, block, since = (blocks.over, blocks.cut), blocks.block.copy(), 0
-        locked = np.zeros(blocks.rows.n, dtype=np.uint8)
+        blocks.begin_sweeps()
         while since < STIRS and best > (0, 0):
-            blocks.stir(locked, QUARTERS)
-            yield blocks.rows.n
+            yield blocks.stir(QUARTERS)
             if blocks.over:
                 yield from self._round(blocks, blocks.heavy(), True)
             since += 1

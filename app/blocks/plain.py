@@ -174,10 +174,11 @@ class _Course:
         return looked
 
 
-def stir(blocks: Any, locked: np.ndarray, quarters: int) -> None:
-    """One sweep of Blocks in which nodes go where they have most weight, however heavy blocks become.
+def stir(blocks: Any, quarters: int) -> int:
+    """One sweep of Blocks in which nodes go where they have most weight, however heavy blocks become; returns
+    how many had somewhere to go.
 
-    Nodes that are not locked [n] want the other block that they have most weight to, `quarters` / 4 of what
+    Nodes that are not `locked` [n] want the other block that they have most weight to, `quarters` / 4 of what
     they have in their own being lost at most. Each goes if it loses nothing by it once all that want more
     have gone, too; who went is locked.
 
@@ -186,6 +187,7 @@ def stir(blocks: Any, locked: np.ndarray, quarters: int) -> None:
     rows, block, total = blocks.rows, blocks.block.tolist(), blocks.total.tolist()
     indptr, indices, weights = (each.tolist() for each in (rows.indptr, rows.indices, rows.weights))
     near = [list(zip(indices[lo:hi], weights[lo:hi])) for lo, hi in pairwise(indptr)]
+    locked, looked = blocks.locked, 0
     wanted: dict[int, tuple[int, int]] = {}  # gain and block
     for v in np.flatnonzero(locked == 0).tolist():
         joined: dict[int, int] = {}
@@ -193,6 +195,7 @@ def stir(blocks: Any, locked: np.ndarray, quarters: int) -> None:
             joined[block[u]] = joined.get(block[u], 0) + weight
         stays = joined.pop(block[v], 0)
         if joined:
+            looked += 1
             best = min(joined, key=lambda b: (-joined[b], total[b], b))
             gain = joined[best] - stays
             if gain >= 0 or -gain < stays // 4 * quarters + stays % 4 * quarters // 4:
@@ -210,6 +213,7 @@ def stir(blocks: Any, locked: np.ndarray, quarters: int) -> None:
         for u, weight in near[v]:
             blocks.cut += weight * (int(blocks.block[u] == own) - int(blocks.block[u] == to))
         blocks.move_to(v, to)
+    return looked
 
 
 def grown(balance: Balance, order: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ CLUSTER = function("lk_partition_cluster", Long, Long, *[Pointer] * 11)
 SPREAD = function("lk_partition_spread", Long, Long, ctypes.c_uint64, *[Pointer] * 10, returns=Long)
 REFINE = function("lk_partition_refine", ctypes.POINTER(_Blocks), Long, returns=Long)
 FLOWS = function("lk_partition_flows", ctypes.POINTER(_Blocks), Long, returns=Long)
-STIR = function("lk_partition_stir", ctypes.POINTER(_Blocks), Long, *[Pointer] * 3)
+STIR = function("lk_partition_stir", ctypes.POINTER(_Blocks), Long, *[Pointer] * 5, returns=Long)
 GROW = function("lk_partition_grow", Long, Long, *[Pointer] * 7, returns=Long)
 
 
@@ -170,16 +170,22 @@ class Blocks:
             raise MemoryError("blocks of nodes")
         return made
 
-    def stir(self, locked: np.ndarray, quarters: int) -> None:
+    def begin_sweeps(self) -> None:
+        """No node is locked, and none is known to be without neighbours in other blocks."""
+        n = self.rows.n
+        self.locked = np.zeros(n, dtype=np.uint8)
+        if self.compiled:
+            known, near = np.full(n, -1, dtype=np.int32), np.zeros(n, dtype=np.uint8)
+            self._sweep = (self.locked, known, near, np.empty(n, np.int32), np.empty(n, np.int64))
+
+    def stir(self, quarters: int) -> int:
         """One sweep in which nodes go where they have most weight, however heavy blocks become: see
-        plain.stir.
+        plain.stir. Returns how many were looked at.
         """
         if not self.compiled:
-            plain.stir(self, locked, quarters)
-            return
-        wanted, gain = np.empty(self.rows.n, np.int32), np.empty(self.rows.n, np.int64)
+            return plain.stir(self, quarters)
         with numbers_in(self, self._struct, NUMBERS):
-            STIR(self._struct, quarters, *map(address, (locked, wanted, gain)))
+            return STIR(self._struct, quarters, *map(address, self._sweep))
 
     def put(self, block: np.ndarray, over: int, cut: int) -> None:
         """Other blocks [n], of which it is known by how much they are too heavy, and what they cut."""

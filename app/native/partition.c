@@ -292,11 +292,21 @@ int64_t lk_partition_refine(Blocks *s, int64_t looks) {
 /* One sweep in which nodes go where they have most weight, however heavy blocks become (plain.stir).
    Nodes that are not locked [n] want the other block that they have most weight to, `quarters` / 4 of what they have in
    their own being lost at most. Each goes if it loses nothing by it once all that want more have gone, too; who went is
-   locked. wanted [n], gain [n] room. */
-void lk_partition_stir(Blocks *s, int64_t quarters, uint8_t *locked, int32_t *wanted, int64_t *gain) {
+   locked. known [n] the blocks after the sweep before, at first none of them; near [n] nodes that may have had
+   neighbours in other blocks then; wanted [n], gain [n] room. Returns the nodes that could have gone somewhere. */
+int64_t lk_partition_stir(
+    Blocks *s, int64_t quarters, uint8_t *locked, int32_t *known, uint8_t *near, int32_t *wanted, int64_t *gain
+) {
+    int64_t looked = 0;
+    for (int32_t v = 0; v < s->n; v++) {
+        if (known[v] == s->block[v]) continue;
+        known[v] = s->block[v];
+        near[v] = 1;
+        for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) near[s->indices[e]] = 1;
+    }
     for (int32_t v = 0; v < s->n; v++) {
         wanted[v] = -1;
-        if (locked[v]) continue;
+        if (locked[v] || !near[v]) continue;
         const int32_t own = s->block[v];
         int32_t met = 0, best = -1;
         for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
@@ -313,8 +323,12 @@ void lk_partition_stir(Blocks *s, int64_t quarters, uint8_t *locked, int32_t *wa
                     && (s->total[b] < s->total[best] || (s->total[b] == s->total[best] && b < best))))
                 best = b;
         }
-        gain[v] = best < 0 ? 0 : s->joined[best] - stays;
-        if (best >= 0 && (gain[v] >= 0 || -gain[v] < stays / 4 * quarters + stays % 4 * quarters / 4)) wanted[v] = best;
+        if (best >= 0) {
+            looked += 1;
+            gain[v] = s->joined[best] - stays;
+            if (gain[v] >= 0 || -gain[v] < stays / 4 * quarters + stays % 4 * quarters / 4) wanted[v] = best;
+        } else
+            near[v] = 0;
         for (int32_t i = 0; i < met; i++) s->joined[s->met[i]] = 0;
     }
     for (int32_t v = 0; v < s->n; v++) {
@@ -339,6 +353,7 @@ void lk_partition_stir(Blocks *s, int64_t quarters, uint8_t *locked, int32_t *wa
         }
         move_to(s, v, wanted[v]);
     }
+    return looked;
 }
 
 /* ---- flows between two blocks ---------------------------------------------------------------------------------- */
