@@ -11,6 +11,7 @@ from mpi4py import MPI
 from test_main import result_of
 from test_resume import job
 from test_row_cliques import QUIET, heaviest
+from test_row_peel import kept_entries
 from test_row_reductions import SELF, WORLD, Remembering, drawn, graph_rows, own_rows
 from test_row_regions import Enough, Stopping, fresh
 
@@ -206,8 +207,9 @@ def test_a_clock_that_ends_both_is_replayed(late, monkeypatch):
     timed = NO_BASELINES | {"memory.whole_graph_mb": 0.001, "search.seconds": 0.6}
     if late:
         monkeypatch.setattr(answer_roots, "POLICY_SHARE", 0.0)
+    seen = kept_entries(monkeypatch)
     first = solve(DENSE, "clique", settings=timed, comm=MPI.COMM_WORLD)
-    keys = dict(key.removeprefix("search.").split("=") for key in first.replay)
+    keys = dict(key.removeprefix("search.").split("=") for key in seen[0].replay)
     assert ("start" in keys, "evaluations" in keys) == (late, not late)
     given = {f"search.{key}": value if key == "start" else int(value) for key, value in keys.items()}
     again = solve(DENSE, "clique", settings=timed | given, comm=MPI.COMM_SELF)
