@@ -40,7 +40,7 @@ ORDER_SHARE = 0.5  # of what is left of a time limit, for an order of the nodes
 FIRST_SECONDS = 0.1  # of a turn, before any was made
 FORGOTTEN = 0.8  # what a turn leaves of slower ones before it
 USUAL = 256  # parts, where nothing says how many
-USUAL_ENTRIES = 1 << 27  # of these together, where the policy follows: in large ones little is ever closed
+USUAL_ENTRIES = 1 << 25  # of these together, where the policy follows: in large ones little is ever closed
 
 
 def answer_by_roots(
