@@ -11,11 +11,13 @@ from mpi4py import MPI
 from test_main import result_of
 from test_resume import job
 from test_row_cliques import QUIET, heaviest
-from test_row_reductions import SELF, WORLD, drawn, graph_rows, own_rows
+from test_row_peel import kept_entries
+from test_row_reductions import SELF, WORLD, Remembering, drawn, graph_rows, own_rows
 from test_row_regions import Enough, Stopping, fresh
 
 from app import check, solve
 from app.bounds.clique.roots import RootSearch
+from app.errors import Stopped
 from app.solver.rows.clique_roots import ORDER_ROUNDS, RootCourse, load_order, search_roots
 from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds
@@ -168,3 +170,74 @@ def test_a_resumed_run_ends_like_one_that_was_never_stopped(monkeypatch):
     monkeypatch.setattr("app.tasks.solve.answer_by_roots", kept)
     again = solve(graph, "clique", settings=settings, comm=MPI.COMM_WORLD)
     assert (again.nodes, again.bound) == (whole.nodes, whole.bound)
+
+
+# ---- where the policy may be asked, too --------------------------------------------------------------------
+
+RING = nx.watts_strogatz_graph(300, 6, 0.2, seed=5)
+DENSE = nx.gnp_random_graph(90, 0.85, seed=4)
+NO_BASELINES = {"search.baselines": False}
+
+
+def test_what_roots_prove_the_policy_is_not_asked():
+    """Of a small sparse graph the complement could be shown to it, which proves nothing."""
+    for comm in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        found = solve(RING, "clique", settings=NO_BASELINES | {"memory.whole_graph_mb": 0.02}, comm=comm)
+        assert found.objective == max(map(len, nx.find_cliques(RING))) == found.bound
+        assert found.policy_evaluations == 0
+
+
+def test_what_roots_leave_open_the_policy_is_asked():
+    """The heavier of both cliques, with the bound of core numbers and roots, on any number of ranks."""
+    tight = NO_BASELINES | {"memory.whole_graph_mb": 0.001}
+    alone = solve(DENSE, "clique", settings={"search.solver": "policy"} | NO_BASELINES, comm=MPI.COMM_SELF)
+    roots = solve(DENSE, "clique", settings=tight | {"search.start": "greedy"}, comm=MPI.COMM_SELF)
+    assert roots.policy_evaluations == 0 and roots.objective < roots.bound
+    for comm in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        found = solve(DENSE, "clique", settings=tight, comm=comm)
+        assert found.objective == max(alone.objective, roots.objective) and found.bound == roots.bound
+        assert found.policy_evaluations > 0
+        best = alone if alone.objective >= roots.objective else roots
+        assert found.nodes == best.nodes
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_clock_that_ends_both_is_replayed(late, monkeypatch):
+    """Roots have half of the limit; where no time is left for the policy the replay does without it, too."""
+    timed = NO_BASELINES | {"memory.whole_graph_mb": 0.001, "search.seconds": 0.6}
+    if late:
+        monkeypatch.setattr(answer_roots, "POLICY_SHARE", 0.0)
+    seen = kept_entries(monkeypatch)
+    first = solve(DENSE, "clique", settings=timed, comm=MPI.COMM_WORLD)
+    keys = dict(key.removeprefix("search.").split("=") for key in seen[0].replay)
+    assert ("start" in keys, "evaluations" in keys) == (late, not late)
+    given = {f"search.{key}": value if key == "start" else int(value) for key, value in keys.items()}
+    again = solve(DENSE, "clique", settings=timed | given, comm=MPI.COMM_SELF)
+    assert (again.nodes, again.bound) == (first.nodes, first.bound)
+
+
+def test_a_run_stopped_while_the_policy_chooses_has_what_roots_led_to(monkeypatch):
+    """And goes on from there, without another search."""
+    settings = NO_BASELINES | {"memory.whole_graph_mb": 0.001}
+    whole = solve(DENSE, "clique", settings=settings, comm=MPI.COMM_WORLD)
+    answered, known = answer_roots.answer_by_roots, []
+
+    def kept(context, problem, loaded, rest, _, policy):
+        keeper = Remembering()
+        with monkeypatch.context() as patch:
+            patch.setattr(answer_roots, "follow_policy", stopped)
+            with pytest.raises(Stopped) as ended:
+                answered(context, problem, loaded, rest, keeper, policy)
+        known.append(ended.value.so_far)
+        made = keeper.kept["roots"].values["made"]
+        again = answered(context, problem, loaded, fresh(context, problem, loaded), keeper, policy)
+        assert keeper.kept["roots"].values["made"] == made
+        return again
+
+    def stopped(*given, **more):
+        raise Stopped("asked to")
+
+    monkeypatch.setattr("app.tasks.solve.answer_by_roots", kept)
+    again = solve(DENSE, "clique", settings=settings, comm=MPI.COMM_WORLD)
+    assert (again.nodes, again.bound) == (whole.nodes, whole.bound)
+    assert known[0].entry["bound"] == whole.bound and known[0].entry["policy_evaluations"] == 0

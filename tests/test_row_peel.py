@@ -194,6 +194,20 @@ def test_a_policy_whose_time_is_up_computes_no_scores(monkeypatch):
         assert peel.affordable_part(SELF, kind, peel.Peeler(None, None, "auto", rule, 0.1), 1, 0.0) == part
 
 
+def test_a_policy_without_time_for_one_selection_is_not_asked(monkeypatch):
+    """A greedy chooses all, in the replay as well."""
+    seen, limited = kept_entries(monkeypatch), QUIET | limit(150, 300) | {"search.steps": 50}
+    with monkeypatch.context() as patch:
+        for share in ("PEEL_SHARE", "BRIEF_SHARE"):
+            patch.setattr(answer_peeled, share, 0.0)
+        first = solve(MESH, "mvc", settings=limited | {"search.seconds": 2.0}, comm=MPI.COMM_WORLD)
+    keys = dict(key.split("=") for key in seen[0].replay)
+    assert keys["search.row_evaluations"] == "-1" and "search.row_fraction" not in keys
+    given = {key: float(value) if "." in value else int(value) for key, value in keys.items()}
+    again = solve(MESH, "mvc", settings=limited | given, comm=MPI.COMM_SELF)
+    assert first.nodes == again.nodes and "search.row_evaluations=-1" in seen[1].replay
+
+
 def test_a_resumed_run_chooses_as_much_as_the_part_before_it(monkeypatch):
     """Whatever the clock says now: a solution of the rest is kept."""
     keeper, rests = Remembering(), []

@@ -62,10 +62,11 @@ class SearchCase(Table, frozen=True):
         ),
     ] = 0
     row_evaluations: Annotated[
-        Count,
+        int,
+        Meta(ge=-1),
         about(
             "of the policy on the rows of a graph of which reductions leave more than memory.whole_graph_mb, "
-            "at most, until the rest fits; then a plain greedy goes on (replay); 0: any number"
+            "at most, until the rest fits; then a plain greedy goes on (replay); 0: any number; -1: none"
         ),
     ] = 0
     row_fraction: Annotated[

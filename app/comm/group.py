@@ -334,6 +334,10 @@ class Group:
             self._count("broadcast", values.nbytes if self.rank == root else 0)
         return values
 
+    def first_number(self, number: float) -> float:
+        """Rank 0's number on all ranks, of what a clock tells each of them otherwise. Ranks: all call."""
+        return float(self.broadcast(np.array([number], dtype=np.float64))[0])
+
     def broadcast_text(self, text: str, root: int = 0) -> str:
         """The root's text on all ranks. Ranks: all call."""
         if self.size == 1:

@@ -41,7 +41,7 @@ def insert_tour(
     """
     fraction, n = _planned(block.n, MOST_EVALUATIONS, least), block.n
     seconds -= INSERT_SECONDS * n * n
-    if n > LARGEST or fraction is None or not _from_first(group, seconds > 0):
+    if n > LARGEST or fraction is None or not group.first_number(seconds > 0):
         return None, 0, least
     env = TourEnv(block.group, block, net.problem)
     scores, evaluations = FullScores(block.group, net, params, env), 0
@@ -100,10 +100,5 @@ def _planned(n: int, most: float, least: float = 0.0) -> float | None:
 def _affordable(group: Group, n: int, fraction: float, each: float, seconds: float) -> float | None:
     """A fraction whose evaluations, `each` s long, fit the time by rank 0's clock. Ranks: all call."""
     fits = _planned(n, seconds / max(each, 1e-9), fraction)
-    found = _from_first(group, -1.0 if fits is None else fits)
+    found = group.first_number(-1.0 if fits is None else fits)
     return None if found < 0 else found
-
-
-def _from_first(group: Group, number: float) -> float:
-    """Rank 0's number. Ranks: all call."""
-    return float(group.broadcast(np.array([number], dtype=np.float64))[0])

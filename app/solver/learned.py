@@ -73,7 +73,8 @@ def rows_to_roll_out(
 
 @dataclass(frozen=True)
 class StartLimits:
-    """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
+    """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds; where
+    ranks choose a way by these, the same on all.
 
     keeper   where it may be stopped
     together nodes moved by one evaluation, where moves may be undone; 0: not said
@@ -158,8 +159,7 @@ def _another(group: Group, made: Peeled, evaluations: int, begun: float, seconds
     if made.evaluations + FINER * evaluations > MOST_EVALUATIONS:
         return False
     used = time.perf_counter() - begun
-    fits = np.array([used * (1 + FINER) <= seconds], dtype=np.int64)
-    return bool(group.broadcast(fits)[0])
+    return bool(group.first_number(used * (1 + FINER) <= seconds))
 
 
 @dataclass
@@ -227,7 +227,7 @@ def _affordable(
         edges.append(rest.edges)
     fall = math.log(max(edges[-2], 1) / max(edges[-1], 1)) / (2 * fraction)
     wanted = part * each / max(fall, 1.0)
-    return float(group.broadcast(np.array([max(fraction, wanted)]))[0]), made
+    return group.first_number(max(fraction, wanted)), made
 
 
 def rollout(
@@ -320,8 +320,7 @@ def _affordable_at_once(
         begun = time.perf_counter()
         scores.remove(np.array([scores.best()]))
         each = time.perf_counter() - begun
-    wanted = np.array([-(-choices * each // (SPARE * seconds))])
-    return max(1, int(group.broadcast(wanted)[0]))
+    return max(1, int(group.first_number(-(-choices * each // (SPARE * seconds)))))
 
 
 def insertion(

@@ -211,8 +211,9 @@ class Pipeline:
         its rollout. Ranks: all call.
         """
         search, parallel, before = self.case.search, self.case.parallel, list(self.replay)
+        left = self.group.first_number(budget.left())
         limits = StartLimits(
-            search.peel_fraction, search.evaluations, budget.left(), self.keeper, search.moves_at_once,
+            search.peel_fraction, search.evaluations, left, self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip
         if toolbox.peels:

@@ -31,6 +31,7 @@ from app.solver.rows.peel import (
     kept_peel,
     peel_rows,
     recalled_peel,
+    score_seconds,
 )
 from app.tasks.answer import Solved
 from app.tasks.answer_on_rows import PEELING, Work, begun_before, exchanged, solved_on_rows
@@ -42,6 +43,7 @@ from app.tasks.policy import Policy
 POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
 LEAST_REST_SHARE, MOST_REST_SHARE = 0.1, 0.5  # the same for the rest, where regions follow
+BRIEF_SHARE = 0.02  # of a time limit: scores that take less are made, whatever is left of it
 PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 
@@ -135,12 +137,14 @@ def _peel(work: Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[s
     keeper, clock = work.keeper, work.clock(PEEL_SHARE, work.rest.seconds)
     done = keeper.recall("peel")
     known = keeper.recall(PEELING) if done is None else done
-    made = Peeled() if known is None else recalled_peel(known)
+    made = Peeled(asked=_asked(work, clock.seconds)) if known is None else recalled_peel(known)
     if kind.weights is not None:
         log.info("%s: the policy is not asked: it does not see node weights", work.loaded.graph.name)
+    elif not made.asked and not search.row_evaluations:
+        log.info("%s: the policy is not asked: its scores would take too long", work.loaded.graph.name)
     with log.phase("policy"):
         peeler = _peeler(work, policy, made, done is not None, clock)
-        if not peeler.part:
+        if made.asked and not peeler.part:
             part = affordable_part(group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
         made.part = peeler.part
@@ -163,11 +167,24 @@ def _peel(work: Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[s
         len(kind.nodes), kind.edges,
     )  # fmt: skip
     replay = []
-    if peeled.cut_short or search.row_evaluations:
+    if not peeled.asked:
+        replay.append("search.row_evaluations=-1")
+    elif peeled.cut_short or search.row_evaluations:
         replay.append(f"search.row_evaluations={peeled.evaluations}")
-    if peeler.rule == "single" and kind.weights is None:
+    if peeled.asked and peeler.rule == "single" and kind.weights is None:
         replay.append(f"search.row_fraction={peeler.part}")
     return peeled, given, replay
+
+
+def _asked(work: Work, seconds: float) -> bool:
+    """Whether the policy is asked at all: it has time for one selection, by rank 0's clock, or that is soon
+    made. Ranks: all call.
+    """
+    search, kind, group = work.context.case.search, work.rest.kind, work.context.group
+    if search.row_evaluations or kind.weights is not None or not search.seconds:
+        return search.row_evaluations >= 0
+    enough = max(seconds, BRIEF_SHARE * search.seconds) >= score_seconds(group, kind)
+    return bool(group.first_number(enough))
 
 
 def _peeler(work: Work, policy: Policy, peeled: Peeled, done: bool, clock: StartClock) -> Peeler:
@@ -194,5 +211,5 @@ def _peeler(work: Work, policy: Policy, peeled: Peeled, done: bool, clock: Start
         context.log.progress("%s: evaluation %d, %d nodes, %d edges left", name, evaluations, nodes, edges)
 
     part = peeled.part or search.row_fraction
-    exchange, most = case.parallel.exchange, search.row_evaluations
+    exchange, most = case.parallel.exchange, max(search.row_evaluations, 0)
     return Peeler(policy.net, policy.params, exchange, select.rule, select.fraction, part, most, stop, tell)

@@ -117,6 +117,10 @@ def search_again(
     found   of the graph     keeper   remembers how far it came
     """
     search, kind, known = context.case.search, rest.kind, keeper.recall("regions")
+    counted = not search.seconds  # as a replay is
+    ends = float("inf") if counted else rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
+    if search.row_regions and known is None and context.group.first_number(time.perf_counter() >= ends):
+        return _replayed(found, 0)
     regions = kind.regions(context.group, found.solution) if search.row_regions else None
     if regions is None or not len(regions.nodes):
         return found
@@ -125,20 +129,20 @@ def search_again(
         told = {key: value for key, value in known.values.items() if key != "elapsed"}
         course = Course(**told, before=known.arrays["before"])
         regions.solution = known.arrays["solution"].copy()
-    counted = not search.seconds  # as a replay is
     most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
-    ends = float("inf") if counted else rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
     made = Searching(context, graph, rest, regions, course, keeper, found, ends, most)
     begun = time.perf_counter()
     with context.log.phase("regions"):
         answer = made.run(problem)
     _say(context, graph, rest, (found, answer), made, time.perf_counter() - begun)
-    keys = answer.replay
-    if keys and (search.row_regions > 0 or search.seconds):
-        keys = [*keys, f"search.row_regions={course.made}"]
     if known is not None and not counted:
-        keys = []  # a clock has ended an earlier part
-    return replace(answer, replay=keys)
+        return replace(answer, replay=[])  # a clock has ended an earlier part
+    return _replayed(answer, course.made) if search.row_regions > 0 or search.seconds else answer
+
+
+def _replayed(found: Answer, made: int) -> Answer:
+    """With the number of regions among what a replay needs, where it needs something."""
+    return replace(found, replay=[*found.replay, f"search.row_regions={made}"] if found.replay else [])
 
 
 def _say(

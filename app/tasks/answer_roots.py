@@ -1,8 +1,9 @@
 """Cliques of a graph of which reductions leave more than one rank may work on: the clique that these know,
 with a bound by core numbers; then all ranks search the rest root by root, to a proof or until the time is up.
+What they leave open is shown to the policy where the graph's complement, whose rows it sees, has few edges.
 
-See app/solver/rows/clique_roots.py. The number of parts alone decides the answer: it is the replay, and with
-the bounds of roots that belong to it the checkpoint.
+See app/solver/rows/clique_roots.py. The number of parts alone decides what roots lead to: it is the replay,
+and with the bounds of roots that belong to it the checkpoint.
 """
 
 import time
@@ -24,37 +25,94 @@ from app.solver.pipeline import Answer
 from app.solver.progress import Event
 from app.solver.rows.clique_roots import ORDER_ROUNDS, RootCourse, RowRoots, search_roots
 from app.solver.rows.own import Rounds
+from app.solver.rows.regions import COUNT
 from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, answer_alone
 from app.tasks.compare import tell_too_large
 from app.tasks.context import Context
+from app.tasks.policy import Policy
+from app.tasks.rollouts import REST_SECONDS, Before, follow_policy
 
-ON_ROOTS = "roots on rows"  # the source of a clique that they have led to
+ON_ROOTS, POLICY = "roots on rows", "policy"  # the sources of cliques that they have led to
+NOT_ASKED = "greedy"  # search.start, of a policy that is not asked
+ROOT_SHARE, POLICY_SHARE = 0.5, 0.95  # of a time limit, when roots are to be over, and then the policy
 ORDER_SHARE = 0.5  # of what is left of a time limit, for an order of the nodes
 FIRST_SECONDS = 0.1  # of a turn, before any was made
 FORGOTTEN = 0.8  # what a turn leaves of slower ones before it
 USUAL = 256  # parts, where nothing says how many
+USUAL_ENTRIES = 1 << 25  # of these together, where the policy follows: in large ones little is ever closed
 
 
-def answer_by_roots(context: Context, problem: Problem, loaded: Loaded, rest: Rest, keeper: Keeper) -> Solved:
-    """The known clique and its bound, made better by a search on the rows.
+def answer_by_roots(
+    context: Context, problem: Problem, loaded: Loaded, rest: Rest, keeper: Keeper,
+    policy: Policy | None = None,
+) -> Solved:  # fmt: skip
+    """The known clique and its bound, made better by a search on the rows; then the policy's, where it is
+    heavier.
 
-    keeper  remembers how far it came
+    keeper  remembers how far the search came
+    policy  asked where roots leave the clique open; None: it cannot be
     Ranks   all call; identical on all
     """
     search, known = context.case.search, keeper.recall("roots")
     if known is not None:
         rest = replace(rest, begun=rest.begun - known.values["elapsed"])
+    asked = None if search.start == NOT_ASKED else policy
 
     def better(found: Answer) -> Answer:
         if found.value == found.bound:
             return found
-        if not search.row_regions:
+        if search.row_regions:
+            found = _searched(context, loaded.graph, rest, found, keeper, asked is not None)
+        elif asked is None:
             tell_too_large(context, loaded, rest.nbytes, by="core numbers")
+        if asked is None or found.value == found.bound:
             return found
-        return _searched(context, loaded.graph, rest, found, keeper)
+        return _followed(context, asked, problem, loaded, rest, found)
 
     return answer_alone(context, problem, loaded, rest, better)
+
+
+def _followed(
+    context: Context, policy: Policy, problem: Problem, loaded: Loaded, rest: Rest, found: Answer
+) -> Answer:
+    """The policy's clique, or a heavier one that is known. Ranks: all call; identical on all."""
+    graph, group, unit = loaded.graph, context.group, rest.unit
+    if not _time_to_ask(context, graph, rest):
+        context.log.info("%s: no time was left to ask the policy", graph.name)
+        return _replayed(found, f"search.start={NOT_ASKED}")
+    context.log.info("%s: the policy is asked, since the clique is not proved", graph.name)
+    try:
+        before = Before(None, rest.begun, POLICY_SHARE)
+        ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=before)
+    except Ended as ended:
+        ended.so_far = found
+        raise
+    evaluations, value = solved.entry["policy_evaluations"], rest.kind.value(group, graph, solved.solution)
+    found = _replayed(replace(found, evaluations=evaluations), f"search.evaluations={evaluations}")
+    if value < found.value:
+        return found
+    seconds = time.perf_counter() - rest.begun
+    event = Event(seconds, value if unit == 1 else value * unit, None)
+    return replace(
+        found, solution=solved.solution, value=value, learned=value, source=POLICY, seconds=seconds,
+        trace=[*found.trace, event],
+    )  # fmt: skip
+
+
+def _time_to_ask(context: Context, graph: Graph, rest: Rest) -> bool:
+    """Whether there is time for a choice of the policy and the greedy after it. Ranks: all call."""
+    limit = context.case.search.seconds
+    if not limit:
+        return True
+    entries = graph.n * (graph.n - 1) - 2 * graph.edges  # of the complement
+    left = POLICY_SHARE * limit - (time.perf_counter() - rest.begun)
+    return bool(context.group.first_number(left > REST_SECONDS * (graph.n + entries)))
+
+
+def _replayed(found: Answer, key: str) -> Answer:
+    """With one more key that a replay needs, where there is a replay."""
+    return replace(found, replay=[*found.replay, key]) if found.replay else found
 
 
 @dataclass(eq=False)
@@ -84,7 +142,7 @@ class _Searching:
             self._pace = max(now - self._asked, FORGOTTEN * self._pace)
         self._asked = now
         self.tell(now)
-        self.keeper.at(course.made, "roots", self._state)
+        self.keeper.at(course.made, "roots", self.state)
         if self.ends == float("inf"):
             return False
         late = group.rank == 0 and now + self._pace > self.ends
@@ -111,7 +169,8 @@ class _Searching:
             found.bound * unit,
         )  # fmt: skip
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """What a checkpoint holds of it."""
         course, roots = self.roots.course, self.roots
         values = {name: getattr(course, name) for name in ("made", "better", "work", "known", "size")}
         values["elapsed"] = time.perf_counter() - self.rest.begun
@@ -119,25 +178,32 @@ class _Searching:
         return State(values, arrays | {"order": roots.order, "clique": roots.clique})
 
 
-def _searched(context: Context, graph: Graph, rest: Rest, found: Answer, keeper: Keeper) -> Answer:
-    """The answer that a search of roots leads to. Ranks: all call; identical on all."""
+def _searched(
+    context: Context, graph: Graph, rest: Rest, found: Answer, keeper: Keeper, shared: bool
+) -> Answer:
+    """The answer that a search of roots leads to; shared: the policy is asked after it. Ranks: all call;
+    identical on all.
+    """
     search, group, known = context.case.search, context.group, keeper.recall("roots")
     ends = float("inf")
     if search.seconds:
-        ends = rest.begun + (1 - RESERVED) * search.seconds - rest.seconds
+        ends = rest.begun + (ROOT_SHARE if shared else 1 - RESERVED) * search.seconds - rest.seconds
     with context.log.phase("roots"):
         roots = _roots(context, rest, known, ends)
         if roots is None:
             context.log.info("%s: no time was left to search for cliques", graph.name)
             return replace(found, replay=[*found.replay, "search.row_regions=0"])
         searching = _Searching(context, graph, rest, roots, keeper, found, ends)
-        most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
+        usual = max(min(USUAL, USUAL_ENTRIES // roots.entries), COUNT) if shared else USUAL
+        most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else usual)
         try:
             search_roots(group, roots, most, searching.look)
         except Ended as ended:
             ended.so_far = searching.found
             raise
         searching.tell(time.perf_counter())
+        if shared:  # the policy begins anew where it is stopped
+            keeper.keep("roots", searching.state())
     made, answer = roots.course.made, searching.found
     context.log.info(
         "%s: %d parts of %d roots searched, %d of them better: from %.10g to %.10g, %d roots open",

@@ -13,7 +13,6 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, LockstepError
 from app.graphs.covering import HITTING, count_candidates
 from app.graphs.fixed_point import whole_numbers
-from app.graphs.graph import Graph
 from app.graphs.ids import one_id
 from app.graphs.quadratic import SPINS
 from app.partition.ids import ids_everywhere
@@ -220,7 +219,7 @@ def _solve_one(
 
     made, start = 0, time.perf_counter() if before is None else before.begun
     share = TIME_SHARE if before is None else before.share
-    stop = _Stop(context, graph, lambda: made, share, time.perf_counter() - start)
+    stop = _Stop(context, block, lambda: made, share, time.perf_counter() - start)
 
     def progress(evaluations: int, env: Environment) -> None:
         nonlocal made
@@ -252,15 +251,16 @@ class _Stop:
 
     It never is before the first choice: a replay has at least one. Each question is a look at signals too.
 
+    block   rows of the states, of cliques those of the complement
     made    tells the choices made
     share   of the limit, for the policy and what follows
     spent   seconds of the limit that are over
     """
 
     def __init__(
-        self, context: Context, graph: Graph, made: Callable[[], int], share: float, spent: float = 0.0
+        self, context: Context, block: RowBlock, made: Callable[[], int], share: float, spent: float = 0.0
     ) -> None:
-        limit, rest = context.case.search.seconds, REST_SECONDS * (graph.n + 2 * graph.edges)
+        limit, rest = context.case.search.seconds, REST_SECONDS * (block.n + 2 * block.edges)
         seconds = share * limit - rest - spent if limit else math.inf
         self.clock, self.asked = StartClock(context.group, StartLimits(1.0, 0, seconds), seconds), False
         self.keeper, self.made = context.keeper, made

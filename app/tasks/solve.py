@@ -27,7 +27,7 @@ from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.answer_followed import answer_followed
 from app.tasks.answer_peeled import answer_peeled
-from app.tasks.answer_rest import answer_alone, answer_rest, reduce_first
+from app.tasks.answer_rest import answer_rest, reduce_first
 from app.tasks.answer_roots import answer_by_roots
 from app.tasks.compare import holds, refuse_unfit, tell_too_large, too_large
 from app.tasks.context import Context
@@ -319,13 +319,11 @@ def _solve_large(
         return answer_peeled(context, pipeline, policy, problem, loaded, rest, keeper)
     if rest.kind.follows:
         return answer_followed(context, policy, problem, loaded, rest, keeper)
-    if problem.complemented and not _has_complement(loaded):
-        return answer_by_roots(context, problem, loaded, rest, keeper)
-    known = answer_alone(context, problem, loaded, rest)
+    if problem.complemented:
+        asked = [policy] if _has_complement(loaded) else []
+        return answer_by_roots(context, problem, loaded, rest, keeper, *asked)
     tell_too_large(context, loaded, rest.nbytes)
     ((_, solved),) = follow_policy(context, problem, policy, [loaded], before=rest.before())
-    if known is not None and known.entry["objective"] > solved.entry["objective"]:
-        return known
     solved.entry["replay"] += rest.replay
     return solved
 

@@ -96,7 +96,7 @@ class RowRoots:
         entries: int, compiled: bool, course: RootCourse | None = None,
     ) -> None:  # fmt: skip
         self.group, self.order, self.clique, self.compiled = group, order, clique, compiled
-        self.weights, self._most = weights, entries
+        self.weights, self.entries = weights, entries
         self.best = self._weight(clique)
         place = np.full(rows.n, -1, dtype=index_type(rows.n + 1))
         place[order] = np.arange(len(order))
@@ -152,14 +152,14 @@ class RowRoots:
             left = self.open
         course.left, course.known = left, self.best
         most = int(self.counts[left].max(initial=1))
-        course.size = max(course.size, self._most // most)
+        course.size = max(course.size, self.entries // most)
         while True:
             self._cut()
             entries = self.tell_members()
-            if entries.max() <= self._most or (np.diff(course.cuts) <= 1).all():
+            if entries.max() <= self.entries or (np.diff(course.cuts) <= 1).all():
                 break
             course.size //= 2
-        if entries.max() * ROOM < self._most:
+        if entries.max() * ROOM < self.entries:
             course.size *= 2
 
     def _cut(self) -> None:

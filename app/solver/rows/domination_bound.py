@@ -113,8 +113,8 @@ class _Packing:
         for _ in range(SLICES):
             if idle == PATIENCE or not rounds.another():
                 break
-            sum_x, sum_y = np.zeros(len(self.mine)), np.zeros(len(self.mine))
-            for _ in range(STEPS):
+            sum_x, sum_y, made = np.zeros(len(self.mine)), np.zeros(len(self.mine)), 0
+            while made < STEPS and not (made and rounds.late()):
                 y_own = np.maximum(y[self.mine] + step_y * (1.0 - self._around(x)), 0.0)
                 after = self._everywhere(y_own)
                 ahead = self._around(2 * after - y)
@@ -122,7 +122,8 @@ class _Packing:
                 x, y = self._everywhere(x_own), after
                 sum_x += x_own
                 sum_y += y_own
-            x, y = self._everywhere(sum_x / STEPS), self._everywhere(sum_y / STEPS)
+                made += 1
+            x, y = self._everywhere(sum_x / made), self._everywhere(sum_y / made)
             values = self._fitted(y)
             idle = 0 if int(values.sum()) > (1 + LEAST_GAIN) * most else idle + 1
             if int(values.sum()) > most:

@@ -11,6 +11,8 @@ from app.solver.rows.dominations import DominationsReduced
 from app.solver.rows.kinds import require
 from app.solver.rows.own import everywhere
 
+FALL = 0.5  # of the nodes that count, for entries to go
+
 
 def check_dominations(
     group: Group, graph: Graph, weights: np.ndarray | None, reduced: DominationsReduced
@@ -39,7 +41,8 @@ def check_dominations(
 class _Held:
     """The own rows of what still counts, and what all nodes are.
 
-    table   [n_own, n] CSR of ones: edges between a node that is needed and one that is allowed
+    table   [n_own, n] CSR of ones: edges between a node that is needed and one that is allowed, or was before
+            the last steps
     """
 
     def __init__(self, group: Group, graph: Graph, weights: np.ndarray | None) -> None:
@@ -50,6 +53,7 @@ class _Held:
         self.table = csr_array((ones, graph.indices.copy(), graph.indptr.copy()), shape=shape)
         self.chosen = np.zeros(graph.n, dtype=bool)
         self.needed, self.allowed = np.ones(graph.n, dtype=bool), np.ones(graph.n, dtype=bool)
+        self._size = 2 * graph.n  # of both, when entries went last
         if weights is not None:
             self._take(np.flatnonzero(weights == 0))
             self._sift()
@@ -114,9 +118,16 @@ class _Held:
         self.needed[everywhere(self.group, np.flatnonzero(met) + self.lo)] = False
 
     def _sift(self) -> None:
-        """Nobody is chosen to dominate nothing. Entries that count no more go. Ranks: all call."""
+        """Nobody is chosen to dominate nothing. Ranks: all call."""
         useless = (self._count(self.needed) == 0) & ~self.needed[self.lo : self.hi]
         self.allowed[everywhere(self.group, np.flatnonzero(useless) + self.lo)] = False
+        size = int(np.count_nonzero(self.needed)) + int(np.count_nonzero(self.allowed))
+        if size <= FALL * self._size:
+            self._size = size
+            self._drop()
+
+    def _drop(self) -> None:
+        """Entries that count no more go. What is asked of rows does not depend on it."""
         table, own = self.table, slice(self.lo, self.hi)
         degrees = np.diff(table.indptr)
         counts = np.repeat(self.needed[own], degrees) & self.allowed[table.indices]
@@ -126,6 +137,7 @@ class _Held:
 
     def equals(self, reduced: DominationsReduced) -> bool:
         """Whether these are the rows that are left, in their order."""
+        self._drop()
         own, rows = np.flatnonzero((self.needed | self.allowed)[self.lo : self.hi]), reduced.own
         return (
             np.array_equal(rows.nodes, own + self.lo)

@@ -37,6 +37,11 @@ class Rounds:
         """Whether there is to be no other."""
         return self.cut_short or self.made >= self._most
 
+    def late(self) -> bool:
+        """Within a round that may end early: whether the time is up. Ranks: all call; identical on all."""
+        self.cut_short = self.cut_short or bool(self._look())
+        return self.cut_short
+
     def another(self) -> bool:
         """Whether there is to be one more round, which is counted. Ranks: all call; identical on all."""
         if self.ended:

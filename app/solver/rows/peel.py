@@ -79,7 +79,8 @@ class Peeled:
     chosen        nodes, of which `greedy` by a plain greedy
     stages        between two reductions of rows, the nodes [k] int64 of each
     early         of these, before the policy's end
-    cut_short     whether the policy was stopped
+    asked         whether the policy is, at all
+    cut_short     whether it was stopped
     part          of the candidates at once; 0: not decided yet
     begun         of the stage under way, where it goes on from an earlier part of the run; None: from its
                   beginning
@@ -91,6 +92,7 @@ class Peeled:
     greedy: int = 0
     stages: list[np.ndarray] = field(default_factory=list)
     early: int = 0
+    asked: bool = True
     cut_short: bool = False
     part: float = 0.0
     begun: "Begun | None" = None
@@ -117,8 +119,8 @@ def kept_peel(made: Peeled, elapsed: float) -> State:
     """
     begun = made.begun if made.so_far is None else made.so_far()
     values = {
-        "evaluations": made.evaluations, "greedy": made.greedy, "cut_short": made.cut_short,
-        "part": made.part, "elapsed": elapsed,
+        "evaluations": made.evaluations, "greedy": made.greedy, "asked": made.asked,
+        "cut_short": made.cut_short, "part": made.part, "elapsed": elapsed,
         "ends": np.cumsum([len(nodes) for nodes in made.stages], dtype=int).tolist(), "early": made.early,
         "selections": 0 if begun is None else begun.selections,
         "size": (0, 0) if begun is None else begun.size,
@@ -134,9 +136,14 @@ def recalled_peel(state: State) -> Peeled:
     stages = np.split(nodes, told["ends"])[:-1] if told["ends"] else []
     begun = Begun(told["selections"], state.arrays["begun"], tuple(told["size"]))
     return Peeled(
-        told["evaluations"], len(nodes), told["greedy"], stages, told["early"], told["cut_short"],
-        told["part"], begun if begun.selections else None,
+        told["evaluations"], len(nodes), told["greedy"], stages, told["early"], told.get("asked", True),
+        told["cut_short"], told["part"], begun if begun.selections else None,
     )  # fmt: skip
+
+
+def score_seconds(group: Group, kind: RowKind) -> float:
+    """About what all scores of a state of what is left take."""
+    return SCORE_SECONDS * (len(kind.nodes) + 2 * kind.edges) / group.size
 
 
 def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, seconds: float) -> float:
@@ -153,8 +160,8 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     """
     if peeler.rule != "single" or kind.weights is not None or len(kind.nodes) <= ONE_BY_ONE:
         return PART
-    seconds = float(group.broadcast(np.array([seconds]))[0])
-    if seconds <= 0 or seconds <= SCORE_SECONDS * (len(kind.nodes) + 2 * kind.edges) / group.size:
+    seconds = group.first_number(seconds)
+    if seconds <= 0 or seconds <= score_seconds(group, kind):
         return LARGEST_PART  # trials would take what is left of the whole time limit
     most = group.max_integer(int(kind.own.degrees().max(initial=0)))
     even = most * len(kind.nodes) <= SKEW * 2 * kind.edges
@@ -177,7 +184,7 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
             select(group, residual, scores, rule, Share(len(kind.nodes), fraction), 1)
             took += time.perf_counter() - before if made else 0.0  # the first one is cold
             made += 1
-            late = int(group.broadcast(np.array([int(before - begun > TRIAL_SHARE * seconds)]))[0])
+            late = int(group.first_number(before - begun > TRIAL_SHARE * seconds))
         nodes, edges = (after / max(before, 1) for before, after in zip(first, kind.size(env.totals)))
         left = edges if even else max(nodes, edges)
         return took / max(made - 1, 1), (1 - left) / max(made, 1)
@@ -188,7 +195,7 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     fall = max(-log(max(1 - removed, 1e-12)) / PART, LEAST_FALL)
     wanted = took * gone / (fall * max(seconds, 1e-9))
     part = ONE if alone <= seconds else min(max(wanted, PART), LARGEST_PART)
-    return float(group.broadcast(np.array([part]))[0])
+    return group.first_number(part)
 
 
 def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peeled:
@@ -207,7 +214,7 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peel
         made.greedy += rollout.rest
         made.stages.append(nodes)
         made.begun = made.so_far = None
-        late = made.cut_short or 0 < peeler.most <= made.evaluations
+        late = made.cut_short or _has_ended(peeler, made)
         made.early += not late
         kind.take(group, nodes, Rounds(most=LATE_ROUNDS if late else ROUNDS))
     return made
@@ -293,10 +300,17 @@ def _places(group: Group, block: RowBlock, own: np.ndarray, nodes: np.ndarray) -
 
 
 def _is_late(peeler: Peeler, made: Peeled) -> bool:
-    """Whether the policy is asked no more, never before its first selection. Ranks: all call."""
-    ended = 0 < peeler.most <= made.evaluations
+    """Whether the policy is asked no more; where it is at all, not before its first selection. Ranks: all
+    call.
+    """
+    ended = _has_ended(peeler, made)
     made.cut_short |= bool(peeler.stop()) and not ended and made.evaluations > 0
     return ended or made.cut_short
+
+
+def _has_ended(peeler: Peeler, made: Peeled) -> bool:
+    """Whether the policy has made all its selections."""
+    return not made.asked or 0 < peeler.most <= made.evaluations
 
 
 def _by_greedy(
