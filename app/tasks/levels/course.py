@@ -27,6 +27,7 @@ from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.whole import whole_where_small
 from app.text import printable
 
 ASKED = {"embed": "vectors"}  # by gnn.level, what weights are for where that is not its name
@@ -36,6 +37,7 @@ ASKED = {"embed": "vectors"}  # by gnn.level, what weights are for where that is
 class Learned:
     """A network after its run: what it learned, and how good it is.
 
+    context     that it learned in: with the ranks that share the graph, or this one by itself
     examples    as it has met them     digest   of its weights
     scores      by split               plain    those of plain rules, by rule
     smoothed    what Correct and Smooth makes of its probabilities; None: predictions are the network's
@@ -45,6 +47,7 @@ class Learned:
     conformal   sets or intervals that hold the truth; None: nobody asked
     """
 
+    context: Context
     classifier: Classifier
     examples: Examples
     fit: Fit
@@ -94,12 +97,13 @@ class Learned:
 
 
 def learn(context: Context, examples: Examples, model: SavedModel | None = None) -> Learned:
-    """Train for gnn.epochs on examples, from gnn.weights where given. Ranks: all call.
+    """Train for gnn.epochs on examples, from gnn.weights where given; each rank by itself on those that are
+    too small to be split. Ranks: all call.
 
     model   the weights, where they are in memory
     """
     case = context.case
-    examples, gnn, saved = _checked(context, examples, model)
+    context, examples, gnn, saved = _checked(context, examples, model)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
@@ -120,16 +124,16 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         said.say_balance(context, balanced)
     first, *others = fits
     return Learned(
-        classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
+        context, classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
         tuple(others), together, conformal,
     )  # fmt: skip
 
 
 def _checked(
     context: Context, examples: Examples, model: SavedModel | None
-) -> tuple[Examples, GnnCase, SavedModel | None]:
-    """Examples that can be learned from, with their sets, the network's table, and its weights where some are
-    given. Ranks: all call. Raises CaseError, GraphError."""
+) -> tuple[Context, Examples, GnnCase, SavedModel | None]:
+    """Examples that can be learned from, with their sets, and the ranks that do; the network's table, and its
+    weights where some are given. Ranks: all call. Raises CaseError, GraphError."""
     case, group = context.case, context.group
     with raise_together(group, "checking the data"):
         saved = _weights_of(case.gnn, examples, model)
@@ -138,11 +142,12 @@ def _checked(
         if saved is not None:
             examples = examples.known_to(case.gnn.weights, saved)
             said.warn_of_weights(context, gnn, saved, examples)
-    examples = examples.drawn(context)
+    context, examples = whole_where_small(context, examples, saved)
+    group, examples = context.group, examples.drawn(context)
     if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
     said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
-    return examples, gnn, saved
+    return context, examples, gnn, saved
 
 
 def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
@@ -217,7 +222,8 @@ def _train(
         balanced.begin()
     with context.log.phase("train"):
         record = examples.recorder(context, name)
-        return fit(classifier, record, context.case.run.check_every, keeper=keeper, **hooks)
+        shared = {"keeper": keeper, "alike": context.alike}
+        return fit(classifier, record, context.case.run.check_every, **shared, **hooks)
 
 
 def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:
