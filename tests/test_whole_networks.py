@@ -111,17 +111,52 @@ def triples(settings, comm):
     return found.digest, found.ranks.tolist(), found.node_rows.tolist()
 
 
+def folds(settings, comm):
+    """Three networks, which ranks share; one may have two of them, or none."""
+    draws, graph = np.random.default_rng(3), nx.gnp_random_graph(40, 0.1, seed=1)
+    X, settings = draws.normal(size=(40, 4)), QUICK | {"output.importance": 2} | settings
+    found = classify(graph, X, np.arange(40) % 2, folds=3, settings=settings, comm=comm)
+    return found.digest, found.folds, found.summary, found.predicted.tolist(), found.importance
+
+
+def folds_of_edges(settings, comm):
+    graph = nx.barabasi_albert_graph(30, 3, seed=1)
+    found = classify_edges(graph, np.arange(graph.size()) % 2, folds=3, settings=QUICK | settings, comm=comm)
+    return found.digest, found.folds, found.edges, found.predicted.tolist(), found.fold.tolist()
+
+
+def folds_of_links(settings, comm):
+    graph = nx.barabasi_albert_graph(30, 3, seed=1)
+    found = find_links(graph, folds=3, settings=QUICK | settings, comm=comm)
+    return found.digest, found.folds, found.edges, found.predicted.tolist()
+
+
+def trials(settings, comm):
+    """Three at once where there are ranks for them, and the network of the best one."""
+    graph, X = nx.gnp_random_graph(40, 0.1, seed=1), np.random.default_rng(3).normal(size=(40, 4))
+    found = classify(
+        graph, X, np.arange(40) % 2, train=range(20), val=range(20, 30), test=range(30, 40),
+        vary={"hidden": [4, 6, 8]}, settings=QUICK | {"study.seeds": [1, 2]} | settings, comm=comm,
+    )  # fmt: skip
+    return found.digest, found.trials, found.best.digest, found.test_mean, found.settings
+
+
+LEARNED = (
+    nodes, several, graphs, edges, links, vectors, relational, triples, folds, folds_of_edges, folds_of_links,
+    trials,
+)  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:classify. all", "ignore:classify. gnn.patience")
-@pytest.mark.parametrize(
-    "learn", [nodes, several, graphs, edges, links, vectors, relational, triples], ids=lambda f: f.__name__
-)
+@pytest.mark.parametrize("learn", LEARNED, ids=lambda each: each.__name__)
 def test_where_a_network_learns_changes_no_bit(learn, by_size, monkeypatch):
-    """By size, on every rank, and split over all; of the first two no rank sends a row while it learns."""
+    """By size, on every rank, and split over all."""
     expected, apart, make = learn({}, MPI.COMM_SELF), [], Context.whole
     monkeypatch.setattr(Context, "whole", lambda self: apart.append(1) or make(self))
     for spatial in (0, 1, WORLD.size):
+        apart.clear()
         assert learn({"parallel.spatial": spatial}, WORLD) == expected
-    assert len(apart) == (2 if PARALLEL else 0)
+        assert bool(apart) == (PARALLEL and spatial < 2)
 
 
 LEVEL = {

@@ -18,13 +18,13 @@ def whole_where_small(
     context: Context, examples: Examples, saved: SavedModel | None
 ) -> tuple[Context, Examples]:
     """What to go on with: the context and the examples as they are or, of a network that is too small to be
-    split, those of this rank by itself, with all rows. Studies measure what is split.
+    split, those of this rank by itself, with all rows. Studies measure what is split, but for folds.
 
     saved   the weights to begin with; None: drawn ones
     Ranks   all call. Raises CaseError
     """
     case, group = context.case, context.group
-    if group.size == 1 or case.run.task != "classify":
+    if group.size == 1 or not (case.run.task == "classify" or case.study.kind == "folds"):
         return context, examples
     graph, stored = examples.loaded.graph, stored_of(context, examples)
     sizes = graph.n, 2 * graph.edges, inputs_of(case, examples, stored, saved)
