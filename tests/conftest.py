@@ -278,7 +278,7 @@ def pytest_sessionstart(session):
     """Networks of a parallel session are split over its ranks, which tests are about, small as they are; what
     is learned by every rank by itself is in test_whole_networks.py."""
     if PARALLEL:
-        whole.WAITED = 0.0
+        whole.WORTH = 0.0
         session.config.pluginmanager.register(Watch(session.config))
 
 

@@ -126,8 +126,9 @@ def training_by(
 
 def learns_whole(case: Case, training: Training) -> bool:
     """Whether every rank of a training holds the whole graph and learns by itself (model/whole.py)."""
-    layout = training.layout
+    layout, inputs = training.layout, training.inputs
     nbytes = whole_graph(layout.n, layout.entries // 2)
+    nbytes += 4 * layout.n * inputs.features if inputs.dense else 8 * inputs.stored
     decided = decided_by_case(case, layout.ranks, nbytes)
     if decided is not None:
         return decided

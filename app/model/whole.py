@@ -10,9 +10,11 @@ from app.errors import CaseError
 from app.model.defaults import DEFAULTS
 from app.model.rates import Rates
 from app.model.terms import MESSAGES, Term
-from app.partition.whole import taken_off
 
-WAITED = 2.0  # what messages take, waiting for the slowest rank and packing, over what they do by themselves
+# Of two idle cores (docs/measurements/speed.md): s that ranks wait for each other at a message, beside what
+# it takes; and how many times as fast an epoch has to become, since other programs disturb who waits.
+WAITED_S, WORTH = 1e-4, 1.2
+LARGE = 1 << 27  # bytes of a graph and its features, about a million edges: beyond, it is split
 WHOLE = "too small to be split: every rank has the whole graph, and learns by itself"
 
 
@@ -27,7 +29,9 @@ def decided_by_case(case: Case, ranks: int, nbytes: int) -> bool | None:
     refuse_spatial(case, ranks)
     if case.parallel.spatial > 1 or needs_splitting(case) or nbytes > 1e6 * case.memory.whole_graph_mb:
         return False
-    return True if case.parallel.spatial == 1 else None
+    if case.parallel.spatial == 1:
+        return True
+    return False if nbytes > LARGE else None
 
 
 def needs_splitting(case: Case) -> str:
@@ -51,17 +55,15 @@ def refuse_spatial(case: Case, ranks: int) -> None:
 
 
 def is_small(alone: list[Term], shared: list[Term], ranks: int) -> bool:
-    """Whether ranks would take less work off each other than their messages take; see below."""
-    work, messages = work_and_messages(alone, shared, ranks)
-    return work <= WAITED * messages
+    """Whether ranks that share an epoch would hardly be faster than each by itself; see below."""
+    return gained(alone, shared, ranks) < WORTH
 
 
-def work_and_messages(alone: list[Term], shared: list[Term], ranks: int) -> tuple[float, float]:
-    """Seconds of an epoch's work that ranks take off each other, and of their messages.
+def gained(alone: list[Term], shared: list[Term], ranks: int) -> float:
+    """How many times as fast an epoch is on ranks that share it as on each of them by itself.
 
     alone, shared   the terms of an epoch on one rank, and of the slowest of so many
     """
-    there, here = Rates(DEFAULTS, ranks), Rates(DEFAULTS, 1)
-    messages = sum(there.seconds(term) for term in shared if term.kind in MESSAGES)
-    work = sum(here.seconds(term) for term in alone if term.kind != "call")
-    return taken_off(work, ranks), messages
+    rates = Rates(DEFAULTS, ranks)  # of ranks that all work at the same time, either way
+    waiting = sum(term.times for term in shared if term.kind in MESSAGES) * WAITED_S
+    return rates.total(alone) / (rates.total(shared) + waiting)

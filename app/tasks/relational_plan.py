@@ -120,10 +120,11 @@ def planned(case: Case, ranks: int, make: Make) -> tuple[RelationalPlan, bool]:
     plan = make(ranks)
     if ranks == 1 or case.run.task != "classify":
         return plan, False
-    graph, alone = plan.training.graph, make(1)
-    whole = decided_by_case(case, ranks, memory.whole_graph(len(plan.training.nodes[0]), len(graph)))
+    training = plan.training
+    whole = decided_by_case(case, ranks, memory.whole_graph(len(training.nodes[0]), len(training.graph)))
+    alone = plan if whole is False else make(1)
     if whole is None:
-        shared = slowest(Rates(DEFAULTS, ranks), plan.training.epochs())
+        shared = slowest(Rates(DEFAULTS, ranks), training.epochs())
         whole = is_small(alone.training.epochs()[0], shared, ranks)
     return (alone, True) if whole else (plan, False)
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
-from app.checkpoint.checkpoints import Keeper, PieceKeeper
-from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.balanced import Balanced, cut_by, unlike
@@ -22,11 +20,12 @@ from app.gnn.ensemble import Together, say_together
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
-from app.gnn.training import Fit, fit
+from app.gnn.training import Fit
 from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.members import train_members
 from app.tasks.levels.whole import whole_where_small
 from app.text import printable
 
@@ -107,7 +106,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    fits = _train_members(context, examples, classifier, balanced, saved)
+    fits = train_members(context, examples, classifier, balanced, saved)
     weights = [each.weights for each in fits]
     with context.log.phase("evaluate"):
         together = say_together(classifier, weights) if len(fits) > 1 else None
@@ -180,50 +179,6 @@ def _set_up(
             classifier.params.set(saved.arrays)
         cost = cost_model_of(context, classifier)
         return classifier, Balanced(classifier, cost) if follows(case) else None
-
-
-def _train_members(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None,
-    saved: SavedModel | None,
-) -> list[Fit]:  # fmt: skip
-    """Train a network, or gnn.members from seeds that follow each other, one after the other; each from its
-    saved weights, where some are given. A resumed run goes on in the member that it was at.
-
-    Ranks   all call
-    """
-    count = classifier.case.members
-    if count == 1:
-        return [_train(context, examples, classifier, balanced, context.keeper)]
-    fits = []
-    for number in range(count):
-        keeper = PieceKeeper(context.keeper, f"member {number}")
-        if (earlier := keeper.recall("done")) is not None:
-            fits.append(Fit(earlier.arrays, **earlier.values))
-            continue
-        classifier.begin(context.case.seed + number)
-        if saved is not None:
-            classifier.params.set(saved.members[number])
-        said.say_member(context, number, count)
-        name = f"member {number + 1}" if number else ""  # the curves of a run are those of its first one
-        found = _train(context, examples, classifier, balanced, keeper, name)
-        told = {key: value for key, value in vars(found).items() if key != "weights"}
-        keeper.keep("done", State(told, found.weights))
-        fits.append(found)
-    return fits
-
-
-def _train(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper,
-    name: str = "",
-) -> Fit:  # fmt: skip
-    """name: in metrics.csv. Ranks: all call."""
-    hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
-    if balanced:
-        balanced.begin()
-    with context.log.phase("train"):
-        record = examples.recorder(context, name)
-        shared = {"keeper": keeper, "alike": context.alike}
-        return fit(classifier, record, context.case.run.check_every, **shared, **hooks)
 
 
 def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:
