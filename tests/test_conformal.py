@@ -156,7 +156,7 @@ def test_what_has_no_sets_is_refused(keys, said):
 
 @pytest.mark.mpi_skip
 def test_what_cannot_be_calibrated_is_refused_before_training(monkeypatch):
-    monkeypatch.setattr("app.tasks.levels.course.fit", lambda *args, **keys: pytest.fail("trained"))
+    monkeypatch.setattr("app.tasks.levels.members.fit", lambda *args, **keys: pytest.fail("trained"))
     graph, X, groups = communities(60)
     asked = {key: value for key, value in ASKED.items() if key != "graph.splits"}
     with pytest.raises(CaseError, match="a validation set, which has none"):
