@@ -26,6 +26,7 @@ from app.output import RunFolder
 from app.tasks.classify import run_classify
 from app.tasks.context import Context
 from app.tasks.levels.table import LEVELS
+from app.tasks.studies.gnn_folds import run_folds
 
 WORTH = 1e9  # nothing is worth splitting
 alone = pytest.mark.mpi_skip
@@ -142,9 +143,18 @@ def trials(settings, comm):
     return found.digest, found.trials, found.best.digest, found.test_mean, found.settings
 
 
+def study(settings, comm):
+    case = build(LEVEL | QUICK | {
+        "run.task": "study", "study.kind": "folds", "study.folds": 3, "study.seeds": [1, 2],
+        "output.plots": False,
+    } | settings)  # fmt: skip
+    found = run_folds(Context(case, Group(comm, HostDevice()), Log(False), None))
+    return found["digest"], found["folds"], found["rows"]
+
+
 LEARNED = (
     nodes, several, graphs, edges, links, vectors, relational, triples, folds, folds_of_edges, folds_of_links,
-    trials,
+    trials, study,
 )  # fmt: skip
 
 
@@ -268,8 +278,13 @@ SAID = "too small to be split"
 
 @alone
 @pytest.mark.parametrize(
-    ("first", "then"), [((2, 0), (3, 0)), ((2, 0), (2, 2)), ((2, 2), (2, 1)), ((1, 0), (2, 0))], ids=str
-)
+    ("first", "then"),
+    [
+        ((2, 0), (3, 0)), ((2, 2), (2, 1)), pytest.param((2, 0), (2, 2), marks=pytest.mark.long),
+        pytest.param((1, 0), (2, 0), marks=pytest.mark.long),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_a_run_goes_on_wherever_it_learns(tmp_path, first, then):
     """Ranks and parallel.spatial of a run that is stopped, and of the one that goes on with it."""
     code, printed = job(GCN, tmp_path / "alone")
@@ -287,13 +302,14 @@ def test_a_run_goes_on_wherever_it_learns(tmp_path, first, then):
     assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 
+LATER = (30, (2, 3)), (52, (2, 2))
 MEMBERS = (*GCN, "gnn.members=3", "gnn.patience=3", "gnn.dropout=0", "output.coverage=0.7")
 
 
 @alone
 @pytest.mark.parametrize(
     ("step", "ranks"),
-    [(22, (2, 1)), (22, (1, 2)), (30, (2, 3)), pytest.param(52, (2, 2), marks=pytest.mark.long)],
+    [(22, (2, 1)), (22, (1, 2)), *(pytest.param(*each, marks=pytest.mark.long) for each in LATER)],
 )
 def test_members_that_ranks_train_side_by_side_go_on(tmp_path, step, ranks):
     """On any ranks, those that are done before others, too; metrics.csv has them in their order."""
@@ -309,6 +325,23 @@ def test_members_that_ranks_train_side_by_side_go_on(tmp_path, step, ranks):
     assert metrics(tmp_path / "out") == metrics(tmp_path / "alone")
     for name in ("predictions/sbm-300-0.txt", "sets/sbm-300-0.txt"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+@alone
+def test_a_study_of_folds_that_ranks_share_goes_on_with_those_that_are_left(tmp_path):
+    """One rank is asked to stop: what is under way ends, and begins anew on another number of ranks."""
+    case = (*GCN[:2], "run.task=study", "study.kind=folds", "study.folds=5", "output.plots=false")
+    case += ("study.seeds=[1]", "gnn.epochs=40")
+    code, printed = job(case, tmp_path / "alone")
+    assert code == 0, printed
+    stop = fault(f"signal:rank=1,step=20,code={signal.SIGTERM}")
+    code, printed = job(case, tmp_path / "out", ranks=2, **stop)
+    assert (code, SAID in printed, printed.count("by SIGTERM; checkpoint")) == (3, True, 1), printed
+    code, printed = job(case, tmp_path / "out", "--resume", ranks=3)
+    assert code == 0, printed
+    assert result_of(tmp_path / "out")["digest"] == result_of(tmp_path / "alone")["digest"]
+    found, wanted = ((tmp_path / name / "folds.csv").read_bytes() for name in ("out", "alone"))
+    assert found == wanted
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
