@@ -244,10 +244,12 @@ def test_which_networks_are_split():
     small = 1000
     assert whole.decided_by_case(build(LEVEL), 1, small) is False
     assert whole.decided_by_case(build(LEVEL), 4, small) is None
+    beyond = {"memory.whole_graph_mb": 1e-4}
     for more, decided in (
         ({"parallel.spatial": 1}, True), ({"parallel.spatial": 4}, False), ({"memory.fast_mb": 1.0}, False),
-        ({"parallel.partition": "learned"}, False), ({"memory.whole_graph_mb": 1e-4}, False),
-        ({"memory.whole_graph_mb": 1e-4, "parallel.spatial": 1}, False),
+        ({"parallel.partition": "learned"}, False), ({"parallel.exchange": "halo"}, False),
+        ({"parallel.exchange": "halo", "parallel.spatial": 1}, True),
+        (beyond, False), (beyond | {"parallel.spatial": 1}, False),
     ):  # fmt: skip
         assert whole.decided_by_case(build(LEVEL | more), 4, small) is decided, more
 

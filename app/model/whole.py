@@ -11,8 +11,8 @@ from app.model.defaults import DEFAULTS
 from app.model.rates import Rates
 from app.model.terms import MESSAGES, Term
 
-# Of two idle cores (docs/measurements/speed.md): s that ranks wait for each other at a message, beside what
-# it takes; and how many times as fast an epoch has to become, since other programs disturb who waits.
+# s that ranks wait for each other at a message, beside what it takes; and how many times as fast an epoch has
+# to become, since other programs disturb ranks that wait (docs/measurements/speed.md).
 WAITED_S, WORTH = 1e-4, 1.2
 LARGE = 1 << 27  # bytes of a graph and its features, about a million edges: beyond, it is split
 WHOLE = "too small to be split: every rank has the whole graph, and learns by itself"
@@ -31,7 +31,7 @@ def decided_by_case(case: Case, ranks: int, nbytes: int) -> bool | None:
         return False
     if case.parallel.spatial == 1:
         return True
-    return False if nbytes > LARGE else None
+    return False if nbytes > LARGE or case.parallel.exchange != "auto" else None
 
 
 def needs_splitting(case: Case) -> str:
