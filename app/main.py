@@ -28,6 +28,7 @@ from app.graphs.nodes.files import check_node_file
 from app.log import Log
 from app.model.fits import ranks_here, refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines
+from app.model.whole import refuse_spatial
 from app.native.countdown import countdown
 from app.output import RunFolder, phase_table
 from app.summary import advice, places, remarks, say_end, say_start
@@ -126,7 +127,10 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     with raise_together(group, "checking the case"):
         check_names(case)
         tuning = (case.run.task, case.study.kind) == ("study", "tune")  # groups of ranks train trials
-        fit_groups(group.size, group.size if tuning else case.parallel.data, case.parallel.spatial)
+        if case.run.task == "classify":
+            refuse_spatial(case, group.size)
+        else:
+            fit_groups(group.size, group.size if tuning else case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:

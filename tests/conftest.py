@@ -29,6 +29,7 @@ from standin_device import StandInDevice
 from app.bounds.paced import at_work
 from app.comm.group import Group
 from app.device import HostDevice, open_gpu
+from app.model import whole
 from app.native import library
 from app.native.products import available
 
@@ -274,7 +275,10 @@ class Watch:
 
 
 def pytest_sessionstart(session):
+    """Networks of a parallel session are split over its ranks, which tests are about, small as they are; what
+    is learned by every rank by itself is in test_whole_networks.py."""
     if PARALLEL:
+        whole.WORTH = 0.0
         session.config.pluginmanager.register(Watch(session.config))
 
 

@@ -30,6 +30,11 @@ def mpirun(ranks):
     return [found, *oversubscribe(found), "-np", str(ranks)]
 
 
+def split_over(ranks):
+    """What has a network split over its ranks, however small the graph; of one rank nothing changes."""
+    return f"parallel.spatial={ranks}"
+
+
 @cache
 def oversubscribe(launcher):
     """What Open MPI wants to hear before it starts more ranks than there are cores, or runs as root."""

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from data import data_dir, needs_data
 from helpers import EXCHANGES
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 
 from app import classify
@@ -447,7 +447,8 @@ def test_the_shipped_case(tmp_path):
     for ranks in (1, 2):
         out = tmp_path / f"r{ranks}"
         command = [*mpirun(ranks), sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]
-        code, printed = run_job([*command, "gnn.epochs=100", "graph.nodes=1000", "--out", out], limit_s=120)
+        more = ("gnn.epochs=100", "graph.nodes=1000")
+        code, printed = run_job([*command, *more, split_over(ranks), "--out", out], limit_s=120)
         assert code == 0, printed
         result = json.loads((out / "result.json").read_text())
         digests.append(result["digest"])

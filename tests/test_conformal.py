@@ -8,7 +8,7 @@ import pytest
 from conftest import WORLD
 from hypothesis import given
 from hypothesis import strategies as st
-from jobs import ROOT
+from jobs import ROOT, split_over
 from mpi4py import MPI
 from test_main import result_of
 from test_resume import job
@@ -125,7 +125,8 @@ def test_files_of_sets_have_the_names_of_classes(tmp_path):
     )  # fmt: skip
     printed = []
     for ranks in (1, 2):
-        code, said = job((ROOT / "inputs" / "gcn.toml",), tmp_path / str(ranks), *more, ranks=ranks)
+        case = ROOT / "inputs" / "gcn.toml", split_over(ranks)
+        code, said = job(case, tmp_path / str(ranks), *more, ranks=ranks)
         assert code == 0, said
         assert "sets of classes for 60 % of the nodes, by" in said
         printed.append((tmp_path / str(ranks) / "sets" / "g.txt").read_text())
@@ -155,7 +156,7 @@ def test_what_has_no_sets_is_refused(keys, said):
 
 @pytest.mark.mpi_skip
 def test_what_cannot_be_calibrated_is_refused_before_training(monkeypatch):
-    monkeypatch.setattr("app.tasks.levels.course.fit", lambda *args, **keys: pytest.fail("trained"))
+    monkeypatch.setattr("app.tasks.levels.members.fit", lambda *args, **keys: pytest.fail("trained"))
     graph, X, groups = communities(60)
     asked = {key: value for key, value in ASKED.items() if key != "graph.splits"}
     with pytest.raises(CaseError, match="a validation set, which has none"):

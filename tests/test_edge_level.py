@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from edged import WIDTH, classifier_on, drawn, edges_of, reference_loss, reference_scores
 from helpers import Frame
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from mpi4py import MPI
 from standin_device import StandInDevice
 
@@ -507,6 +507,7 @@ def run(folder, *more, ranks=1, code=0):
         "run.py",
         "inputs/edges.toml",
         "output.plots=false",
+        split_over(ranks),
         *more,
         "--out",
         folder,

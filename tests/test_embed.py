@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from embedded import PLAIN, WIDTH, drawn, embedder_on, reference_loss, reference_views
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from mpi4py import MPI
 from standin_device import StandInDevice
 
@@ -450,7 +450,8 @@ def test_layers_of_edge_features_learn_without_leaving_out_edges():
 def run(folder, *more, ranks=1, code=0, start=()):
     """What a run prints; its result, where it ends well."""
     before = mpirun(ranks) if ranks > 1 else []
-    command = [*before, sys.executable, "run.py", "inputs/embed.toml", "output.plots=false", *more]
+    command = [*before, sys.executable, "run.py", "inputs/embed.toml", "output.plots=false"]
+    command += [split_over(ranks), *more]
     found, printed = run_job([*command, "--out", folder, *start], limit_s=120)
     assert found == code, printed
     return json.loads((folder / "result.json").read_text()) if code == 0 else printed

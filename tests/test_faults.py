@@ -10,7 +10,7 @@ import time
 import networkx
 import numpy as np
 import pytest
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 from msgspec.structs import replace
 
@@ -127,6 +127,7 @@ def job(folder, name, *keys, ranks=2, program="run.py", **variables):
         sys.executable,
         ROOT / program,
         folder / f"{name}.toml",
+        *([split_over(ranks)] if ranks and name in ("classify", "relations") else []),
         *keys,
         "--out",
         folder / "out",

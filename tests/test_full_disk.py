@@ -29,6 +29,7 @@ from app.partition.load import read_paths
 
 pytestmark = pytest.mark.mpi_skip
 MEGABYTES = 8
+WHOLE = tuple(key for key in CLASSIFY if key != "parallel.partition=learned")  # by each rank of several
 PAGE = 4096
 NO_ROOM = os.strerror(errno.ENOSPC)
 
@@ -152,9 +153,12 @@ def test_a_cache_on_a_full_disk_is_a_warning_and_leaves_nothing(disk, tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "steps", "ranks"),
-    [(TRAIN, 160, (2, 1, 1)), (CLASSIFY, 60, (1, 1, 2))],
-    ids=["train", "classify"],
-)
+    [
+        (TRAIN, 160, (2, 1, 1)), (CLASSIFY, 60, (1, 1, 2)),
+        pytest.param(WHOLE, 60, (2, 2, 1), marks=pytest.mark.long),
+    ],
+    ids=["train", "classify", "classify whole"],
+)  # fmt: skip
 def test_a_run_whose_disk_becomes_full(disk, tmp_path, case, steps, ranks):
     wanted, out = digest(case, tmp_path / "whole"), disk.path / "out"
     often = f"checkpoint.steps={steps // 8}"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import EXCHANGES, crossed
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from mpi4py import MPI
 from test_classify import same
 
@@ -780,7 +780,7 @@ def test_the_case_that_ships_learns_and_its_estimate_counts_graphs(tmp_path):
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["test_accuracy"] > 0.9
     assert len((tmp_path / "out" / "predictions" / "motifs-300.txt").read_text().splitlines()) == 300
-    code, again = run_job([*mpirun(2), *command, "--overwrite"])
+    code, again = run_job([*mpirun(2), *command, split_over(2), "--overwrite"])
     assert code == 0, again
     assert json.loads((tmp_path / "out" / "result.json").read_text())["digest"] == result["digest"]
     code, planned = run_job([*command, "--dry-run"])

@@ -135,7 +135,7 @@ def test_it_is_refused_before_there_is_training_to_lose(monkeypatch):
     def trained(*_, **__):
         raise AssertionError("training began")
 
-    monkeypatch.setattr("app.tasks.levels.course.fit", trained)
+    monkeypatch.setattr("app.tasks.levels.members.fit", trained)
     graph, _, labels = planted()
     asked = {"output.importance": 2}
     calls = (

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from helpers import EXCHANGES
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from linked import PLAIN, drawn, edges_of, pairs_apart, predictor_on, rows_of
 from mpi4py import MPI
 from standin_device import StandInDevice
@@ -317,7 +317,8 @@ def test_runs_files_weights_and_what_is_refused(tmp_path):
     results = {}
     for ranks in (1, 2):
         out = tmp_path / str(ranks)
-        code, printed = run_job([*mpirun(ranks), sys.executable, "run.py", *learn, "--out", out])
+        command = [*mpirun(ranks), sys.executable, "run.py", *learn, split_over(ranks)]
+        code, printed = run_job([*command, "--out", out])
         assert code == 0, printed
         results[ranks] = json.loads((out / "result.json").read_text())
     assert results[1]["digest"] == results[2]["digest"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 from test_loading import bits, load_kept, write
 
@@ -706,7 +706,7 @@ def test_a_classify_run_of_names(tmp_path):
     for ranks in (1, 2):
         out = tmp_path / f"out{ranks}"
         command = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml", *keys, "--out", out]
-        code, printed = run_job(command, cwd=ROOT)
+        code, printed = run_job([*command, split_over(ranks)], cwd=ROOT)
         assert code == 0, printed
         written.append((out / "predictions/g.txt").read_text(encoding="utf-8"))
     assert written[0] == written[1]
@@ -727,7 +727,7 @@ def test_a_run_of_named_classes(tmp_path):
     written = []
     for ranks in (1, 2):
         out = tmp_path / f"out{ranks}"
-        run = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml"]
+        run = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml", split_over(ranks)]
         code, printed = run_job([*run, *keys, "gnn.epochs=5", "--out", out], cwd=ROOT)
         assert code == 0, printed
         written.append((out / "predictions/g.txt").read_text())

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from conftest import WORLD
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 
 from app import classify, classify_relational
@@ -129,9 +129,8 @@ def test_files(tmp_path, case):
     held = []
     for ranks in (1, 2):
         out = tmp_path / str(ranks)
-        code, printed = run_job(
-            [*mpirun(ranks), *program, "output.probabilities=true", "--out", out], limit_s=90
-        )
+        command = [*mpirun(ranks), *program, split_over(ranks), "output.probabilities=true"]
+        code, printed = run_job([*command, "--out", out], limit_s=90)
         assert code == 0, printed
         (path,) = (out / "probabilities").iterdir()
         table = np.load(path)

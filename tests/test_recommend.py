@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from helpers import EXCHANGES
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from linked import PLAIN, edges_of, pairs_apart, predictor_on, rows_of
 
 from app import find_links
@@ -441,7 +441,8 @@ def test_runs_and_files(tmp_path):
     results = {}
     for ranks in (1, 2):
         out = tmp_path / str(ranks)
-        code, printed = run_job([*mpirun(ranks), sys.executable, "run.py", *common, "--out", out])
+        command = [*mpirun(ranks), sys.executable, "run.py", *common, split_over(ranks)]
+        code, printed = run_job([*command, "--out", out])
         assert code == 0, printed
         results[ranks] = json.loads((out / "result.json").read_text())
     assert "recall@5" in printed

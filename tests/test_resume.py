@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from jobs import LAUNCHERS, ROOT, mpirun, run_job
+from jobs import LAUNCHERS, ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 from msgspec import structs
 from test_main import files_of, metrics, result_of
@@ -164,10 +164,11 @@ def test_a_classification_that_is_killed_again_and_again(tmp_path, undisturbed):
 def test_other_tasks_go_on(tmp_path, case, step, ranks):
     wanted, out = digest(case, tmp_path / "whole"), tmp_path / "out"
     killed = fault(f"kill:rank={ranks[0] - 1},step={step}")
-    code, _ = job(case, out, "checkpoint.steps=1", ranks=ranks[0], **killed)
+    shared = [() if case is SOLVE else (split_over(each),) for each in ranks]
+    code, _ = job(case, out, "checkpoint.steps=1", *shared[0], ranks=ranks[0], **killed)
     assert code != 0
     assert not (out / "result.json").exists()
-    code, printed = job(case, out, "--resume", ranks=ranks[1])
+    code, printed = job(case, out, "--resume", *shared[1], ranks=ranks[1])
     assert (code, "resumed from" in printed) == (0, True), printed
     assert result_of(out)["digest"] == wanted
     assert metrics(out) == metrics(tmp_path / "whole")

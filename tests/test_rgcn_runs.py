@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 
 from app import predict_links
 from app.case.file import build
@@ -25,8 +25,8 @@ SMALL = ["graph.nodes=600", "rgcn.labelled=300", "rgcn.bases=6", "rgcn.epochs=4"
 
 def lockstep(out, *more, case="rgcn", ranks=1):
     launch = mpirun(ranks) if ranks > 1 else []
-    command = [*launch, sys.executable, "run.py", f"inputs/{case}.toml", *more, "--out", out]
-    code, printed = run_job(command, limit_s=240, LOCKSTEP_DATA="")
+    command = [*launch, sys.executable, "run.py", f"inputs/{case}.toml", split_over(ranks), *more]
+    code, printed = run_job([*command, "--out", out], limit_s=240, LOCKSTEP_DATA="")
     return code, printed
 
 

@@ -6,7 +6,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from jobs import mpirun, run_job
+from jobs import mpirun, run_job, split_over
 from mpi4py import MPI
 from test_classify import same
 
@@ -361,7 +361,7 @@ def test_folders_of_ogb_with_several_tasks(tmp_path):
     results = []
     for ranks in (1, 2):
         out = tmp_path / str(ranks)
-        code, printed = run_job([*mpirun(ranks), *command, "--out", str(out)])
+        code, printed = run_job([*mpirun(ranks), *command, split_over(ranks), "--out", str(out)])
         assert code == 0, printed
         results.append(json.loads((out / "result.json").read_text()))
     assert "5 features, 3 labels" in printed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import WORLD
 from helpers import EXCHANGES, edge_stream, whole_rows
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 from msgspec import structs
 from test_directed import arcs_graph, heard_matrix
@@ -483,7 +483,7 @@ def test_a_run_tells_the_network_and_plain_rules_beside_what_it_predicts(tmp_pat
     results, files = [], []
     for ranks in (1, 2):
         out = tmp_path / str(ranks)
-        code, printed = run_job([*mpirun(ranks), *program, "--out", out], limit_s=90)
+        code, printed = run_job([*mpirun(ranks), *program, split_over(ranks), "--out", out], limit_s=90)
         assert code == 0, printed
         for words in (
             "smooth: method",

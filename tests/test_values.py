@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, mpirun, run_job, split_over
 from mpi4py import MPI
 from test_classify import same
 
@@ -349,7 +349,8 @@ def test_runs_on_several_ranks_and_weights_applied(tmp_path, columns):
     results = []
     for ranks in (1, 2, 3):
         out = tmp_path / f"r{ranks}"
-        code, printed = run_job([*mpirun(ranks), *written(tmp_path, columns), "--out", out], limit_s=120)
+        command = [*mpirun(ranks), *written(tmp_path, columns), split_over(ranks)]
+        code, printed = run_job([*command, "--out", out], limit_s=120)
         assert code == 0, printed
         assert "R2: train" in printed
         assert f"3 features, {'1 value' if columns == 1 else '2 values'}" in " ".join(printed.split())
@@ -439,7 +440,7 @@ def test_features_are_brought_to_one_scale(tmp_path):
 def test_one_scale_of_features_on_any_ranks_and_under_a_limit(tmp_path):
     digests = set()
     for ranks, more in ((1, []), (2, []), (3, ["graph.order=random"]), (2, ["memory.fast_mb=0.02"])):
-        command = [*mpirun(ranks), *written(tmp_path), "gnn.feature_rows=standard", *more]
+        command = [*mpirun(ranks), *written(tmp_path), "gnn.feature_rows=standard", split_over(ranks), *more]
         code, printed = run_job([*command, "--out", tmp_path / "out", "--overwrite"], limit_s=120)
         assert code == 0, printed
         result = json.loads((tmp_path / "out" / "result.json").read_text())

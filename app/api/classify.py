@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def classify(
     def train_once(chosen: Context) -> Classification:
         return _classified(chosen, examples, names, model)
 
-    return asked.done(context, examples, train_once, lambda: cross_validate(context, examples, names))
+    return asked.done(context, examples, train_once, partial(cross_validate, names=names))
 
 
 def _classified(

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,9 @@ def classify_edges(
         done = learn(chosen, examples, model)
         if said := ended_early(done.fit, done.classifier.case):
             warnings.warn(f"classify_edges: {said}", stacklevel=5)
-        return _told(chosen, done, order, names)
+        return _told(done, order, names)
 
-    return asked.done(context, examples, train_once, lambda: _crossed(context, examples, order, names))
+    return asked.done(context, examples, train_once, partial(_crossed, order=order, names=names))
 
 
 @dataclass(frozen=True)
@@ -247,9 +248,10 @@ def _ends_of(context: Context, loaded: Loaded, called: list[Any] | None, given: 
     return rows if loaded.order_all is None else loaded.order_all[rows]
 
 
-def _told(context: Context, done: Learned, order: Order, names: list[Any] | None) -> EdgeClassification:
+def _told(done: Learned, order: Order, names: list[Any] | None) -> EdgeClassification:
     """What the call tells; names: of the nodes by their numbers, or None. Ranks: all call."""
-    loaded, about, asked = done.examples.loaded, done.classifier.about, context.case.output
+    context, loaded = done.context, done.examples.loaded
+    about, asked = done.classifier.about, context.case.output
     predicted, found = order.listed(gather_edge_predictions(done)), dict[str, Any]()
     if asked.probabilities:
         found["probabilities"] = order.listed(gather_edge_probabilities(done))

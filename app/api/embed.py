@@ -80,7 +80,7 @@ def embed(
     data = node_data(context, loaded, names, features, labels, sets)
     data = with_edges(context, loaded, data, model)
     examples = VectorExamples(loaded, data, context.case.embed, context.case.graph.neighbours)
-    return _told(context, learn(context, examples, model), names)
+    return _told(learn(context, examples, model), names)
 
 
 def _refuse_twice(context: Context, given: dict[str, int | None]) -> None:
@@ -92,9 +92,9 @@ def _refuse_twice(context: Context, given: dict[str, int | None]) -> None:
             raise CaseError(f"settings: {key}: found {found} beside {name}={value}; leave either out")
 
 
-def _told(context: Context, done: Learned, names: list[Any] | None) -> Embedding:
+def _told(done: Learned, names: list[Any] | None) -> Embedding:
     """What the call tells. Ranks: all call."""
-    found, scores, loaded = done.examples.answer(context, done), done.scores, done.examples.loaded
+    found, scores, loaded = done.examples.answer(done.context, done), done.scores, done.examples.loaded
     told = digest({**done.examples.digested(found), **done.fit.weights})
     rows = lambda each: None if each is None else by_node(loaded, np.array(each))  # noqa: E731
     predicted = rows(found.predicted)

@@ -10,7 +10,7 @@ from app.errors import CaseError
 from app.graphs.nodes.data import NodeData, no_labels
 from app.partition.load import Loaded
 from app.tasks.context import Context
-from app.tasks.folds import FoldRun, columns_of, mean_lost, run_fold, summary
+from app.tasks.folds import FoldRun, columns_of, mean_lost, run_fold, summary, trained
 from app.tasks.levels.examples import Examples
 from app.tasks.studies.gnn_subjects import subject_of
 
@@ -70,12 +70,14 @@ def run_folds(context: Context, examples: Examples) -> tuple[Any, list[tuple[Exa
     subject = subject_of(context, examples, gnn, [seed], splits=False)
     for text in examples.lacking_folds(context.group, study.folds):
         context.warn(text)
-    drawn, runs = examples.folds(context, seed, study.folds), []
-    for fold in range(study.folds):
-        part = examples.of_fold(context, drawn, fold, 2 if study.fold_validation == "next" else 1)
-        classifier = subject.of(part).classifier(gnn, seed)
-        runs.append((part, run_fold(context, part, classifier, predict=True)))
-    return drawn, runs
+    drawn, held_back = examples.folds(context, seed, study.folds), 2 if study.fold_validation == "next" else 1
+    parts = [examples.of_fold(context, drawn, fold, held_back) for fold in range(study.folds)]
+
+    def train(fold: int) -> FoldRun:
+        classifier = subject.of(parts[fold]).classifier(gnn, seed)
+        return run_fold(context, parts[fold], classifier, predict=True)
+
+    return drawn, list(zip(parts, trained(context, train, study.folds)))
 
 
 def told_of_folds(examples: Examples, runs: list[FoldRun]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.levels.course import Learned
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.whole import whole_where_small
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,15 @@ class Asked:
 
     def done(
         self, context: Context, examples: Examples, train: Callable[[Context], Any],
-        cross: Callable[[], CrossValidation],
+        cross: Callable[[Context, Any], CrossValidation],
     ) -> Any:  # fmt: skip
         """What the call returns: of one training, or of several. Ranks: all call.
 
-        train   one training by a context's case     cross   those of all folds
+        train   one training by a context's case     cross   those of all folds, of the examples as each rank
+                                                             has them
         """
         if self.folds is not None:
-            return cross()
+            return cross(*whole_where_small(context, examples, None))
         if self.vary is not None:
             return tuned(context, examples, train)
         return train(context)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,17 +112,17 @@ def find_links(
 
     def train_once(chosen: Context) -> FoundLinks:
         done = learn(chosen, replace(examples, links=chosen.case.links), model)
-        return _told(chosen, done, called, names)
+        return _told(done, called, names)
 
-    return asked.done(context, examples, train_once, lambda: _crossed(context, examples, called, names))
+    return asked.done(context, examples, train_once, partial(_crossed, called=called, names=names))
 
 
-def _told(context: Context, done: Learned, called: list[Any], names: list[Any] | None) -> FoundLinks:
+def _told(done: Learned, called: list[Any], names: list[Any] | None) -> FoundLinks:
     """What the call tells. Ranks: all call.
 
     called   the nodes by their rows     names   by their numbers, or None
     """
-    found = done.examples.answer(context, done)
+    found = done.examples.answer(done.context, done)
     told, proposed = (
         [(called[u], called[v]) for u, v in part[0].tolist()] for part in (found.told, found.proposed)
     )

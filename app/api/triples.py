@@ -120,7 +120,7 @@ def _classified(
     return RelationalClassification(
         called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
         fit.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
-        fit.records, saved_of(context, done), *likely,
+        fit.records, saved_of(done), *likely,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.whole import whole_where_small
 from app.tasks.studies.gnn_subjects import subject_of
 from app.tasks.studies.gnn_tune import best_of, digest_of, rows_of, tune
 from app.tasks.studies.trials import Trial, make_trials
@@ -90,14 +91,15 @@ def tuned(context: Context, examples: Examples, train: Callable[[Context], Any])
     """
     with raise_together(context.group, "checking the data"):
         examples.check(context.case.gnn, False)
-    subject = subject_of(context, examples, context.case.gnn, context.case.study.seeds)
-    return tuned_by(context, GraphTuned(subject), train)
+    inner, examples = whole_where_small(context, examples, None)
+    subject = subject_of(inner, examples, context.case.gnn, context.case.study.seeds)
+    return tuned_by(context, GraphTuned(subject), train, context.group.size if inner.alike else 1)
 
 
-def tuned_by(context: Context, data: Tuned, train: Callable[[Context], Any]) -> Tuning:
-    """The same of data that are loaded. Ranks: all call."""
+def tuned_by(context: Context, data: Tuned, train: Callable[[Context], Any], groups: int = 1) -> Tuning:
+    """The same of data that are loaded; groups: of ranks that train a trial each. Ranks: all call."""
     trials = make_trials(context.case)
-    courses, watch = tune(context, cut_grid(context.group, 1, 1), data, trials)
+    courses, watch = tune(context, cut_grid(context.group, groups, groups), data, trials)
     told, best = best_of(courses, watch), courses[0].trial
     with_best = replace(context, case=best.case_of(context.case))
     return Tuning(

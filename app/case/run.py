@@ -67,8 +67,9 @@ class ParallelCase(Table, frozen=True):
         Count,
         about(
             "ranks that share a graph; 1: every rank has it whole and does all of it by itself, which "
-            "changes no bit; 0: 1 where a policy sees graphs so small that ranks would wait for each other, "
-            "else ranks / as many groups as divide ranks and data"
+            "changes no bit; 0: 1 where graphs are so small that ranks would wait for each other, for a "
+            "policy as for a network of classify, else ranks / as many groups as divide ranks and data; of "
+            "classify all ranks; study.kind = tune: ranks that train a trial together, 0: one"
         ),
     ] = 0
     exchange: Annotated[

@@ -14,6 +14,7 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
+from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
@@ -54,6 +55,7 @@ def fit(
     after_epoch: Callable[[int], None] = lambda epoch: None,
     keeper: Keeper = NOTHING_KEPT,
     beside: "Resumable | None" = None,
+    alike: Group | None = None,
 ) -> Fit:
     """Train for gnn.epochs, or until gnn.watch has not become better for gnn.patience evaluations.
 
@@ -62,6 +64,7 @@ def fit(
     after_epoch   called with each epoch's number once the weights have changed; may move the rows
     keeper        where training may be stopped, and what it goes on from
     beside        what else is kept in a checkpoint
+    alike         ranks whose weights are the same; None: those of the classifier
     Ranks         all call; the result is identical on all
     Raises NumericsError where loss or weights are no longer finite, CaseError where gnn.watch is a score
     that the nodes do not have.
@@ -94,7 +97,7 @@ def fit(
         result.epochs = epoch
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
-            check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
+            check_replicas(alike or classifier.group, params.host(), f"the weights after epoch {epoch}")
         if not due:
             continue
         scores = classifier.evaluate(watch.removeprefix("val_"))

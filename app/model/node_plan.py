@@ -33,12 +33,14 @@ from app.model.counts import classified_counts, edge_features_of, graphs_of, str
 from app.model.defaults import DEFAULTS
 from app.model.gnn import Inputs, Ranked, Training, traffic
 from app.model.layout import estimate
-from app.model.memory import Need, size, total, words
+from app.model.memory import Need, size, total, whole_graph, words
 from app.model.rates import Rates
 from app.model.terms import Term
+from app.model.whole import WHOLE, decided_by_case, is_small
 from app.partition.generators import second_side
 from app.partition.stands_for import is_set
 
+UNLABELLED = ("link", "embed")  # values of gnn.level that need no labels
 SOME = 16  # categories of a column that is not read through
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
 
@@ -56,6 +58,9 @@ def node_plan_lines(
         yield UNKNOWN
         return
     training = training_of(case, nodes, entries, ranks, device)
+    if entries and learns_whole(case, training):
+        training = on_ranks(case, training, 1)
+        yield WHOLE
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -75,7 +80,31 @@ def training_of(
                     they have, 2 and SOME are assumed
     Raises CaseError where nodes have no labels to learn.
     """
-    inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
+    saved = load_model(case.gnn.weights) if case.gnn.weights else None
+    inputs, gnn = _inputs(case, nodes, count_classes), saved.architecture_of(case.gnn) if saved else case.gnn
+    if not (saved or inputs.classes or gnn.level in UNLABELLED):
+        raise CaseError(no_labels(gnn.level))
+    if gnn.feature_rows in BY_COLUMN and not inputs.dense:
+        raise CaseError(NOT_DENSE.format("these are sparse, or there are none", gnn.feature_rows))
+    if gnn.feature_rows == "one_hot":
+        width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
+        inputs = replace(inputs, features=width, stored=nodes * inputs.features)
+    reads = case_reads_edges(gnn) or (gnn.level == "edge" and edge_features_of(case) is not None)
+    given, width = _edge_columns(case, edge_reader(gnn), saved, count_classes) if reads else (0, 0)
+    inputs = replace(inputs, edges=given, edge_width=width)
+    return training_by(case, case.run.name, nodes, entries, inputs, ranks, device, saved)
+
+
+def training_by(
+    case: Case, name: str, nodes: int, entries: int, inputs: Inputs, ranks: int, device: Any,
+    saved: SavedModel | None = None,
+) -> Training:  # fmt: skip
+    """The counts of a training of a case on a graph of so many nodes and stored entries.
+
+    inputs   features and labels; what a level makes of them is still to be entered
+    saved    the weights that it begins with; None: drawn ones
+    """
+    gnn = case.gnn
     if gnn.level == "link":  # each row has all pairs of its node
         apart = _pairs_apart(case, nodes, entries)
         inputs = replace(
@@ -84,29 +113,39 @@ def training_of(
         )  # fmt: skip
     if gnn.level == "embed":
         inputs, gnn = _of_vectors(inputs, gnn, case.embed), live_case(gnn, case.embed)
-    saved = load_model(gnn.weights) if gnn.weights else None
     if saved:
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
-    elif not inputs.classes:
-        raise CaseError(no_labels(gnn.level))
-    if gnn.feature_rows in BY_COLUMN and not inputs.dense:
-        raise CaseError(NOT_DENSE.format("these are sparse, or there are none", gnn.feature_rows))
-    if gnn.feature_rows == "one_hot":
-        width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
-        inputs = replace(inputs, features=width, stored=nodes * inputs.features)
     if gnn.level == "edge":  # nodes that a training edge joins are in the loss
         joined = 1 - (1 - inputs.train) ** (entries / max(nodes, 1))
         inputs = replace(inputs, learned=inputs.train, train=joined)
-    reads = case_reads_edges(gnn) or (gnn.level == "edge" and edge_features_of(case) is not None)
-    if not reads:
-        inputs = replace(inputs, edge_width=0)
-    else:
-        given, width = _edge_columns(case, edge_reader(gnn), saved, count_classes)
-        inputs = replace(inputs, edges=given, edge_width=width)
-    width = 0 if reads else gnn.hidden  # without stages
-    layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, width)
+    width = 0 if inputs.edge_width else gnn.hidden  # without stages
+    layout = estimate(name, nodes, entries, ranks, case.parallel.exchange, width)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
+
+
+def learns_whole(case: Case, training: Training) -> bool:
+    """Whether every rank of a training holds the whole graph and learns by itself (model/whole.py)."""
+    layout, inputs = training.layout, training.inputs
+    nbytes = whole_graph(layout.n, layout.entries // 2)
+    nbytes += 4 * layout.n * inputs.features if inputs.dense else 8 * inputs.stored
+    decided = decided_by_case(case, layout.ranks, nbytes)
+    if decided is not None:
+        return decided
+    alone = on_ranks(case, training, 1).mean_epoch(0)
+    return is_small(alone, training.mean_epoch(layout.heaviest), layout.ranks)
+
+
+def on_ranks(case: Case, training: Training, ranks: int) -> Training:
+    """The same training on another number of ranks."""
+    if ranks == training.layout.ranks:
+        return training
+    layout, inputs = training.layout, training.inputs
+    width = 0 if inputs.edge_width else training.case.hidden
+    layout = estimate(layout.name, layout.n, layout.entries, ranks, case.parallel.exchange, width)
+    return Training(
+        training.device, training.case, inputs, layout, budget=training.budget, directed=training.directed
+    )
 
 
 def _of_vectors(inputs: Inputs, gnn: GnnCase, embed: EmbedCase) -> Inputs:
@@ -159,6 +198,8 @@ def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
     """Of training a network on all nodes of a graph."""
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
+    if learns_whole(case, training):
+        training = on_ranks(case, training, 1)
     rank = training.layout.heaviest
     held = gnn_memory.peak(training, rank, DEFAULTS.base_bytes)
     return Need(case.run.name, held | gnn_memory.afterwards(training, rank, case.smooth.method != "none"))

@@ -16,8 +16,9 @@ def run_classify(context: Context) -> dict[str, Any]:
     refuse_read(context, examples.loaded)
     held = resident_bytes()
     done = learn(context, examples)
-    answer = done.examples.answer(context, done)
+    answer = done.examples.answer(done.context, done)
     context.say_memory(held)
-    if context.folder is not None:
-        write_learned(context, done, answer)
-    return result_of(context, done, answer)
+    with done.context.first_writes("writing the results"):
+        if done.context.folder is not None:
+            write_learned(done.context, done, answer)
+    return result_of(done.context, done, answer)

@@ -5,7 +5,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -304,6 +304,7 @@ class Context:
 
     here    ranks on this host, and all ranks of the job, where `group` may be some of them; 0: it is all
     called  from Python: what the log warns of is a Python warning, too
+    alike   ranks that do the same, each by itself; None: those of `group` share it
     """
 
     case: Case
@@ -314,6 +315,7 @@ class Context:
     here: int = 0
     ranks: int = 0
     called: bool = False
+    alike: Group | None = None
 
     def warn(self, text: str) -> None:
         """A warning in the log, and to a caller from Python."""
@@ -363,6 +365,27 @@ class Context:
         """This context for a rank by itself, which writes nothing. It may halt: inside `raise_together`."""
         group = only_this_rank(self.device)
         return replace(self, group=group, folder=None, keeper=self.keeper.apart(group))
+
+    def whole(self) -> "Context":
+        """This context for ranks that all do the same, each by itself with whole graphs; rank 0 writes.
+
+        They stay together: the keeper is that of all, which call it at the same steps, and what rank 0 alone
+        does belongs inside `raise_together` of all.
+        """
+        folder = self.folder if self.group.rank == 0 else None
+        return replace(self, group=self.group.alone(), folder=folder, alike=self.group)
+
+    @contextmanager
+    def first_writes(self, what: str) -> Iterator[None]:
+        """Around what writes: where rank 0 does so by itself, its failure is that of all, which sleep.
+
+        Ranks   all enter
+        """
+        if self.alike is None:
+            yield
+            return
+        with raise_together(self.alike, what, rest=True):
+            yield
 
     def load(
         self, table: GraphCase, purpose: str, share: slice = EVERY, worked_on: bool = True

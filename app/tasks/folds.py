@@ -1,5 +1,7 @@
 """Cross-validation: labelled nodes, graphs or edges, or links, are cut into folds; each is tested once."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from statistics import fmean, stdev
@@ -7,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from app.comm.guard import digest
+from app.checkpoint.shared import share_state
+from app.checkpoint.store import State
+from app.comm.guard import digest, raise_together
 from app.gnn.classifier import Classifier
 from app.gnn.importance import importance
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.smoothing import smooth
 from app.gnn.training import fit
 from app.graphs.nodes.data import SPLITS
+from app.output import plain
 from app.tasks.context import Context
 from app.tasks.levels.course import check_asked
 from app.tasks.levels.examples import Examples
@@ -39,6 +44,12 @@ class FoldRun:
     weights: str
     predicted: np.ndarray | None
     lost: list[list[Any]]
+
+    def state(self) -> State:
+        """For other ranks."""
+        told = {name: value for name, value in vars(self).items() if name != "predicted"}
+        arrays = {} if self.predicted is None else {"predicted": self.predicted}
+        return State(json.loads(json.dumps(told, default=plain)), arrays)
 
 
 def run_fold(context: Context, examples: Examples, classifier: Classifier, predict: bool = False) -> FoldRun:
@@ -69,6 +80,21 @@ def run_fold(context: Context, examples: Examples, classifier: Classifier, predi
     lost = importance(classifier, most, examples.measure).rows() if most else []
     predicted = examples.predicted(classifier, Z_own) if predict else None
     return FoldRun(row, curve, digest(found.weights), predicted, lost)
+
+
+def trained(context: Context, train: Callable[[int], FoldRun], folds: int) -> list[FoldRun]:
+    """The training of each fold; where every rank has the whole graph, they are dealt to the ranks.
+
+    train   that of a fold, by the ranks that share it
+    Ranks   all call; identical on all
+    """
+    group = context.alike
+    if group is None:
+        return [train(fold) for fold in range(folds)]
+    with raise_together(group, "training", rest=True):
+        own = {fold: train(fold).state() for fold in range(group.rank, folds, group.size)}
+    found = [share_state(group, own.get(fold), fold % group.size) for fold in range(folds)]
+    return [FoldRun(predicted=each.arrays.get("predicted"), **each.values) for each in found]
 
 
 def summary(

@@ -1,6 +1,7 @@
 """Link prediction on a knowledge graph: train on most triples, rank the others."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.tasks.context import Context
-from app.tasks.relational_plan import estimate, links_plan, split_of
+from app.tasks.relational_plan import links_plan, settle, split_of
 from app.tasks.rgcn_inputs import read_queries
 
 Array = Any
@@ -68,7 +69,8 @@ def learn_links(
     with raise_together(group, "dealing the triples"):
         split = split_of(case, rgcn, triples)
     _say_split(context, split)
-    estimate(context, triples.name, lambda: links_plan(rgcn, group.size, triples, split))
+    context = settle(context, triples.name, partial(links_plan, rgcn, triples=triples, split=split))
+    group = context.group
     edges: list[str] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:
@@ -79,7 +81,7 @@ def learn_links(
     with log.phase("train"):
         found = train_links(
             group, triples, split, rgcn, case.seed, _recorder(context), case.run.check_every, begin,
-            context.keeper,
+            context.keeper, context.alike,
         )  # fmt: skip
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))

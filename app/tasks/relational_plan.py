@@ -5,6 +5,7 @@ What relations use of the nodes is in no header, so a dry run reads the triples 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from app.model.node_plan import parts_words, time_words
 from app.model.plan import origin_line, rates_of
 from app.model.rates import Rates
 from app.model.rgcn_work import Links, RelationalTraining, slowest
+from app.model.whole import WHOLE, decided_by_case, is_small
 from app.tasks.context import Context
 from app.tasks.rgcn_inputs import open_features, read_case_triples, read_queries
 
@@ -91,7 +93,7 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
         split = split_of(case, rgcn, triples)
         refuse_unwatched_triples(rgcn, split)
         read_queries(case, triples)
-        plan = links_plan(rgcn, ranks, triples, split)
+        make = partial(links_plan, rgcn, triples=triples, split=split)
     else:
         refuse_unwatched_nodes(rgcn, labels)
         least = rgcn.min_edges
@@ -101,24 +103,50 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
         graph = relational_graph(triples, rgcn.inverse, least)
         fast_bytes = TierBudget.of(case.memory).limit
         inputs = open_features(case, triples)
-        plan = classes_plan(rgcn, ranks, len(triples), graph, labels, inputs, fast_bytes)
+        counts = {"triples": len(triples), "graph": graph, "labels": labels, "inputs": inputs}
+        make = partial(classes_plan, rgcn, **counts, fast_bytes=fast_bytes)
+    plan, whole = planned(case, ranks, make)
+    lines += [WHOLE] * whole
     epoch = plan.epoch_lines(rates) if rgcn.epochs else ()
     return [origin_line(case), *lines, plan.words, *epoch], plan.words, plan.needed
 
 
-def estimate(context: Context, name: str, make: Callable[[], RelationalPlan]) -> None:
-    """Say how much memory a rank will take; refuse what the machine has not. Ranks: all call.
+Make = Callable[[int], RelationalPlan]  # the plan of what was read on a number of ranks
 
-    make   the plan of what was read under that name; rank 0 calls it
+
+def planned(case: Case, ranks: int, make: Make) -> tuple[RelationalPlan, bool]:
+    """The plan of a training on ranks that share the graph or, where every rank learns by itself on all of
+    it, that of one; and whether they do. Raises CaseError."""
+    plan = make(ranks)
+    if ranks == 1 or case.run.task != "classify":
+        return plan, False
+    training = plan.training
+    whole = decided_by_case(case, ranks, memory.whole_graph(len(training.nodes[0]), len(training.graph)))
+    alone = plan if whole is False else make(1)
+    if whole is None:
+        shared = slowest(Rates(DEFAULTS, ranks), training.epochs())
+        whole = is_small(alone.training.epochs()[0], shared, ranks)
+    return (alone, True) if whole else (plan, False)
+
+
+def settle(context: Context, name: str, make: Make) -> Context:
+    """The ranks that learn together: those of the context, or of what is too small to be split this one by
+    itself. Says how much memory each will take; refuses what the machine has not. Ranks: all call.
+
+    make   of what was read under that name; rank 0 calls it
     """
-    group, words, needed = context.group, "", 0
+    group, words, needed, whole = context.group, "", 0, False
     with raise_together(group, "estimating the memory"):
         if group.rank == 0:
-            plan = make()
+            plan, whole = planned(context.case, group.size, make)
             context.log.info("estimate: %s", plan.said)
             words, needed = f"{name}: about {plan.said} ({memory.words(plan.held)})", plan.needed
     if group.device.name == "cpu" and not context.case.memory.fast_mb:
         refuse_without_room(group, context.case, group.broadcast_text(words), needed)
+    if not group.max_integer(int(whole)):
+        return context
+    context.log.info("%s: %s", name, WHOLE)
+    return context.whole()
 
 
 def split_of(case: Case, rgcn: RgcnCase, triples: Triples) -> Split:

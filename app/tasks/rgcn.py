@@ -1,6 +1,7 @@
 """R-GCN on a knowledge graph: read triples and labels, train, say how many test nodes it gets right."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from app.partition.relations import part_sizes
 from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.links import run_links
-from app.tasks.relational_plan import classes_plan, estimate
+from app.tasks.relational_plan import classes_plan, settle
 from app.tasks.rgcn_inputs import load_triples, open_features
 
 
@@ -32,11 +33,13 @@ from app.tasks.rgcn_inputs import load_triples, open_features
 class Relational:
     """A relational network after its run.
 
+    context  that it learned in: with the ranks that share the graph, or this one by itself
     graph    that it works on     fit   what it learned     labels   with classes as it numbers them
     about    what weights.npz says of it, without arrays
     digest, weights_digest   those of result.json
     """
 
+    context: Context
     graph: RelationalGraph
     labels: NodeLabels
     fit: RelationalFit
@@ -86,10 +89,10 @@ def classify_relations(
             saved.check_fits(path, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
     budget = TierBudget.of(case.memory)
-    estimate(
-        context, triples.name,
-        lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, budget.limit),
-    )  # fmt: skip
+    counts = {"triples": len(triples), "graph": graph, "labels": labels, "inputs": inputs}
+    make = partial(classes_plan, rgcn, **counts, fast_bytes=budget.limit)
+    context = settle(context, triples.name, make)
+    group = context.group
     if unknown:
         context.warn(f"{unknown} triples are left out: the weights do not know their relations")
     if said := replaced("rgcn", case.rgcn, rgcn):
@@ -102,7 +105,7 @@ def classify_relations(
     with log.phase("train"):
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
-            begin, context.keeper,
+            begin, context.keeper, context.alike,
         )  # fmt: skip
     shares = ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items())
     log.info(
@@ -115,7 +118,7 @@ def classify_relations(
     about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {}, *known)
     weights = found.net.weights_digest(group)
     both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
-    return Relational(graph, labels, found, about, digest(both), weights)
+    return Relational(context, graph, labels, found, about, digest(both), weights)
 
 
 # ---- what is said and written ------------------------------------------------------------------------------
@@ -183,9 +186,9 @@ def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relati
     }  # fmt: skip
 
 
-def saved_of(context: Context, done: Relational) -> SavedRgcn | None:
+def saved_of(done: Relational) -> SavedRgcn | None:
     """What weights.npz holds; None, and a line in the log, where that is too much. Ranks: all call."""
-    whole = done.fit.net.whole(context.group)
+    context, whole = done.context, done.fit.net.whole(done.context.group)
     total = 4 * sum(int(np.prod(each.shape)) for each in whole.values())
     if total > LARGEST:
         context.log.info("weights.npz is not written: %.1f MB, at most %.1f MB", 1e-6 * total, 1e-6 * LARGEST)
@@ -196,7 +199,7 @@ def saved_of(context: Context, done: Relational) -> SavedRgcn | None:
 def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relational) -> None:
     """weights.npz, predictions/NAME.txt, probabilities/NAME.npz and the plots. Ranks: all call."""
     folder, group, case, found = context.folder, context.group, context.case, done.fit
-    saved = saved_of(context, done)
+    saved = saved_of(done)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0 and saved:
             note = f"{case.run.name}, seed {case.seed}, {found.epochs} epochs"

@@ -82,6 +82,7 @@ def train_links(
     check_every: int = 0,
     begin: Callable[[RGCN, Array, RelationalGraph], None] = lambda net, D, graph: None,
     keeper: Keeper = NOTHING_KEPT,
+    alike: Group | None = None,
 ) -> LinkFit:
     """Train on some of the triples, rank the others; the result is the same for any partition.
 
@@ -89,6 +90,7 @@ def train_links(
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
     begin         called with network, relations' rows and the graph learned from, before the first epoch
     keeper        where training may be stopped, and what it goes on from
+    alike         ranks whose weights are the same; None: those of `group`
     Ranks         all call
     Raises NumericsError where the loss is no longer finite.
     """
@@ -115,7 +117,7 @@ def train_links(
         loss = run.step(epoch, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
-            check_replicas(group, run.replicated(), f"the weights after epoch {epoch}")
+            check_replicas(alike or group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             record(run.evaluate(split, epoch, loss))
         made = epoch

@@ -201,6 +201,7 @@ def train_rgcn(
     inputs: Features | None = None,
     begin: Callable[[RGCN], None] = lambda net: None,
     keeper: Keeper = NOTHING_KEPT,
+    alike: Group | None = None,
 ) -> RelationalFit:
     """Train on the labelled training nodes of a graph; the result is the same for any partition.
 
@@ -210,6 +211,7 @@ def train_rgcn(
     inputs        features of the nodes; None: one-hot
     begin         called with the network before the first epoch; all ranks call it
     keeper        where training may be stopped, and what it goes on from
+    alike         ranks whose weights are the same; None: those of `group`
     Ranks         all call
     Raises NumericsError where the loss is no longer finite.
     """
@@ -233,7 +235,7 @@ def train_rgcn(
         due = epoch % case.evaluate_every == 0 or epoch == case.epochs
         row = run.step(epoch, due, Drops.of(case, seed, epoch))
         if check_every and epoch % check_every == 0:
-            check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
+            check_replicas(alike or group, net.replicated(), f"the weights after epoch {epoch}")
         if due:
             run.records.append(row)
             record(row)

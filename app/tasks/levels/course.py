@@ -11,8 +11,6 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
-from app.checkpoint.checkpoints import Keeper, PieceKeeper
-from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.balanced import Balanced, cut_by, unlike
@@ -22,11 +20,13 @@ from app.gnn.ensemble import Together, say_together
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
-from app.gnn.training import Fit, fit
+from app.gnn.training import Fit
 from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.members import train_members
+from app.tasks.levels.whole import whole_where_small
 from app.text import printable
 
 ASKED = {"embed": "vectors"}  # by gnn.level, what weights are for where that is not its name
@@ -36,6 +36,7 @@ ASKED = {"embed": "vectors"}  # by gnn.level, what weights are for where that is
 class Learned:
     """A network after its run: what it learned, and how good it is.
 
+    context     that it learned in: with the ranks that share the graph, or this one by itself
     examples    as it has met them     digest   of its weights
     scores      by split               plain    those of plain rules, by rule
     smoothed    what Correct and Smooth makes of its probabilities; None: predictions are the network's
@@ -45,6 +46,7 @@ class Learned:
     conformal   sets or intervals that hold the truth; None: nobody asked
     """
 
+    context: Context
     classifier: Classifier
     examples: Examples
     fit: Fit
@@ -94,16 +96,17 @@ class Learned:
 
 
 def learn(context: Context, examples: Examples, model: SavedModel | None = None) -> Learned:
-    """Train for gnn.epochs on examples, from gnn.weights where given. Ranks: all call.
+    """Train for gnn.epochs on examples, from gnn.weights where given; each rank by itself on those that are
+    too small to be split. Ranks: all call.
 
     model   the weights, where they are in memory
     """
     case = context.case
-    examples, gnn, saved = _checked(context, examples, model)
+    context, examples, gnn, saved = _checked(context, examples, model)
     classifier, balanced = _set_up(context, examples, gnn, saved)
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    fits = _train_members(context, examples, classifier, balanced, saved)
+    fits = train_members(context, examples, classifier, balanced, saved)
     weights = [each.weights for each in fits]
     with context.log.phase("evaluate"):
         together = say_together(classifier, weights) if len(fits) > 1 else None
@@ -120,16 +123,16 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         said.say_balance(context, balanced)
     first, *others = fits
     return Learned(
-        classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
+        context, classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
         tuple(others), together, conformal,
     )  # fmt: skip
 
 
 def _checked(
     context: Context, examples: Examples, model: SavedModel | None
-) -> tuple[Examples, GnnCase, SavedModel | None]:
-    """Examples that can be learned from, with their sets, the network's table, and its weights where some are
-    given. Ranks: all call. Raises CaseError, GraphError."""
+) -> tuple[Context, Examples, GnnCase, SavedModel | None]:
+    """Examples that can be learned from, with their sets, and the ranks that do; the network's table, and its
+    weights where some are given. Ranks: all call. Raises CaseError, GraphError."""
     case, group = context.case, context.group
     with raise_together(group, "checking the data"):
         saved = _weights_of(case.gnn, examples, model)
@@ -138,11 +141,12 @@ def _checked(
         if saved is not None:
             examples = examples.known_to(case.gnn.weights, saved)
             said.warn_of_weights(context, gnn, saved, examples)
-    examples = examples.drawn(context)
+    context, examples = whole_where_small(context, examples, saved)
+    group, examples = context.group, examples.drawn(context)
     if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
     said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
-    return examples, gnn, saved
+    return context, examples, gnn, saved
 
 
 def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
@@ -175,49 +179,6 @@ def _set_up(
             classifier.params.set(saved.arrays)
         cost = cost_model_of(context, classifier)
         return classifier, Balanced(classifier, cost) if follows(case) else None
-
-
-def _train_members(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None,
-    saved: SavedModel | None,
-) -> list[Fit]:  # fmt: skip
-    """Train a network, or gnn.members from seeds that follow each other, one after the other; each from its
-    saved weights, where some are given. A resumed run goes on in the member that it was at.
-
-    Ranks   all call
-    """
-    count = classifier.case.members
-    if count == 1:
-        return [_train(context, examples, classifier, balanced, context.keeper)]
-    fits = []
-    for number in range(count):
-        keeper = PieceKeeper(context.keeper, f"member {number}")
-        if (earlier := keeper.recall("done")) is not None:
-            fits.append(Fit(earlier.arrays, **earlier.values))
-            continue
-        classifier.begin(context.case.seed + number)
-        if saved is not None:
-            classifier.params.set(saved.members[number])
-        said.say_member(context, number, count)
-        name = f"member {number + 1}" if number else ""  # the curves of a run are those of its first one
-        found = _train(context, examples, classifier, balanced, keeper, name)
-        told = {key: value for key, value in vars(found).items() if key != "weights"}
-        keeper.keep("done", State(told, found.weights))
-        fits.append(found)
-    return fits
-
-
-def _train(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper,
-    name: str = "",
-) -> Fit:  # fmt: skip
-    """name: in metrics.csv. Ranks: all call."""
-    hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
-    if balanced:
-        balanced.begin()
-    with context.log.phase("train"):
-        record = examples.recorder(context, name)
-        return fit(classifier, record, context.case.run.check_every, keeper=keeper, **hooks)
 
 
 def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:

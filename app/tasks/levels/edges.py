@@ -24,6 +24,7 @@ from app.memory.tiers import TierBudget
 from app.partition.edge_labels import edges_in_test, load_edge_labels
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
+from app.partition.whole_data import whole_edge_labels
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned
@@ -95,6 +96,11 @@ class EdgeExamples(Examples):
     def all_tested(self, group: Group) -> Self:
         """See Examples."""
         return replace(self, labels=edges_in_test(group, self.labels))
+
+    def whole(self, group: Group) -> Self:
+        """See Examples."""
+        labels = whole_edge_labels(group, self.labels, self.loaded.rows)
+        return replace(super().whole(group), labels=labels)
 
     def rows(self, context: Context, gnn: GnnCase) -> RowBlock:
         """See Examples; without stages."""

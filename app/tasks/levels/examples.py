@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,6 +20,8 @@ from app.gnn.saved import SavedModel, check_edges, check_fits
 from app.graphs.nodes.data import NodeData, no_labels
 from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
+from app.partition.whole import held_whole
+from app.partition.whole_data import whole_nodes
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels import said
@@ -115,6 +117,11 @@ class Examples(ABC):
     def learned(self) -> Loaded:
         """The graph that layers multiply by."""
         return self.loaded
+
+    def whole(self, group: Group) -> Self:
+        """These with all rows of all ranks on this one. Ranks: all call."""
+        loaded, data = self.loaded, whole_nodes(group, self.data, self.loaded.rows)
+        return replace(self, loaded=held_whole(group, loaded), data=data)
 
     @property
     def lacking(self) -> str:

@@ -4,17 +4,21 @@ Source   Xu et al. 2019, section 7: ten folds of each set of TU Dortmund's colle
          mean over the folds; here that is told beside what the weights say that were kept (tasks/folds.py)
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.comm.guard import digest_text
+from app.comm.guard import digest_text, raise_together
+from app.output import plain
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.folds import LOST, columns_of, mean_curve, mean_lost, run_fold, summary
 from app.tasks.levels.said import TOLD
-from app.tasks.studies.cells import cell
-from app.tasks.studies.gnn_subjects import Subject, subjects
+from app.tasks.levels.whole import whole_where_small
+from app.tasks.studies.cells import cells_at_once
+from app.tasks.studies.gnn_subjects import Subject, subject_of, subjects
 
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 
@@ -22,8 +26,8 @@ SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 def run_folds(context: Context) -> dict[str, Any]:
     """Every fold of every data set and seed. Ranks: all call."""
     study, table, rows, digests, panels, columns = context.case.study, [], [], {}, {}, ()
-    for subject in subjects(context, splits=False):
-        for text in subject.examples.lacking_folds(context.group, study.folds):
+    for subject in map(_where_small, subjects(context, splits=False)):
+        for text in subject.examples.lacking_folds(subject.context.group, study.folds):
             context.log.info("warning: %s: %s", subject.name, text)
         about, found, curves, lost = {"dataset": subject.name, "recipe": subject.recipe}, [], [], []
         means = columns_of(subject.examples)
@@ -63,9 +67,35 @@ def _folds(context: Context, subject: Subject, seed: int) -> Iterator[list[Any]]
         run = run_fold(subject.context, part.examples, part.classifier(subject.gnn, seed))
         return run.row, run.curve, run.weights, run.lost
 
-    for fold in range(study.folds):
-        key = f"{subject.name} {subject.recipe} seed {seed}, fold {fold} of {study.folds}"
-        yield cell(context, key, partial(measure, fold))
+    at_once = 1 if subject.context.alike is None else context.group.size
+    for first in range(0, study.folds, at_once):
+        turn = range(first, min(first + at_once, study.folds))
+        keys = [f"{subject.name} {subject.recipe} seed {seed}, fold {fold} of {study.folds}" for fold in turn]
+        yield from cells_at_once(context, keys, partial(_measured, subject.context, measure, turn))
+
+
+def _measured(
+    context: Context, measure: Callable[[int], Any], turn: range, missing: list[int]
+) -> list[Any]:  # fmt: skip
+    """What is measured of some folds of a turn: by all ranks together or, where each has the whole graph, of
+    one fold by each. Ranks: all call."""
+    group, own = context.alike, None
+    if group is None:
+        return [measure(turn[at]) for at in missing]
+    with raise_together(group, "training", rest=True):
+        if group.rank < len(missing):
+            own = measure(turn[missing[group.rank]])
+    return [json.loads(group.broadcast_text(json.dumps(own, default=plain), r)) for r in range(len(missing))]
+
+
+def _where_small(subject: Subject) -> Subject:
+    """The subject; where it is too small to be split with the whole graph on every rank. Ranks: all call."""
+    context, examples = whole_where_small(subject.context, subject.examples, None)
+    if context.alike is None:
+        return subject
+    context = replace(context, keeper=context.keeper.apart(context.group))  # ranks train different folds
+    small = subject_of(context, examples, subject.gnn, subject.seeds, subject.recipe, splits=False)
+    return replace(small, name=subject.name)
 
 
 def _columns(subject: Subject) -> tuple[str, ...]:

@@ -1,0 +1,229 @@
+"""Training the networks of a run (gnn.members): one after the other or, on whole graphs, one by each rank.
+
+Whoever trains a member, a checkpoint has it under the same names, so that a run goes on on any ranks: what a
+member came to, or its loop's state, and how many of its rows metrics.csv has by then ("told"; all, where
+nothing is said): rank 0 writes those of its own member at once, those of the others when their turn is over.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from app.checkpoint.checkpoints import Keeper, PieceKeeper
+from app.checkpoint.shared import share_state
+from app.checkpoint.store import State
+from app.comm.group import Group
+from app.comm.guard import share_failure
+from app.errors import Ended
+from app.gnn.balanced import Balanced
+from app.gnn.classifier import Classifier
+from app.gnn.saved import SavedModel
+from app.gnn.training import Fit, fit
+from app.tasks.context import Context
+from app.tasks.levels import said
+from app.tasks.levels.examples import Examples
+
+Record = Callable[[dict[str, float]], None]
+DONE, RUNNING = "done", "fit"  # keys of a member
+TOLD = "told"
+
+
+def train_members(
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None,
+    saved: SavedModel | None,
+) -> list[Fit]:  # fmt: skip
+    """Train a network, or gnn.members from seeds that follow each other; each from its saved weights, where
+    some are given. A resumed run goes on in the members that it was at.
+
+    Ranks   all call; identical on all
+    """
+    count, group, fits = classifier.case.members, context.alike, []
+    if count == 1:
+        return [_train(context, examples, classifier, balanced, context.keeper)]
+    if group is not None and classifier.case.epochs:
+        for first in range(0, count, group.size):
+            turn = range(first, min(first + group.size, count))
+            fits += _Turn(context, examples, classifier, saved, turn).trained()
+        _begin(context, classifier, saved, count - 1)
+        return fits
+    for number in range(count):
+        keeper, record = PieceKeeper(context.keeper, piece(number)), _recorder(context, examples, number)
+        if (earlier := keeper.recall(DONE)) is not None:
+            fits.append(_fit_of(earlier))
+            if TOLD in earlier.values:
+                _tell(record, earlier)
+                keeper.keep(DONE, _told_state(earlier, None))
+            continue
+        _begin(context, classifier, saved, number)
+        said.say_member(context, number, count)
+        if (running := keeper.recall(RUNNING)) is not None:
+            _tell(record, running)
+        found = _train(context, examples, classifier, balanced, keeper, number)
+        keeper.keep(DONE, _state_of(found))
+        fits.append(found)
+    return fits
+
+
+def piece(number: int) -> str:
+    """What keys of a member begin with."""
+    return f"member {number}"
+
+
+def _begin(context: Context, classifier: Classifier, saved: SavedModel | None, number: int) -> None:
+    """A classifier that has just begun as a member. Ranks: all call."""
+    classifier.begin(context.case.seed + number)
+    if saved is not None:
+        classifier.params.set(saved.members[number])
+
+
+def _recorder(context: Context, examples: Examples, number: int) -> Record:
+    """What takes the rows of a member; the curves of a run are those of its first one."""
+    return examples.recorder(context, f"member {number + 1}" if number else "")
+
+
+def _train(
+    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper,
+    number: int = 0,
+) -> Fit:  # fmt: skip
+    """Ranks: all call."""
+    hooks: dict[str, Any] = {"keeper": keeper, "alike": context.alike}
+    if balanced:
+        hooks |= {"after_epoch": balanced.after_epoch, "beside": balanced}
+        balanced.begin()
+    with context.log.phase("train"):
+        record = _recorder(context, examples, number)
+        return fit(classifier, record, context.case.run.check_every, **hooks)
+
+
+def _state_of(found: Fit) -> State:
+    return State({key: value for key, value in vars(found).items() if key != "weights"}, found.weights)
+
+
+def _fit_of(state: State) -> Fit:
+    return Fit(state.arrays, **{key: value for key, value in state.values.items() if key != TOLD})
+
+
+def _told_state(state: State, told: int | None) -> State:
+    """The state where metrics.csv has so many rows of it; None: all."""
+    values = {key: value for key, value in state.values.items() if key != TOLD}
+    return replace(state, values=values if told is None else values | {TOLD: told})
+
+
+def _tell(record: Record, state: State) -> None:
+    """Record what has not been yet."""
+    for row in state.values["records"][state.values.get(TOLD, len(state.values["records"])) :]:
+        record(row)
+
+
+class _Turn:
+    """Members that are trained at the same time, one by each rank: a keeper of this rank's loop.
+
+    All ranks look at signals and clocks as often as the longest loop may, gnn.epochs times, in step; a rank
+    whose member is done, or that has none, does nothing but look. Ranks: all construct
+    """
+
+    def __init__(
+        self, context: Context, examples: Examples, classifier: Classifier, saved: SavedModel | None,
+        turn: range,
+    ) -> None:  # fmt: skip
+        self.context, self.examples, self.classifier, self.saved = context, examples, classifier, saved
+        self.group, self.turn, self.looks = context.alike, turn, 0
+        self.number = turn.start + self.group.rank
+        self.record = partial(_recorder, context, examples)
+        self.own: tuple[str, State] = "", State()  # of this rank's member: a key, "": it has not begun
+
+    def trained(self) -> list[Fit]:
+        """The members of this turn. Ranks: all call; identical on all."""
+        known = [self.context.keeper.recall(f"{piece(n)} {DONE}") for n in self.turn]
+        if any(each is None for each in known):
+            for number, each in zip(self.turn, known):
+                if each is None:
+                    said.say_member(self.context, number, self.classifier.case.members)
+            failure = None
+            try:
+                self._train(known)
+            except Exception as error:  # raised below, on every rank
+                if isinstance(error, Ended):  # on all of them
+                    raise
+                failure = error
+            while self.looks < self.classifier.case.epochs:
+                self._look()
+            self.group.rest()
+            share_failure(self.group, failure, "training")
+            known = [state for _, state in self._shared()]
+        for number, each in zip(self.turn, known):
+            _tell(self.record(number), each)
+            self.context.keeper.keep(f"{piece(number)} {DONE}", _told_state(each, None))
+        return [_fit_of(each) for each in known]
+
+    def _train(self, known: list[State | None]) -> None:
+        """This rank's member, if it has one that is not done."""
+        if self.number not in self.turn:
+            return
+        if (done := known[self.group.rank]) is not None:
+            self.own = DONE, done
+            return
+        _begin(self.context, self.classifier, self.saved, self.number)
+        first, running = self.group.rank == 0, self.recall(RUNNING)
+        if first and running is not None:
+            _tell(self.record(self.number), running)
+        self.told = 0
+        if running is not None:
+            self.own = RUNNING, running
+            self.told = running.values.get(TOLD, len(running.values["records"]))
+        record = self.record(self.number) if first else lambda row: None
+        with self.context.log.phase("train"):
+            found = fit(self.classifier, record, keeper=self)
+        self.own = DONE, self._told(_state_of(found))
+
+    def _told(self, state: State) -> State:
+        """The state of this rank's member, with how many of its rows are in metrics.csv."""
+        return state if self.group.rank == 0 else _told_state(state, self.told)
+
+    # ---- the keeper of this rank's loop -----------------------------------------------------------------
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.context.keeper.recall(f"{piece(self.number)} {key}")
+
+    def keep(self, key: str, state: State) -> None:
+        """Not here: what a member came to is kept when all are together."""
+
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
+        """See Keeper; the steps are counted here."""
+        self._look(state)
+
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return self.context.keeper.apart(group)
+
+    def halt(self) -> None:
+        """See Keeper."""
+        self.context.keeper.halt()
+
+    def _look(self, state: Callable[[], State] | None = None) -> None:
+        """Once more; state: tells that of this rank's loop. Ranks: all call."""
+        made = self.turn.start * self.classifier.case.epochs + self.looks
+        self.looks += 1
+        self.context.keeper.at(made, "members", partial(self._save, state))
+
+    def _save(self, state: Callable[[], State] | None) -> State:
+        """Keep how far all members of the turn are. Ranks: all call."""
+        if state is not None:
+            self.own = RUNNING, self._told(state())
+        for number, (key, each) in zip(self.turn, self._shared()):
+            if key:
+                self.context.keeper.keep(f"{piece(number)} {key}", each)
+        return State({"turn": self.turn.start})
+
+    def _shared(self) -> list[tuple[str, State]]:
+        """Key and state of each member of the turn. Ranks: all call; identical on all."""
+        key, own = self.own
+        mine, found = replace(own, values={"key": key, "values": own.values}), []
+        for root in range(len(self.turn)):
+            each = share_state(self.group, mine if root == self.group.rank else None, root)
+            found.append((each.values["key"], replace(each, values=each.values["values"])))
+        return found

@@ -1,0 +1,67 @@
+"""Whether a network learns on a graph that its ranks share, or each of them on all of it by itself."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import issparse
+
+from app.case.config import Case
+from app.gnn.saved import SavedModel
+from app.model.gnn import Inputs
+from app.model.node_plan import SOME, learns_whole, training_by
+from app.model.whole import WHOLE
+from app.tasks.context import Context
+from app.tasks.levels.examples import Examples
+
+
+def whole_where_small(
+    context: Context, examples: Examples, saved: SavedModel | None
+) -> tuple[Context, Examples]:
+    """What to go on with: the context and the examples as they are or, of a network that is too small to be
+    split, those of this rank by itself, with all rows. Studies measure what is split, but for folds.
+
+    saved   the weights to begin with; None: drawn ones
+    Ranks   all call. Raises CaseError
+    """
+    case, group = context.case, context.group
+    if group.size == 1 or not (case.run.task == "classify" or case.study.kind == "folds"):
+        return context, examples
+    graph, stored = examples.loaded.graph, stored_of(context, examples)
+    sizes = graph.n, 2 * graph.edges, inputs_of(case, examples, stored, saved)
+    training = training_by(case, graph.name, *sizes, group.size, group.device, saved)
+    if not learns_whole(case, training):
+        return context, examples
+    context.log.info("%s: %s", graph.name, WHOLE)
+    return context.whole(), examples.whole(group)
+
+
+def stored_of(context: Context, examples: Examples) -> int:
+    """Entries of the features of all nodes where these are sparse; 0 of dense ones. Ranks: all call."""
+    features, n = examples.data.features, examples.loaded.graph.n
+    if features is None:  # a column for each node
+        return n
+    if not issparse(features):
+        return 0
+    return max(int(context.group.sum_integers(np.array([features.nnz]))[0]), 1)
+
+
+def inputs_of(case: Case, examples: Examples, stored: int, saved: SavedModel | None) -> Inputs:
+    """Features and labels as counts, before a level makes something of them; stored: see `stored_of`."""
+    data, about, n = examples.data, examples.about, examples.loaded.graph.n
+    members, level = examples.loaded.members, case.gnn.level
+    found = Inputs(data.width or n, max(about.classes, 1), stored, several=about.multilabel)
+    if level in ("node", "graph", "edge"):
+        many = {"node": n, "graph": members.count if members else 1, "edge": examples.loaded.graph.edges}
+        found = replace(found, train=min(about.counts["train"] / max(many[level], 1), 1.0))
+    if members is not None:
+        found = replace(found, graphs=members.count)
+    gnn = saved.architecture_of(case.gnn) if saved else case.gnn
+    if gnn.feature_rows == "one_hot" and found.dense:
+        columns = found.features
+        width = saved.features if saved else SOME * columns
+        found = replace(found, features=width, stored=max(n * columns, 1))
+    if data.edges is None:
+        return replace(found, edges=0, edge_width=0)
+    width = SOME if gnn.edge_feature_rows == "one_hot" else 1
+    width = saved.edges.width if saved and saved.edges else width * data.edges.width
+    return replace(found, edges=data.edges.width, edge_width=width)
