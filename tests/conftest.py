@@ -10,6 +10,8 @@ since the others would wait in a collective for ever; a rank on which nothing pa
 import gc
 import os
 import re
+import shutil
+import tempfile
 import time
 import zlib
 from importlib.util import find_spec
@@ -36,6 +38,13 @@ from app.native.products import available
 WORLD = MPI.COMM_WORLD
 PARALLEL = WORLD.Get_size() > 1
 LOOK_SECONDS = 10.0  # at most, until a thread looks whether it may go on
+
+# Files of tests are in memory where it has room for those of all: a disk takes milliseconds to keep, and to
+# remove, each of their tens of thousands.
+IN_MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
+    tempfile.tempdir = os.environ.get("TMPDIR", str(IN_MEMORY))
 
 # A run of the suite is the same every time; LOCKSTEP_EXPLORE=N draws N new examples a property instead.
 # In parallel all ranks must draw the same examples, and none may repeat one alone in order to shrink it.
@@ -163,7 +172,7 @@ def only_this_test(request):
 @pytest.fixture
 def shared_path():
     """A folder that all ranks see, removed by rank 0."""
-    folder = Path(f"/tmp/lockstep-test-{WORLD.bcast(os.getpid())}")
+    folder = Path(WORLD.bcast(f"{tempfile.gettempdir()}/lockstep-test-{os.getpid()}"))
     if WORLD.rank == 0:
         folder.mkdir()
     WORLD.barrier()

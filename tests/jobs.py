@@ -98,9 +98,10 @@ def environment():
 
 
 def waits(command):
-    """How ranks wait: where a command starts more of them than there are cores, asleep."""
+    """How ranks wait: asleep where the workers of a session may start more of them than there are cores."""
     ranks = int(command[command.index("-np") + 1]) if "-np" in command else 1
-    return SLEEP if ranks > (os.cpu_count() or 1) else {}
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return SLEEP if ranks > 1 and ranks * workers > (os.cpu_count() or 1) else {}
 
 
 def run_job(command, limit_s=60, cwd=ROOT, fresh=False, **variables):

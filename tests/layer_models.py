@@ -169,7 +169,10 @@ def reference_scores(graph, X, case, classes, W):
 
 
 def reference_layers(A, H, case, specs, W, first=1, H0=None):
-    """What layer `first` is given and all layers from there on make of it; H0: what the first layer gives."""
+    """What layer `first` is given and all layers from there on make of it; H0: what the first layer gives.
+
+    W   by name; of one, of all, or of some of them several values may be given: [several, rows, columns]
+    """
     made = [H]
     for number, spec in enumerate(specs[first - 1 :], start=first):
         w = {name.partition(".")[2]: W[name] for name in W if name.startswith(f"layer{number}.")}
@@ -188,19 +191,22 @@ def reference_layers(A, H, case, specs, W, first=1, H0=None):
 
 
 def _normalised(U, gamma, beta):
-    U = U - U.mean(1, keepdims=True)
-    return U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * gamma + beta
+    U = U - U.mean(-1, keepdims=True)
+    return U / np.sqrt((U * U).mean(-1, keepdims=True) + NORM_EPSILON) * gamma + beta
 
 
 def _normalised_columns(U, gamma, beta):
-    return _normalised(U.T, 1, 0).T * gamma + beta
+    return _normalised(U.mT, 1, 0).mT * gamma + beta
 
 
 def reference_loss(Z, labels):
-    """Mean cross-entropy of scores Z over the labelled nodes."""
-    Z = Z - Z.max(1, keepdims=True)
-    terms = np.log(np.exp(Z).sum(1)) - Z[np.arange(len(Z)), labels]
-    return terms[labels >= 0].mean()
+    """Mean cross-entropy of scores Z [..., n, classes] over the labelled nodes."""
+    Z = Z - Z.max(-1, keepdims=True)
+    terms = np.log(np.exp(Z).sum(-1)) - Z[..., np.arange(len(labels)), labels]
+    return terms[..., labels >= 0].mean(-1)
+
+
+AT_ONCE = 32  # losses of as many values
 
 
 def differences(graph, X, labels, case, values, step=1e-6):
@@ -210,20 +216,16 @@ def differences(graph, X, labels, case, values, step=1e-6):
     specs = layer_specs(case, int(labels.max()) + 1)
     given, found = reference_layers(A, X.astype(float), case, specs, W), {}
 
-    def loss(first):
-        made = reference_layers(A, given[first - 1], case, specs, W, first, given[1])
-        return reference_loss(made[-1], labels)
+    def losses(name, several):
+        first = int(name.removeprefix("layer").partition(".")[0])  # layers below see nothing of it
+        made = reference_layers(A, given[first - 1], case, specs, W | {name: several}, first, given[1])
+        return np.broadcast_to(reference_loss(made[-1], labels), len(several))  # if it does not depend on it
 
     for name, array in W.items():
-        found[name] = np.empty_like(array)
-        first = int(name.removeprefix("layer").partition(".")[0])  # layers below see nothing of it
-        for at in np.ndindex(array.shape):
-            held = array[at]
-            array[at] = held + step
-            up = loss(first)
-            array[at] = held - step
-            found[name][at] = (up - loss(first)) / (2 * step)
-            array[at] = held
+        steps = step * np.eye(array.size).reshape(-1, *array.shape)  # each entry's
+        parts = [steps[at : at + AT_ONCE] for at in range(0, array.size, AT_ONCE)]
+        each = [(losses(name, array + part) - losses(name, array - part)) / (2 * step) for part in parts]
+        found[name] = np.concatenate(each).reshape(array.shape)
     return found
 
 
@@ -288,23 +290,27 @@ def _gin_batch_norm(A, H, w, case, spec):
 def _gat(A, H, w, case, spec):
     S, near = H @ w["W"], A + np.eye(len(A)) > 0
     out = []
-    for own in np.split(np.arange(S.shape[1]), spec.heads):
-        s = S[:, own] @ w["a1"][own] + (S[:, own] @ w["a2"][own]).T
-        e = np.where(near, np.where(s > 0, s, 0.2 * s), -np.inf)
-        alpha = np.exp(e - e.max(1, keepdims=True))
-        out.append(alpha / alpha.sum(1, keepdims=True) @ S[:, own])
-    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
+    for own in np.split(np.arange(S.shape[-1]), spec.heads):
+        s = S[..., own] @ w["a1"][..., own, :] + (S[..., own] @ w["a2"][..., own, :]).mT
+        out.append(_shares(np.where(s > 0, s, 0.2 * s), near) @ S[..., own])
+    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=-1)
+
+
+def _shares(e, near):
+    """[..., n, n] what each node hears of each, of their scores."""
+    e = np.where(near, e, -np.inf)
+    alpha = np.exp(e - e.max(-1, keepdims=True))
+    return alpha / alpha.sum(-1, keepdims=True)
 
 
 def _gatv2(A, H, w, case, spec):
     S, T, near = H @ w["W_source"], H @ w["W_target"], A + np.eye(len(A)) > 0
     out = []
-    for own in np.split(np.arange(S.shape[1]), spec.heads):
-        s = T[:, None, own] + S[None, :, own]
-        e = np.where(near, np.where(s > 0, s, 0.2 * s) @ w["a"][own, 0], -np.inf)
-        alpha = np.exp(e - e.max(1, keepdims=True))
-        out.append(alpha / alpha.sum(1, keepdims=True) @ S[:, own])
-    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
+    for own in np.split(np.arange(S.shape[-1]), spec.heads):
+        s = T[..., :, None, own] + S[..., None, :, own]
+        e = np.where(s > 0, s, 0.2 * s) @ w["a"][..., None, own, :]
+        out.append(_shares(e[..., 0], near) @ S[..., own])
+    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=-1)
 
 
 CONVOLUTIONS = {

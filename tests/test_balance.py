@@ -1,9 +1,7 @@
 """The learned partitioner: features by definition, cuts against brute force, clocks with a known optimum."""
 
 import hashlib
-import os
 from itertools import combinations_with_replacement
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,21 +52,6 @@ WIDTHS = [40, 16]
 def device():
     """Partitions never leave the host."""
     return HostDevice()
-
-
-@pytest.fixture
-def shared_path():
-    """A folder that all ranks see, removed by rank 0."""
-    folder = Path(f"/tmp/lockstep-balance-{WORLD.bcast(os.getpid())}")
-    if WORLD.rank == 0:
-        folder.mkdir()
-    WORLD.barrier()
-    yield folder
-    WORLD.barrier()
-    if WORLD.rank == 0:
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
 
 
 def skewed(group, n=1 << 12, seed=1, degree=16):

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import os
 import pickle
 import re
 import shutil
@@ -49,18 +48,9 @@ def group():
 
 
 @pytest.fixture
-def folder():
-    """A folder that all ranks see, removed by rank 0."""
-    path = Path(f"/tmp/lockstep-nodes-{WORLD.bcast(os.getpid())}")
-    if WORLD.rank == 0:
-        path.mkdir()
-    WORLD.barrier()
-    yield path
-    WORLD.barrier()
-    if WORLD.rank == 0:
-        for each in sorted(path.rglob("*"), reverse=True):
-            each.rmdir() if each.is_dir() else each.unlink()
-        path.rmdir()
+def folder(shared_path):
+    """A folder that all ranks see."""
+    return shared_path
 
 
 def on_first(group, work):
