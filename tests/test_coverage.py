@@ -1,4 +1,4 @@
-"""Maximum coverage: against all choices, kernels against their twins, proofs that are damaged, what is refused."""
+"""Maximum coverage: against all choices, kernels against their twins, damaged proofs, what is refused."""
 
 import itertools
 import json
@@ -33,8 +33,8 @@ alone = pytest.mark.mpi_skip
 
 
 def drawn(seed):
-    """A small family: [sets, elements] bool, weights, costs, a budget; some weights and costs are 0, some sets
-    alike or empty, some elements in none.
+    """A small family: [sets, elements] bool, weights, costs, a budget; some weights and costs are 0, some
+    sets alike or empty, some elements in none.
     """
     draws = np.random.default_rng(seed)
     sets, elements = int(draws.integers(1, 10)), int(draws.integers(1, 12))
@@ -301,7 +301,8 @@ def test_damaged_certificates_prove_nothing_untrue():
     other = from_bytes(to_bytes(proof))
     assert np.array_equal(other.bound.prices, bound.prices) and np.array_equal(other.log, proof.log)
     damaged = {
-        "negative": replace(bound, prices=bound.prices - 1), "short": replace(bound, prices=bound.prices[:-1]),
+        "negative": replace(bound, prices=bound.prices - 1),
+        "short": replace(bound, prices=bound.prices[:-1]),
         "large": replace(bound, prices=bound.prices + bound.one), "coarse": replace(bound, one=0),
         "fine": replace(bound, one=1 << 61), "paid": replace(bound, price=-1),
         "dear": replace(bound, price=1 << 61),

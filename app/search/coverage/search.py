@@ -30,7 +30,7 @@ ARRAYS = (
 NUMBERS = (
     "budget", "size", "spent", "value", "best", "steps", "found_at", "unsaved", "sample", "tenure",
 )  # fmt: skip
-SAMPLE, TENURE = 4, 8  # sets drawn of which one leaves; steps for which one may be kept out, at most
+SAMPLE, TENURE = 32, 10  # sets drawn of which one leaves; steps for which one may be kept out, at most
 STALE = 20_000
 LEAST_MEETING = 4096
 

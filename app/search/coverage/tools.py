@@ -240,6 +240,14 @@ class PricedBounds(InnerBounds):
         self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
 
     @property
+    def method(self) -> str:
+        """How it was found, reductions included."""
+        found = super().method
+        if not len(self.log) or not found:
+            return found
+        return f"reductions, {found}" if self.tools.inner.m else "reductions"
+
+    @property
     def check_seconds(self) -> float:
         """The reductions are replayed."""
         return PAIR_SECONDS * self.tools.asked.entries + self.inner.check_seconds
