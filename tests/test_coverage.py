@@ -385,7 +385,7 @@ def test_what_does_not_fit_the_family():
         solve(FAMILY, "coverage", element_weights=[1, -1])
     with pytest.raises(GraphError, match="would be right"):
         solve(nx.path_graph(3), "coverage", settings=keys)
-    with pytest.raises(GraphError, match="element"):
+    with pytest.raises(GraphError, match="node 7 is not in the graph"):
         solve([(0, 1), (1, 2)], "coverage", settings=keys | {"problem.sets": "neighbourhoods"}, inside=[7])
 
 
