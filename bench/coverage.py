@@ -95,8 +95,8 @@ def ours(
 
 def highs(
     inside: sp.csr_array, weights: np.ndarray, costs: np.ndarray, budget: int, seconds: float
-) -> tuple[int, int, float]:
-    """Value of the best choice, the bound rounded down, and seconds."""
+) -> tuple[int, int | str, float]:
+    """Value of the best choice, the bound rounded down, or none, and seconds."""
     sets, elements = inside.shape
     row = sp.csr_array(np.append(costs, np.zeros(elements))[None, :].astype(float))
     table = sp.vstack([sp.hstack([-inside.T, sp.eye_array(elements)]), row], format="csr")
@@ -122,7 +122,9 @@ def highs(
     held = (inside.T @ chosen.astype(float)) > 0 if len(chosen) == sets else np.zeros(elements, dtype=bool)
     if len(chosen) == sets and costs[chosen].sum() > budget:
         raise RuntimeError("HiGHS: a choice that costs too much")
-    return int(weights[held].sum()), int(np.floor(-info.mip_dual_bound + 1e-6)), round(spent, 1)
+    bound = -info.mip_dual_bound
+    told = int(np.floor(bound + 1e-6)) if np.isfinite(bound) else "none"
+    return int(weights[held].sum()), told, round(spent, 1)
 
 
 if __name__ == "__main__":

@@ -708,7 +708,8 @@ def cases(draw):
     if not routing["max_length"]:
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
-    which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp", "dismantle", "coverage"]))
+    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage"
+    which = draw(st.sampled_from(["", *names]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":

@@ -13,9 +13,9 @@ from app.toolbox import Bounds
 
 PRICES, NOTHING = "prices of elements", "all elements"
 STEPS = 20  # of the first-order method, between two looks
-CLOSE, GAINS = 1e-6, 0.5  # of the program's optimum: nearer prices are not improved; gap that a restart wants
+CLOSE, GAINS = 1e-5, 0.5  # of the program's optimum: nearer prices are not improved; gap that a restart wants
 LONGEST, MOST = 0.36, 20_000  # steps without a restart, as a share of all; and all
-FIRST_SHARE, SHARE = 0.05, 0.1  # of a time limit, for prices at first; of all time, for them beside the tree
+FIRST_SHARE, SHARE = 0.15, 0.1  # of a time limit, for prices at first; of all time, for them beside the tree
 TURN = 0.05  # s: of branch and cut
 ENTRY_SECONDS = 2e-8  # of a look, for each entry and step
 NEAR = 0.01

@@ -22,7 +22,7 @@ from app.bounds.paced import Paced
 from app.graphs.family import Family
 
 METHOD = "branch and cut (HiGHS)"
-MOST_ENTRIES = 1 << 19  # entries, sets and elements of a program that is begun
+MOST_ENTRIES = 1 << 17  # entries, sets and elements of a program that is begun
 EXACT = 1 << 20  # of the weights together, in units: their sums have no errors near HiGHS's tolerance
 MARGIN, SHARE = 1e-4, 2.0**-22  # of a bound, in units; and of all weights
 OPTIONS = {

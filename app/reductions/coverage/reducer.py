@@ -39,7 +39,7 @@ class CoverageReducer:
         """
         family = self.family
         ptr, sizes = family.set_ptr.tolist(), np.diff(family.set_ptr).tolist()
-        cost, degree = family.cost.tolist(), np.diff(family.element_ptr)
+        cost, degree, alive = family.cost.tolist(), np.diff(family.element_ptr), self.alive.tolist()
         near = _Members(family)
         for a in np.flatnonzero(self.alive).tolist():
             if (most and self.steps == most) or (self.steps % LOOK == LOOK - 1 and look()):
@@ -49,14 +49,14 @@ class CoverageReducer:
             held = held[np.argsort(degree[held], kind="stable")].tolist()
             others = {
                 b for b in near.of(held[0])
-                if b != a and sizes[b] >= sizes[a] and cost[b] <= cost[a] and self.alive[b]
+                if b != a and sizes[b] >= sizes[a] and cost[b] <= cost[a] and alive[b]
             }  # fmt: skip
             for v in held[1:]:
                 if not others:
                     break
                 others &= near.of(v)
             if others:
-                self.alive[a] = False
+                self.alive[a] = alive[a] = False
                 self.log += [a, min(others)]
 
     def kernel(self) -> tuple[Family, np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from app.search.coverage.search import CoverageSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 LARGEST = 2**52  # of the costs of all sets together, in units
-REDUCE_SECONDS = 2e-6  # for each pair of a set and an element, about
+REDUCE_SECONDS = 4e-6  # for each pair of a set and an element, about
 
 
 class CoverageTools(Toolbox):
