@@ -57,6 +57,7 @@ class Instance:
     known       nodes of a clique that is known: no answer is lighter
     whole_unit  that of whole_weights; of cuts, that of the graph's weights, which are whole numbers
     component   what a component may have that dismantling leaves (app/graphs/sized.py)
+    budget      what chosen sets may cost together, each one where costs are not given
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
     """
@@ -80,6 +81,7 @@ class Instance:
     whole_unit: float = 1.0
     places: int | None = None
     component: float = 0.01
+    budget: float = 10.0
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:

@@ -32,7 +32,7 @@ from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn.saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
-from app.graphs.covering import COVERING
+from app.graphs.covering import COVERAGE, COVERING
 from app.graphs.formats.planetoid import read_planetoid
 from app.graphs.formats.readers import READERS, open_graph_set
 from app.graphs.formats.source import Limits
@@ -216,7 +216,7 @@ def disguised_samples() -> list[Sample]:
 def read_disguised(path: str, draw: random.Random) -> None:
     """The rows of the graph that sets or terms stand for."""
     terms = Path(path).name[0] in "qw"
-    name = draw.choice(QUADRATIC if terms else COVERING)
+    name = draw.choice(QUADRATIC if terms else (*COVERING, COVERAGE))
     table = GraphCase(path=[path], ids="numbers" if draw.random() < 0.7 else "names")
     load_united(solo(), table, Case(memory=CASE.memory, problem=ProblemCase(name)))
 

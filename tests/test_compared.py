@@ -8,7 +8,7 @@ from mpi4py import MPI
 from app import check, solve
 from app.api.graph import loaded_graph
 from app.errors import CaseError, LockstepError
-from app.graphs.covering import COVERING
+from app.graphs.covering import COVERAGE, COVERING
 from app.problems.table import PROBLEMS, WEIGHED, make_problem
 from app.tasks.answer import POLICY_ALONE
 from app.tasks.context import context_of_settings
@@ -34,7 +34,7 @@ def instance(problem, seed):
         return np.random.default_rng(seed).integers(0, 1000, (30, 2)).astype(float)
     if problem in ("qubo", "ising"):
         return couplings(50, 0.4, seed)
-    if problem in COVERING:
+    if problem in (*COVERING, COVERAGE):
         return np.random.default_rng(seed).random((50, 50)) < 0.15
     return nx.gnp_random_graph(50, 0.3, seed=seed, directed=problem == "dfvs")
 

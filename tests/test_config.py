@@ -671,6 +671,7 @@ def cases(draw):
             **{"edge_labels": "", "edge_splits": "", "edge_data_by": "order"},
             "labels": "",
             "node_weights": "",
+            "element_weights": "",
             "terminals": "",
             "demands": "",
             "least_demand": min(graphs["least_demand"], graphs["most_demand"]),
@@ -706,13 +707,18 @@ def cases(draw):
     routing = {key: data["problem"].pop(key) for key in keys}
     if not routing["max_length"]:
         routing["service"] = 0.0
-    which = draw(st.sampled_from(["", "partition", "communities", "steiner", "cvrp", "dismantle"]))
+    chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
+    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage"
+    which = draw(st.sampled_from(["", *names]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
             data["problem"] |= {"name": which, **blocks}
         elif which == "dismantle":
             data["problem"] |= {"name": which, "component": component if component < 1 else component // 1}
+        elif which == "coverage":
+            chosen |= {"sets": "neighbourhoods"} if data["graph"]["generator"] else {}
+            data["problem"] |= {"name": which, **(chosen if data["run"]["task"] == "solve" else {})}
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:

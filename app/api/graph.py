@@ -25,7 +25,7 @@ from app.case.config import Case
 from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
-from app.graphs.covering import count_candidates
+from app.graphs.covering import COVERAGE, count_candidates
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.memory_edges import (
     edge_rows,
@@ -42,7 +42,7 @@ from app.graphs.nodes.memory import numbers_of
 from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
-from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic
+from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
 from app.problems.table import (
     CLASSES,
     NODE_WEIGHTS_RIGHT,
@@ -83,7 +83,7 @@ def loaded_graph(
             refuse_beside_file(edge_labels, "labels")
         elif case.problem.name == "tsp" or has_routes(case):
             source, labels = stream_of_tour(graph)
-        elif is_covering(case):
+        elif is_covering(case) and not of_neighbourhoods(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
         else:
             bare = without_edge_features(graph, edge_features, edge_labels)
@@ -103,6 +103,8 @@ def loaded_graph(
             source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+        if case.graph.element_weights and not isinstance(graph, str):
+            raise CaseError("graph.element_weights: of sets in memory element_weights= would be right")
         if case.graph.terminals and not isinstance(graph, str):
             raise CaseError("graph.terminals: of a graph in memory terminals= would be right")
         if case.graph.demands and not isinstance(graph, str):
@@ -120,6 +122,7 @@ def loaded_graph(
     if isinstance(graph, str):
         item = read_paths(group, case.graph, [graph], case)
     else:
+        demands = labels if of_neighbourhoods(case) else demands
         item = replace(load_stream(group, source, case.graph, case), demands=demands)
     item = weighted(group, item, case.graph, case)
     for text in item.warnings:
@@ -129,7 +132,8 @@ def loaded_graph(
 
 def loses_directions(context: Context, graph: Any) -> bool:
     """Whether the problem takes the directions of a NetworkX graph away, which may have been meant."""
-    return context.case.problem.name in ("mds", "maxcut") and getattr(graph, "is_directed", bool)()
+    near = context.case.problem.name in ("mds", "maxcut") or of_neighbourhoods(context.case)
+    return near and getattr(graph, "is_directed", bool)()
 
 
 def refuse_node_weights(name: str, node_weights: Any) -> None:
@@ -175,6 +179,37 @@ def with_fixed(
     sets = [None if each is None else np.unique(each) for each in found]  # in any order
     check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
     return replace(loaded, inside=found[0], outside=found[1], labels=labels)
+
+
+def with_element_weights(context: Context, loaded: Loaded, given: Any) -> Loaded:
+    """The family with the weights of elements that a caller gives. Ranks: all call."""
+    if given is None:
+        return loaded
+    case, graph = context.case, loaded.graph
+    with raise_together(context.group, "reading the weights of elements"):
+        if case.problem.name != COVERAGE:
+            raise CaseError(f"element_weights: {case.problem.name} has none; coverage would be right")
+        if loaded.source != "memory":
+            right = "of a file graph.element_weights of the settings would be right"
+            raise GraphError(f"element_weights: only of sets in memory; {right}")
+    count = context.group.max_integer(count_candidates(graph))
+    with raise_together(context.group, "reading the weights of elements"):
+        said: list[str] = []
+        weights = weights_of_nodes(given, loaded.demands, graph.n - 1 - count, said)
+        if (weights < 0).any():
+            at = int((weights < 0).argmax())
+            of = repr(at if loaded.demands is None else loaded.demands[at])
+            raise GraphError(
+                f"element_weights: found the weight {weights[at]:g} of {of}; 0 or more would be right"
+            )
+    check_given(context.group, {"element_weights": digest_of_arrays(weights)})
+    for text in said:
+        warnings.warn(text, stacklevel=4)
+    all_weights = np.concatenate([np.ones(count, np.float32), weights, np.zeros(1, np.float32)])
+    own, place = all_weights[graph.lo : graph.hi], np.arange(graph.lo, graph.hi)
+    if graph.node_weights is not None:
+        own = np.where(place < count, graph.node_weights, own)
+    return replace(loaded, graph=replace(graph, node_weights=own))
 
 
 def with_terminals(context: Context, loaded: Loaded, labels: list[Any] | None, terminals: Any) -> Loaded:

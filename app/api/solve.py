@@ -13,6 +13,7 @@ from app.api.graph import (
     loaded_graph,
     loses_directions,
     refuse_node_weights,
+    with_element_weights,
     with_fixed,
     with_start,
     with_terminals,
@@ -46,6 +47,7 @@ def solve(
     search_seconds: float | None = None,
     weights: str | TrainedPolicy = "default",
     node_weights: Any = None,
+    element_weights: Any = None,
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
@@ -65,8 +67,9 @@ def solve(
 
     mvc, mis, mds, fvs, dfvs, dismantle and clique of nodes with weights ask for the least (mis, clique: the
     largest) total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops,
-    set_cover of sets, hitting_set of elements. What is lost of weights is a Python warning: they are kept in
-    32 bits.
+    set_cover of sets, hitting_set of elements; coverage for the largest total weight of elements, where
+    those of sets are costs, which problem.budget of the settings limits. What is lost of weights is a Python
+    warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
@@ -84,17 +87,22 @@ def solve(
                variables (such a mapping or list, or a matrix), a NetworkX graph with loops, each of which
                adds c x_i x_j, or c x_i where i = j. For ising the same terms of spins s_i, -1 or 1, in place
                of x_i.
-               For set_cover and hitting_set a family of sets: a mapping {set: its elements}, a list of sets,
-               a matrix [sets, elements], a DataFrame of two columns, set and element, or a NetworkX graph
-               with the node attribute `bipartite` (app/graphs/formats/memory_sets.py)
+               For set_cover, hitting_set and coverage a family of sets: a mapping {set: its elements}, a
+               list of sets, a matrix [sets, elements], a DataFrame of two columns, set and element, or a
+               NetworkX graph with the node attribute `bipartite` (app/graphs/formats/memory_sets.py); with
+               problem.sets = "neighbourhoods" of the settings coverage takes any graph
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
-               qubo, ising, set_cover, hitting_set, coloring, communities, partition, steiner, tsp or cvrp;
+               qubo, ising, set_cover, hitting_set, coverage, coloring, communities, partition, steiner, tsp
+               or cvrp;
                the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
                dismantle and clique; None: the node attributes `weight` of a NetworkX graph, those of the
                file (METIS, DIMACS) or of the file that graph.node_weights of the settings names, or all one
+    element_weights   of coverage, in memory: numbers in the order of the elements (ascending labels of a
+               mapping or list, else as they are given), or a mapping by element; None: those of the file
+               (hMETIS, or the one that graph.element_weights of the settings names), or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
@@ -130,6 +138,7 @@ def solve(
     counts = WEIGHED.get(context.case.problem.name, "")
     refuse_node_weights(context.case.problem.name, node_weights)
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
     routing = demands, capacity, depot, vehicles, windows, service, max_length
@@ -165,6 +174,7 @@ def check(
     *,
     certificate: str | bytes | None = None,
     node_weights: Any = None,
+    element_weights: Any = None,
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
@@ -183,8 +193,8 @@ def check(
 
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
-    graph, problem, node_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows,
-    service, max_length, settings, comm, verbose   as of `solve`
+    graph, problem, node_weights, element_weights, inside, outside, terminals, demands, capacity, depot,
+    vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
                  routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
@@ -213,6 +223,7 @@ def check(
     check_given(context.group, {"certificate": content, "answer": "a file" if path else "nodes"})
     counts = WEIGHED.get(context.case.problem.name, "")
     loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
     routing = demands, capacity, depot, vehicles, windows, service, max_length

@@ -39,7 +39,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _steiner, _routing, _directed,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _steiner, _routing, _directed,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -176,7 +176,9 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", *READING, "neighbours", "node_weights", "terminals", "demands"):
+    for key in (
+        "complement", *READING, "neighbours", "node_weights", "element_weights", "terminals", "demands",
+    ):  # fmt: skip
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 
@@ -270,6 +272,25 @@ def _dismantling(case: Case) -> Iterator[Mistake]:
     elif given > 1 and given % 1:
         right = "a whole number of nodes, or a share of them below 1, would be right"
         yield ("problem", "component"), f"{right}, got {given:g}"
+
+
+def _coverage(case: Case) -> Iterator[Mistake]:
+    """What is chosen for which budget, and weights of elements, of other problems."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name == "coverage" and case.run.task == "solve":
+        if problem.sets == "neighbourhoods" and case.graph.generator in ("sets", *OF_POINTS):
+            found = f"er or ba would be right, got {show(case.graph.generator)}"
+            yield ("graph", "generator"), f"neighbourhoods are those of a graph: {found}"
+        if problem.sets == "family" and case.graph.generator not in ("", "sets"):
+            right = '"sets", or problem.sets = "neighbourhoods", would be right'
+            yield ("graph", "generator"), f"{right}, got {show(case.graph.generator)}"
+        return
+    for key in ("budget", "sets"):
+        if (given := getattr(problem, key)) != (right := getattr(usual, key)):
+            yield ("problem", key), f"only coverage has one: {show(right)} would be right, got {show(given)}"
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        if graphs is not None and graphs.element_weights:
+            yield (*keys, "element_weights"), "only coverage has weights of elements: leave it out"
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:

@@ -112,9 +112,16 @@ class GraphCase(Table, frozen=True):
         str,
         about(
             "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, dismantle, clique "
-            "(set_cover: of a cost for each set, hitting_set: for each element): lines of an id and a "
-            "number, or .npy; "
+            "(set_cover, coverage: of a cost for each set, hitting_set: for each element): lines of an id "
+            "and a number, or .npy; "
             '"": those in graph.path'
+        ),
+    ] = ""
+    element_weights: Annotated[
+        str,
+        about(
+            "coverage: file of a weight for each element: lines of an id and a number, or .npy; "
+            '"": those in graph.path, else all one'
         ),
     ] = ""
     terminals: Annotated[
@@ -168,7 +175,7 @@ class GraphCase(Table, frozen=True):
             "which is a graph's class; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
             "bipartite: likewise, of two sides, the last `elements` nodes the second; "
-            "sets: a random family of sets, for set_cover and hitting_set; "
+            "sets: a random family of sets, for set_cover, hitting_set and coverage; "
             "uniform_points: in the unit square, for tours; customers: with demands around a depot, for "
             "cvrp; by turns: mixed: ba, er; varied: ba, er, torus; "
             "diverse: nine families with keys of their own, sparse and dense"

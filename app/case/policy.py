@@ -20,6 +20,7 @@ class ProblemCase(Table, frozen=True):
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
             "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
+            "coverage: sets for problem.budget that hold as many elements as possible; "
             "coloring: the fewest colours such that adjacent nodes have different ones; communities: a "
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
@@ -53,6 +54,20 @@ class ProblemCase(Table, frozen=True):
             "share of all nodes, rounded down, at least one node"
         ),
     ] = 0.01
+    budget: Annotated[
+        AboveZero,
+        about(
+            "coverage: how many sets may be chosen; with costs (graph.node_weights) what they may cost "
+            "together"
+        ),
+    ] = 10.0
+    sets: Annotated[
+        Literal["family", "neighbourhoods"],
+        about(
+            "coverage: what is chosen; family: sets of a file of these; neighbourhoods: nodes of a graph, "
+            "each of which holds itself and its neighbours"
+        ),
+    ] = "family"
     terminals: Annotated[
         Count,
         about(

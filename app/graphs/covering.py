@@ -1,4 +1,4 @@
-"""Families of sets: set cover and hitting set, as dominating sets of a graph with one node more.
+"""Families of sets: set cover, hitting set and maximum coverage, on a graph with one node more.
 
 Given are sets of elements. A *set cover* is a choice of sets such that every element is in one of them; a
 *hitting set* is a choice of elements such that every set has one of them. Either chooses *candidates* such
@@ -11,6 +11,10 @@ it is the other way round. In the graph of
 the dominating sets that hold r and no demand are these choices and r: r dominates all candidates, and a
 demand is next to a candidate that meets it. Candidates come first, then demands, the reference is last, so
 that its degree tells how many candidates there are.
+
+*Maximum coverage* chooses sets for a budget such that elements of most weight are in one of them: the same
+graph, in which a demand may stay unmet, and has a weight. The sets may also be the closed neighbourhoods of
+the nodes of a graph, which are elements then, too.
 
 Source     Karp 1972 (both problems); Garey and Johnson 1979, GT2 and SP5, for dominating sets
 """
@@ -27,7 +31,10 @@ from app.graphs.ids import name_array, named, one_id
 from app.graphs.stream import Chunk, EdgeStream
 
 HITTING = "hitting_set"
-COVERING = ("set_cover", HITTING)  # problems whose graphs hold a family of sets
+COVERING = ("set_cover", HITTING)  # problems of families of sets that leave no demand
+COVERAGE = "coverage"  # the one that leaves some
+NEIGHBOURHOODS = "coverage of neighbourhoods"  # the same of a graph
+OF_FAMILIES = (*COVERING, COVERAGE, NEIGHBOURHOODS)  # what the graphs of a case may hold
 FAMILIES = ("sets", "gmt")  # formats that hold families and do not count sets
 PAIRS = ("edges", *FAMILIES)  # whose pairs (u, v) say that v is in u
 MARK = b"\xf4\x8f\xbf\xbf"  # begins names of demands, once, and of the reference, twice: behind all others
@@ -51,8 +58,9 @@ def as_covering(family: EdgeStream, problem: str) -> EdgeStream:
 
     family    pairs (set, element): of numbers 0..sets-1 and sets..nodes-1 where the stream counts its sets;
               else u is a set and v an element of it, each by an id or name of its own kind
-    problem   one of COVERING
+    problem   one of OF_FAMILIES
     """
+    family = closed_neighbourhoods(family) if problem == NEIGHBOURHOODS else family
     if family.metric is not None or (family.sets is None and family.format not in PAIRS):
         right = "an edge list of sets and their elements, .sets, .gmt, .hgr or .scp would be right"
         right = 'graph.generator = "sets" would be right' if family.format == "generated" else right
@@ -60,26 +68,62 @@ def as_covering(family: EdgeStream, problem: str) -> EdgeStream:
     if family.weighted:
         right = "'set element' would be right (costs: graph.node_weights)"
         raise GraphError(f"{family.path or family.name}: found pairs with a weight; {right}")
-    hits, nodes = problem == HITTING, None if family.sets is None else family.nodes + 1
+    nodes = None if family.sets is None else family.nodes + 1
     return replace(
-        family, nodes=nodes, make=lambda made: _chunks(family, made, hits), part=None, lines=None,
+        family, nodes=nodes, make=lambda made: _chunks(family, made, problem), part=None, lines=None,
         undirected=True, mirrored=False, node_weights=None, entries=None, sets=None,
     )  # fmt: skip
 
 
-def _chunks(family: EdgeStream, made: EdgeStream, hits: bool) -> Iterator[Chunk]:
+def closed_neighbourhoods(stream: EdgeStream) -> EdgeStream:
+    """The family of a graph whose sets are its nodes, and hold these and their neighbours. Raises GraphError.
+
+    Edges count in both directions, whatever their weights; weights of nodes are costs of the sets.
+    """
+    where = stream.path or stream.name
+    if stream.metric is not None or stream.sets is not None or stream.format in FAMILIES:
+        right = 'problem.sets = "family" would be right' if stream.metric is None else "edges would be right"
+        raise GraphError(f"{where}: found {stream.format} for a graph of neighbourhoods; {right}")
+    stated = stream.nodes is not None
+    return replace(
+        stream, nodes=2 * stream.nodes if stated else None, sets=stream.nodes, weighted=False,
+        format=stream.format if stated else "edges", make=lambda made: _neighbours(stream, made), part=None,
+        lines=None, undirected=False, mirrored=False, entries=None,
+    )  # fmt: skip
+
+
+def _neighbours(stream: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
+    """Pairs of a node and itself or a neighbour, each once."""
+    u, v = _pairs(stream)
+    made.warnings[:] = stream.warnings
+    made.ids = stream.ids
+    nodes = np.unique(np.concatenate([u, v])) if stream.nodes is None else np.arange(stream.nodes)
+    rows = np.searchsorted(nodes, np.concatenate([u, v, nodes]))
+    heads = np.searchsorted(nodes, np.concatenate([v, u, nodes]))
+    keys = np.unique(rows * len(nodes) + heads)
+    if stream.node_weights is not None:
+        made.node_weights = np.append(stream.node_weights, np.ones(len(nodes), dtype=np.float32))
+    rows, heads = np.divmod(keys, max(len(nodes), 1))
+    yield nodes[rows], nodes[heads] + (0 if stream.nodes is None else len(nodes)), None
+
+
+def _chunks(family: EdgeStream, made: EdgeStream, problem: str) -> Iterator[Chunk]:
     """All edges; what the family says of itself on the way is said of the graph."""
     u, v = _pairs(family)
     for text in family.warnings:
         made.warn(text)
     left, right = _sides(family, u, v)
     u, v = _places(family, u, v, left, right)
+    hits, partial = problem == HITTING, problem not in COVERING
     candidates, demands = (right, left) if hits else (left, right)
     of, met = (v, u) if hits else (u, v)
-    _refuse_unmet(family, demands, met, candidates.what)
-    _tell_costs(family, made, demands)
+    if not partial:
+        _refuse_unmet(family, demands, met, candidates.what)
+        _tell_costs(family, made, demands)
     count, numbers = len(candidates.ids), _numbers(family, made, candidates, demands)
-    if candidates.costs is not None:
+    if partial and family.node_weights is not None:
+        made.node_weights = np.append(family.node_weights, np.float32(0))
+    elif candidates.costs is not None:
         made.node_weights = np.zeros(count + len(demands.ids) + 1, dtype=np.float32)
         made.node_weights[:count] = candidates.costs
     yield numbers[of], numbers[count + met], None
@@ -165,6 +209,16 @@ def _names(family: EdgeStream, candidates: Side, demands: Side) -> np.ndarray:
 def count_candidates(graph: Graph) -> int:
     """How many candidates a graph of `as_covering` has, where its last row is held; else 0."""
     return int(graph.indptr[-1] - graph.indptr[-2]) if graph.hi == graph.n > graph.lo else 0
+
+
+def demand_ids(ids: np.ndarray, count: int, first_id: int) -> np.ndarray:
+    """[demands] int64 or names, as files call demands, of the ids [n] of a graph of `as_covering`.
+
+    count   of candidates      first_id   of the graph
+    """
+    if named(ids):
+        return name_array([name.removeprefix(MARK) for name in ids[count:-1].tolist()])
+    return ids[count:-1] - ids[count - 1] - 1 + first_id if count else ids[count:-1]
 
 
 def demand_called(graph: Graph, node: int) -> str:

@@ -11,7 +11,7 @@ from app.case.graph import BY_EDGE, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
-from app.graphs.covering import count_candidates
+from app.graphs.covering import COVERING, NEIGHBOURHOODS, count_candidates
 from app.graphs.deliveries import Deliveries
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
@@ -27,7 +27,7 @@ from app.partition.generators import base_seed, drawn_of, generated
 from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
 from app.partition.migrate import move_rows
-from app.partition.node_weights import weigh
+from app.partition.node_weights import weigh, weigh_elements
 from app.partition.order import find_order, reorder
 from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
@@ -209,14 +209,20 @@ def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> 
 
 def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded:
     """A graph, its rows in the file's order, with the node weights that a table names. Ranks: all call."""
-    if not table.node_weights:
+    if not (table.node_weights or table.element_weights):
         return item
-    if (found := count_graphs(table)) > 1:
-        raise CaseError(f"graph.node_weights: is for one graph, found {found}; one would be right")
+    for key in ("node_weights", "element_weights"):
+        if getattr(table, key) and (found := count_graphs(table)) > 1:
+            raise CaseError(f"graph.{key}: is for one graph, found {found}; one would be right")
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     chosen = group.max_integer(count_candidates(item.graph)) if is_covering(case) else item.graph.n
-    graph, said = weigh(group, item.graph, item.rows, table.node_weights, limits, chosen)
-    return replace(item, graph=graph, warnings=(*item.warnings, *said))
+    graph, said, more = item.graph, (), ()
+    if table.node_weights:
+        rest = 0.0 if case.problem.name in COVERING else 1.0  # demands of covers have no weights
+        graph, said = weigh(group, graph, item.rows, table.node_weights, limits, chosen, rest)
+    if table.element_weights:
+        graph, more = weigh_elements(group, graph, item.rows, table.element_weights, limits, chosen)
+    return replace(item, graph=graph, warnings=(*item.warnings, *said, *more))
 
 
 def read_paths(
@@ -231,7 +237,7 @@ def read_paths(
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
-    read_as += ("terms", case.problem.name) if stands_for(case) else ()
+    read_as += ("terms", stands_for(case)) if stands_for(case) else ()
     neighbours = directions(case, table.neighbours)
     read_as += () if neighbours == table.neighbours else (case.problem.name,)
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
@@ -374,7 +380,7 @@ def generate_set(
     sizes, seeds = drawn_of(table, seed, purpose)
     make = _maker(group, table, sizes, seeds, limit)
     makers = [lambda i=i: graph_of(make(i), made_for) for i in numbers]
-    largest = int(sizes.max()) + bool(made_for)
+    largest = int(sizes.max()) * (2 if made_for == NEIGHBOURHOODS else 1) + bool(made_for)
     if table.generator == "sets":
         largest = int(sizes.max() + (table.elements or sizes.max())) + 1
     made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for, neighbours)

@@ -7,6 +7,7 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
+from app.graphs.covering import demand_ids
 from app.graphs.formats.source import Limits
 from app.graphs.graph import Graph
 from app.graphs.nodes.weights import read_node_weights
@@ -15,12 +16,12 @@ from app.partition.rows import RowPartition
 
 
 def weigh(
-    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int
+    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int, rest: float = 0.0
 ) -> tuple[Graph, tuple[str, ...]]:
     """The graph with the weights of a file, which rank 0 reads, and on rank 0 what is lost of them.
 
     graph     rows in the file's order, without node weights
-    count     of the first nodes, which have weights; the others' are 0
+    count     of the first nodes, which have weights; those of the others are `rest`
     Ranks     all call; a rank holds ids and weights of its own rows, rank 0 of all
     """
     if group.max_integer(int(graph.node_weights is not None)):
@@ -32,6 +33,35 @@ def weigh(
     with raise_together(group, "reading the node weights"):
         if first:
             values, warnings = read_node_weights(path, limits, ids[:count], graph.name)
-            values = np.append(values, np.zeros(graph.n - count, dtype=np.float32))
+            values = np.append(values, np.full(graph.n - count, rest, dtype=np.float32))
     own_weights = group.exchange_host(values, counts if first else none, [graph.hi - graph.lo, *none[1:]])
     return replace(graph, node_weights=own_weights), tuple(warnings)
+
+
+def weigh_elements(
+    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int
+) -> tuple[Graph, tuple[str, ...]]:
+    """The graph of a family with the weights of its elements of a file, which rank 0 reads, and on rank 0
+    what is lost of them.
+
+    count     of the sets, which come first; the last node is the reference (graphs/covering.py)
+    Ranks     all call; a rank holds ids and weights of its own rows, rank 0 of all
+    """
+    own = np.ones(graph.hi - graph.lo, dtype=np.float32) if graph.node_weights is None else graph.node_weights
+    place = np.arange(graph.lo, graph.hi)
+    elements = (place >= count) & (place < graph.n - 1)
+    if group.max_integer(int((own[elements] != 1).any())):
+        found = f"{graph.name} has weights of elements of its own"
+        raise GraphError(f"graph.element_weights: {found}; leave the key out")
+    counts = rows.row_counts()
+    first, none = group.rank == 0, [0] * group.size
+    ids = ids_on_first(group, graph, rows)
+    values, warnings = np.empty(0, np.float32), []
+    with raise_together(group, "reading the weights of elements"):
+        if first:
+            named = demand_ids(ids, count, graph.first_id)
+            found, warnings = read_node_weights(path, limits, named, graph.name)
+            values = np.concatenate([np.zeros(count, np.float32), found, np.zeros(1, np.float32)])
+    read = group.exchange_host(values, counts if first else none, [graph.hi - graph.lo, *none[1:]])
+    weights = np.where(elements, read, own).astype(np.float32)
+    return replace(graph, node_weights=weights), tuple(warnings)

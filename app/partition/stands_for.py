@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from app.case.config import Case
 from app.errors import GraphError
-from app.graphs.covering import COVERING, FAMILIES, as_covering
+from app.graphs.covering import COVERAGE, FAMILIES, NEIGHBOURHOODS, OF_FAMILIES, as_covering
 from app.graphs.members import counted, with_own_rows
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
@@ -20,7 +20,12 @@ def is_quadratic(case: Case) -> bool:
 
 def is_covering(case: Case) -> bool:
     """Whether the graphs of a case hold families of sets."""
-    return case.problem.name in COVERING and case.run.task != "classify"
+    return case.problem.name in OF_FAMILIES and case.run.task != "classify"
+
+
+def of_neighbourhoods(case: Case) -> bool:
+    """Whether the sets of a case are the closed neighbourhoods of a graph."""
+    return is_covering(case) and case.problem.name == COVERAGE and case.problem.sets == "neighbourhoods"
 
 
 def is_directed(case: Case) -> bool:
@@ -40,6 +45,8 @@ def is_set(case: Case) -> bool:
 
 def stands_for(case: Case) -> str:
     """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
+    if of_neighbourhoods(case):
+        return NEIGHBOURHOODS
     return case.problem.name if is_quadratic(case) or is_covering(case) else ""
 
 
@@ -47,7 +54,7 @@ def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
     """The graph that terms or sets stand for, of a problem that `stands_for` names; else the stream."""
     if problem in QUADRATIC:
         return as_cut(stream, problem)
-    return as_covering(stream, problem) if problem in COVERING else stream
+    return as_covering(stream, problem) if problem in OF_FAMILIES else stream
 
 
 def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
@@ -81,7 +88,7 @@ def refuse_undirected(stream: EdgeStream, problem: str) -> None:
 def refuse_family(stream: EdgeStream) -> None:
     """Refuse a family of sets where a graph is wanted. Raises GraphError."""
     if stream.sets is not None or stream.format in FAMILIES:
-        right = 'problem.name = "set_cover" or "hitting_set" would be right'
+        right = 'problem.name = "set_cover" or "hitting_set" would be right, or "coverage"'
         raise GraphError(f"{stream.path or stream.name}: a family of sets; {right}")
 
 

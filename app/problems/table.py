@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from app.graphs.covering import COVERING
+from app.graphs.covering import COVERAGE, COVERING
 from app.graphs.quadratic import QUADRATIC
 from app.tables import Table
 
@@ -28,12 +28,14 @@ PROBLEMS = Table(
         "ising": "app.problems.ising:Ising",
         "set_cover": "app.problems.set_cover:SetCover",
         "hitting_set": "app.problems.set_cover:HittingSet",
+        "coverage": "app.problems.coverage:Coverage",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
 )
 UNTRAINED = (
     *COVERING,
+    COVERAGE,
     "dfvs",
     "coloring",
     "communities",
@@ -60,7 +62,8 @@ ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique", *COVERING], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique"], "nodes"),
+    **dict.fromkeys([*COVERING, COVERAGE], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
@@ -68,7 +71,8 @@ WEIGHED = {
 
 
 NODE_WEIGHTS_RIGHT = (
-    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover or hitting_set would be right"
+    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set or coverage "
+    "would be right"
 )
 
 

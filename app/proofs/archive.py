@@ -22,6 +22,7 @@ from app.bounds.communities.witness import CommunityProof, PartBound
 from app.bounds.cover import packing as cover_packing
 from app.bounds.cover.theta_verify import ThetaCertificate
 from app.bounds.cover.witness import CoverBound, ThetaPart
+from app.bounds.coverage.prices import PriceBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
@@ -36,6 +37,7 @@ from app.bounds.tour.proof import CutTree, Duals
 from app.files import packed_as_numpy_packs
 from app.proofs.kinds import (
     CliqueProof,
+    CoverageProof,
     CoverProof,
     CutProof,
     DirectedFeedbackProof,
@@ -144,6 +146,8 @@ KINDS = {
         RoutingBound, dict.fromkeys(("set_ptr", "set_nodes", "near"), "int64"), tables=("near",)
     ),
     "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
+    "coverage": Kind(CoverageProof, {"log": "int64"}),
+    "element prices": Kind(PriceBound, {"prices": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip
 NAMES = {kind.made: name for name, kind in KINDS.items()}

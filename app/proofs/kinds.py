@@ -11,6 +11,7 @@ import numpy as np
 
 from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.cover.witness import CoverBound
+from app.bounds.coverage.prices import PriceBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
@@ -141,3 +142,17 @@ class DirectedFeedbackProof:
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.cover is None or self.cover.checked
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageProof:
+    """Of choices of sets.
+
+    log       [words] int64, reductions (app/reductions/coverage/reducer.py)
+    bound     prices of all elements that are asked for
+    checked   False where branch and cut has found a better bound
+    """
+
+    log: np.ndarray
+    bound: PriceBound
+    checked: bool

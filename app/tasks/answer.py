@@ -147,6 +147,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
+                budget=asked.budget,
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:

@@ -192,7 +192,7 @@ def _refuse_for_sets(case: Case) -> None:
         return
     for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
         if table is not None and table.generator == "sets":
-            right = 'problem.name = "set_cover" or "hitting_set" would be right, to solve it'
+            right = 'problem.name = "set_cover" or "hitting_set" would be right, to solve it, or "coverage"'
             raise CaseError(f"{'.'.join(keys)}.generator: sets: a family of sets; {right}")
 
 
