@@ -285,6 +285,22 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
             ["rgcn.goal=links", "rgcn.loss=softmax", "rgcn.negatives=9"],
             'rgcn.negatives: is read with rgcn.loss = "sigmoid"; leave it out',
         ),
+        (
+            ["rgcn.goal=links", "rgcn.candidates=9"],
+            'rgcn.candidates: is read with rgcn.loss = "softmax"; leave it out',
+        ),
+        (["rgcn.margin=9"], 'rgcn.margin: is read with rgcn.goal = "links"; leave it out'),
+        (
+            ["rgcn.goal=links", "rgcn.margin=9"],
+            'rgcn.margin: is read with rgcn.loss = "sigmoid" and rgcn.scorer = "rotate" or "transe"; leave',
+        ),
+        (
+            ["rgcn.goal=links", "rgcn.scorer=rotate", "rgcn.loss=softmax", "rgcn.margin=9"],
+            'rgcn.margin: is read with rgcn.loss = "sigmoid" and rgcn.scorer',
+        ),
+        (["rgcn.goal=links", "rgcn.scorer=rotate", "rgcn.dimension=5"], "an even number would be right"),
+        (["rgcn.goal=links", "rgcn.scorer=transh"], "rgcn.scorer"),
+        (["rgcn.goal=links", "rgcn.candidates=-1"], "rgcn.candidates"),
         (["rgcn.layers=1", "rgcn.hidden=5"], "rgcn.hidden: is read with rgcn.layers of at least 2"),
         (["rgcn.held_out=0.2"], 'rgcn.held_out: is read with rgcn.goal = "links"; leave it out'),
         (["rgcn.layers=1", "rgcn.dropout=0.1"], "rgcn.dropout: is read with rgcn.layers of at least 2"),
