@@ -69,6 +69,7 @@ FEW_HELD_OUT = ("graph.d=4", "rgcn.held_out=0.002", "rgcn.validation=0")
         (1, "rgcn", ["graph.nodes=15000"]),
         (1, "rgcn_links", ["graph.nodes=8000", "rgcn.loss=sigmoid", "rgcn.negatives=8", *FEW_HELD_OUT]),
         (1, "rgcn_links", ["graph.nodes=1500", *FEW_HELD_OUT]),
+        (1, "rgcn_links", ["graph.nodes=8000", "rgcn.candidates=100", *FEW_HELD_OUT]),
         pytest.param(2, "rgcn", ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"], marks=pytest.mark.long),
         pytest.param(
             2, "rgcn", ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"], marks=pytest.mark.long

@@ -72,6 +72,7 @@ class SampledSoftmax(Asking):
         self._relations = np.bincount(self.train[:, 1], minlength=relations)
         counts = np.diff(queries.starts)
         self._row_of = self.device.put(np.repeat(np.arange(len(queries)), counts))
+        self._triple_of = self.device.put(queries.triples)
         self._weights = self.device.put(self.unit * counts.astype(np.float32))
         places = np.argsort(queries.triples, kind="stable").reshape(-1, 2)  # of each triple, by side
         self._places = [self.device.put(np.ascontiguousarray(side)) for side in places.T]
@@ -102,7 +103,7 @@ class SampledSoftmax(Asking):
     def _right(self, f: Array) -> Right:
         """From the scores of the triples [m]."""
         device, xp, row_of, starts = self.device, self.device.xp, self._row_of, self.queries.starts
-        f = xp.take(f, device.put(self.queries.triples))
+        f = xp.take(f, self._triple_of)
         top = device.put(np.maximum.reduceat(device.get(f), starts[:-1]))
         parts = exp(xp, f - xp.take(top, row_of))
         sums = device.fold(starts, parts[:, None])[:, 0]
