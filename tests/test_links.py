@@ -1,6 +1,7 @@
 """Link prediction: scores of triples and their gradients, filtered ranks, the same bits for any partition."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ from app.gnn.rgcn.queries import Query, best_ends
 from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
 from app.gnn.rgcn.sampled import draw_candidates
 from app.gnn.rgcn.scorers import SCORERS
-from app.gnn.rgcn.softmax import Queries
+from app.gnn.rgcn.softmax import Queries, groups_of_blocks
 from app.gnn.rgcn.split import Split, split_triples
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
@@ -141,17 +142,19 @@ def softmax_loss(scorer, E, D, train):
 
 def sampled_loss(scorer, E, D, train):
     """softmax_loss with wrong nodes among DRAWN candidates alone, each of which stands for n / DRAWN."""
-    drawn, total = draw_candidates(1, 1, len(E), DRAWN), 0.0
-    for s, r, o in train.tolist():
-        objects = train[(train[:, 0] == s) & (train[:, 1] == r), 2]
-        subjects = train[(train[:, 2] == o) & (train[:, 1] == r), 0]
-        for f, right, answer in (
-            (score(scorer, E[s], D[r], E), objects, o),
-            (score(scorer, E, D[r], E[o]), subjects, s),
-        ):
-            wrong = np.setdiff1d(drawn, right)
+    queries = Queries.of(train, len(E), DRAWN)
+    groups = groups_of_blocks(len(queries.blocks) - 1, len(E), DRAWN)
+    drawn, total = draw_candidates(1, 1, len(E), DRAWN, len(groups) - 1), 0.0
+    assert len(drawn) == 3
+    for block, (lo, hi) in enumerate(pairwise(queries.blocks.tolist())):
+        candidates = drawn[np.searchsorted(groups, block, side="right") - 1]
+        for u in range(lo, hi):
+            near, relation = E[queries.known[u]], D[queries.relation[u]]
+            ends = (E, relation, near) if block >= queries.first_object_block else (near, relation, E)
+            f, right = score(scorer, *ends), queries.answers[queries.starts[u] : queries.starts[u + 1]]
+            wrong = np.setdiff1d(candidates, right)
             whole = np.exp(f[right]).sum() + len(E) / DRAWN * np.exp(f[wrong]).sum()
-            total += np.log(whole) - f[answer]
+            total += (np.log(whole) - f[right]).sum()
     return total / (2 * len(train))
 
 
@@ -346,12 +349,19 @@ def test_candidates_that_are_all_nodes_are_the_softmax_of_all(group):
         assert group.device.get(a) == pytest.approx(group.device.get(b), abs=1e-6)
 
 
-def test_candidates_are_distinct_and_drawn_anew(group):
-    """In each epoch others, each node as likely as any other; the sum over all is right on average."""
-    draws = [draw_candidates(5, epoch, 20, 6) for epoch in range(400)]
-    assert all(len(np.unique(each)) == 6 and (np.diff(each) > 0).all() for each in draws)
-    counts = np.bincount(np.concatenate(draws), minlength=20)
-    assert abs(counts - 120).max() < 5 * np.sqrt(400 * 0.3 * 0.7)
+def test_candidates_are_distinct_and_drawn_anew():
+    """In each epoch others, each node as likely as any other; groups have none in common."""
+    draws = [draw_candidates(5, epoch, 20, 3, 2) for epoch in range(400)]
+    assert all((np.diff(each) > 0).all() for both in draws for each in both)
+    assert all(len(np.unique(both)) == 6 for both in draws)
+    counts = np.bincount(np.concatenate([first for first, _ in draws]), minlength=20)
+    assert abs(counts - 60).max() < 5 * np.sqrt(400 * 0.15 * 0.85)
+
+
+def test_groups_of_blocks_are_as_many_as_have_candidates_of_their_own():
+    assert groups_of_blocks(10, 100, 30).tolist() == [0, 3, 6, 10]
+    assert groups_of_blocks(2, 100, 30).tolist() == [0, 1, 2]
+    assert groups_of_blocks(7, 100, 100).tolist() == groups_of_blocks(7, 100, 60).tolist() == [0, 7]
 
 
 @pytest.mark.mpi_skip

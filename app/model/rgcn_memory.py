@@ -26,7 +26,7 @@ in training
     queries          by softmax, in place of wrong triples: 40 for each query and 40 m of their answers; 12 c
                      for each, of gradients, c = d or, of distances, d + 2; 8 for each score of a block; 4 C c
                      for each level of the tree of blocks and three more, C = n or the candidates; with these
-                     84 m of the scores of right answers
+                     84 m of the scores of right answers, and 8 C c for each group of blocks
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 
@@ -44,7 +44,7 @@ from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.scorers import SCORERS, ends_columns
-from app.gnn.rgcn.softmax import Queries, queries_at_once, scored_nodes
+from app.gnn.rgcn.softmax import Queries, groups_of_blocks, queries_at_once, scored_nodes
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.keys import sorted_set
@@ -146,7 +146,7 @@ def of_links(
     if queries is None:
         beside = "wrong triples", _of_wrong(learned, case.negatives, ranks)
     else:
-        beside = "queries", _of_queries(queries, learned, scored, ends_columns(scorer, d), scored < nodes)
+        beside = "queries", _of_queries(queries, learned, nodes, scored, ends_columns(scorer, d))
     rows, columns = scorer.shape(nodes, d)
     made = (rows, columns) != (nodes, d) and (queries is None or scored < nodes)
     operands = rows * columns if made else 0
@@ -166,14 +166,17 @@ def _of_wrong(learned: int, negatives: int, ranks: int) -> int:
     return max(32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks)
 
 
-def _of_queries(queries: Queries, learned: int, scored: int, c: int, drawn: bool) -> int:
+def _of_queries(queries: Queries, learned: int, nodes: int, scored: int, c: int) -> int:
     """Bytes of the queries that softmax asks, of a block of scores and of gradients.
 
-    scored   nodes that each is scored with     drawn   whether they are some of all
+    scored   nodes that each is scored with
     """
-    levels = top_level(len(queries.blocks) - 1)
-    scores, answers = 8 * queries_at_once(scored) * scored, (40 + 84 * drawn) * learned
-    return (40 + 12 * c) * len(queries) + answers + scores + 4 * scored * c * (levels + 3)
+    blocks = len(queries.blocks) - 1
+    total = (40 + 12 * c) * len(queries) + 40 * learned + 8 * queries_at_once(scored) * scored
+    total += 4 * scored * c * (top_level(blocks) + 3)
+    if scored == nodes:
+        return total
+    return total + 84 * learned + 8 * scored * c * (len(groups_of_blocks(blocks, nodes, scored)) - 1)
 
 
 def heaviest(terms: dict[str, Counts], setting_up: int = 0, base: int = 0) -> dict[str, int]:

@@ -29,7 +29,7 @@ import numpy as np
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
 from app.gnn.rgcn.scorers import SCORERS, ends_columns
-from app.gnn.rgcn.softmax import Queries, deal_blocks, scored_nodes
+from app.gnn.rgcn.softmax import Queries, deal_blocks, groups_of_blocks, scored_nodes
 from app.gnn.rgcn.triples import deal_relations
 from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
@@ -127,7 +127,11 @@ class Links:
         blocks, P = len(queries.blocks) - 1, share.P
         cuts = deal_blocks(blocks, P)
         asked = np.diff(queries.blocks[cuts])
-        own, roots = int(asked[share.rank]), [len(owned_roots(blocks, a, b)) for a, b in pairwise(cuts)]
+        own, roots = int(asked[share.rank]), [0] * P
+        for lo, hi in pairwise(groups_of_blocks(blocks, int(self.rows.sum()), scored).tolist()):
+            ends = np.clip(cuts, lo, hi) - lo
+            for rank, (a, b) in enumerate(pairwise(ends.tolist())):
+                roots[rank] += len(owned_roots(hi - lo, a, b))
         share.dense("scores", own, c, scored)
         share.add("loss", "loss", own * scored, 4 * own * scored)
         share.dense("gradients of queries", own, scored, c)

@@ -6,7 +6,8 @@ import numpy as np
 
 from app.case.gnn import RgcnCase
 from app.comm.group import Group
-from app.gnn.rgcn.softmax import Asked, Asking, scored_nodes
+from app.gnn.rgcn.scorers import ends_columns
+from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, scored_nodes
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.triples import SharedTriples
 from app.numerics.elementary import exp, log
@@ -16,9 +17,13 @@ Array = Any
 NOWHERE = np.float32(-1e30)  # a score whose exponential is zero, of a candidate that is a right answer
 
 
-def draw_candidates(seed: int, epoch: int, nodes: int, count: int) -> np.ndarray:
-    """[count] int64 ascending: distinct nodes, each equally likely."""
-    return np.sort(stream(seed, "links/candidates", epoch).choice(nodes, count, replace=False))
+def draw_candidates(seed: int, epoch: int, nodes: int, count: int, groups: int = 1) -> list[np.ndarray]:
+    """[count] int64 ascending for each group: nodes, each equally likely, none in two groups.
+
+    groups   times count: at most as many as there are nodes
+    """
+    order = stream(seed, "links/candidates", epoch).permutation(nodes)
+    return [np.sort(each) for each in order[: groups * count].reshape(groups, count)]
 
 
 class Right(NamedTuple):
@@ -33,7 +38,7 @@ class Right(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The candidates of an epoch.
+    """The candidates of a group of blocks in an epoch.
 
     at     [n] int64 host, the place of each node among them, -1: none
     X, X_t   [C + 1, c] their rows of `ends`, then one of zeros; and the same transposed
@@ -47,7 +52,8 @@ class Drawn(NamedTuple):
 class SampledSoftmax(Asking):
     """FullSoftmax with its sum over all nodes estimated: right answers are exact, of the wrong ones some.
 
-    Forward   C candidates c of n nodes, drawn without replacement for all queries of an epoch
+    Forward   C candidates c of n nodes, drawn without replacement in each epoch for a group of blocks of
+              queries; as long as there are nodes, other groups have others
               f_uj = <q_u, x_j>     R_u = log sum of exp f_uj over right j
               L_u = log(exp R_u + n / C sum of exp f_uc over c that are not right)
     Loss      1 / (2 m) sum_u (k_u L_u - sum of f_uj over right j)
@@ -55,11 +61,14 @@ class SampledSoftmax(Asking):
     Backward  G_uc = k_u (n / C) exp(f_uc - L_u) / (2 m), 0 for right c, which leads to x_c and q_u as there
               g_uj = (k_u exp(f_uj - L_u) - 1) / (2 m) of right j. f_uj is the score of a triple, so both of
               a triple's g are added, and lead to dE and dD as SharedTriples says.
-    Ranks     C c + 1 numbers are added up over the blocks; 4 (c + 1) bytes a query and 4 a triple gathered
+    Ranks     C c + 1 numbers are added up over the blocks of each group; 4 (c + 1) bytes a query and 4 a
+              triple gathered
     Sources   Bengio and Senecal 2008: a sum over all words from drawn ones, each over its chance; Jean et al.
               2015: softmax over a right class and drawn ones, with scores less log(expected count)
-    Differences from these: a node is drawn at most once, C / n times expected; all right answers of a query
-    are in its sum, each once and without a correction. With C = n the loss is that of FullSoftmax.
+    Differences from these: a node is drawn at most once for a query, C / n times expected; all its right
+    answers are in its sum, each once and without a correction. With C = n the loss is that of FullSoftmax.
+    Full batches make few steps: were the candidates the same for all queries, most nodes would be wrong
+    answers in few of them.
     """
 
     def __init__(
@@ -70,6 +79,7 @@ class SampledSoftmax(Asking):
         self._seed, self._drawn, queries = seed, scored_nodes(case, nodes), self.queries
         self._columns = np.ascontiguousarray(self.train.T, dtype=np.int32)
         self._relations = np.bincount(self.train[:, 1], minlength=relations)
+        self._groups = groups_of_blocks(len(queries.blocks) - 1, nodes, self._drawn)
         counts = np.diff(queries.starts)
         self._row_of = self.device.put(np.repeat(np.arange(len(queries)), counts))
         self._triple_of = self.device.put(queries.triples)
@@ -82,23 +92,32 @@ class SampledSoftmax(Asking):
         device, xp, scorer = self.device, self.device.xp, self.scorer
         shared = SharedTriples(self.group, scorer, self._columns, self._relations, E, self.D)
         right = self._right(shared.gather_triples(shared.scores()[:, None])[:, 0])
-        nodes = draw_candidates(self._seed, epoch, self.n, self._drawn)
-        drawn = self._rows_of(E, nodes)
-        c = drawn.X.shape[1]
-        whole, made = self.over_blocks(lambda k: self._block(E, drawn, right, k), drawn.X.size + 1, c + 1)
+        candidates = draw_candidates(self._seed, epoch, self.n, self._drawn, len(self._groups) - 1)
+        c = ends_columns(scorer, E.shape[1])
+        here: dict[int, Drawn] = {}
+
+        def work(block: int) -> tuple[Array, Array]:
+            group = int(np.searchsorted(self._groups, block, side="right")) - 1
+            if group not in here:
+                here.clear()
+                here[group] = self._rows_of(E, candidates[group])
+            return self._block(E, here[group], right, block)
+
+        sums, made = self.over_blocks(work, (self._drawn + 1) * c + 1, c + 1, self._groups)
         of_known, dD = self.lead_back(E, xp.ascontiguousarray(made[:, :c]), lo, hi)
         # Right answers, as scores of triples
         g = self._of_triples(right, made[:, c])
         dD += shared.gather_relations(shared.relation_sums(xp.ascontiguousarray(g[shared.own])))
         dE = of_known + shared.node_sums(g, lo, hi)
-        # Candidates, each once
-        first, last = np.searchsorted(nodes, [lo, hi])
-        at = device.put(nodes[first:last] - lo)
-        dX = whole[first * c : last * c].reshape(-1, c)
-        dE[at] += scorer.ends_back(xp, xp.take(E[lo:hi], at, axis=0), dX)
-        others = (xp.take(right.R, self._row_of) - right.f)[:, None] * self.unit
-        both = xp.concatenate([whole[-1:, None], others])
-        return float(device.get(device.fold(np.array([0, len(both)]), both))[0, 0]), dD, dE
+        # Candidates, each in one group at most
+        for nodes, whole in zip(candidates, sums):
+            first, last = np.searchsorted(nodes, [lo, hi])
+            at = device.put(nodes[first:last] - lo)
+            dX = whole[first * c : last * c].reshape(-1, c)
+            dE[at] += scorer.ends_back(xp, xp.take(E[lo:hi], at, axis=0), dX)
+        others = (xp.take(right.R, self._row_of) - right.f) * self.unit
+        terms = xp.concatenate([*(whole[-1:] for whole in sums), others])[:, None]
+        return float(device.get(device.fold(np.array([0, len(terms)]), terms))[0, 0]), dD, dE
 
     def _right(self, f: Array) -> Right:
         """From the scores of the triples [m]."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +108,12 @@ def scored_nodes(case: RgcnCase, nodes: int) -> int:
     return min(case.candidates, nodes) or nodes
 
 
+def groups_of_blocks(blocks: int, nodes: int, scored: int) -> np.ndarray:
+    """[k+1] the first block of each group that is scored with the same nodes: as many as have others."""
+    groups = max(min(blocks, nodes // scored), 1)
+    return np.arange(groups + 1) * blocks // groups
+
+
 def queries_at_once(nodes: int) -> int:
     """How many make a block, each scored with so many nodes: a multiple of 8."""
     return max(min(SCORES_AT_ONCE // max(nodes, 1), MOST_QUERIES) // 8 * 8, 8)
@@ -135,26 +143,33 @@ class Asking(Decoder):
         self.unit = np.float32(1 / (2 * len(split.train)))
 
     def over_blocks(
-        self, work: Callable[[int], tuple[Array, Array]], width: int, columns: int
-    ) -> tuple[Array, Array]:
-        """[width], the sum of what the blocks make; and [q, columns], what they make of each query.
+        self, work: Callable[[int], tuple[Array, Array]], width: int, columns: int, groups: np.ndarray
+    ) -> tuple[list[Array], Array]:
+        """[width] of each group, the sum of what its blocks make; [q, columns], what all make of queries.
 
-        work    makes of a block's number [1, width], and [queries, columns]
-        Ranks   all call
+        work     makes of a block's number [1, width], and [queries, columns]
+        groups   [k+1] the first block of each
+        Ranks    all call
         """
-        group, xp, cuts, blocks = self.group, self.device.xp, self.cuts, len(self.queries.blocks) - 1
-        first, last, of_queries = cuts[group.rank], cuts[group.rank + 1], []
+        group, xp, cuts = self.group, self.device.xp, np.array(self.cuts)
+        inside = [(np.clip(cuts, lo, hi) - lo, hi - lo) for lo, hi in pairwise(groups.tolist())]
+        of_queries, parts = [], []
+        block = int(cuts[group.rank])
 
-        def addend(block: int) -> Array:
-            sums, rows = work(first + block)
+        def addend(first: int, number: int) -> Array:
+            sums, rows = work(first + number)
             of_queries.append(rows)
             return sums
 
-        roots = [merge_span(addend, *span) for span in owned_spans(blocks, first, last)]
-        part = xp.concatenate(roots) if roots else self.device.zeros((0, width))
-        own = xp.concatenate(of_queries) if of_queries else self.device.zeros((0, columns))
-        counts = np.diff(self.queries.blocks[cuts]).tolist()
-        return sum_tree(group, part, cuts, blocks), group.gather_rows(own, counts)
+        for own, blocks in inside:
+            first, last = own[group.rank : group.rank + 2].tolist()
+            spans = owned_spans(blocks, first, last)
+            roots = [merge_span(partial(addend, block), *span) for span in spans]
+            parts.append(xp.concatenate(roots) if roots else self.device.zeros((0, width)))
+            block += last - first
+        sums = [sum_tree(group, part, own, blocks) for part, (own, blocks) in zip(parts, inside)]
+        made = xp.concatenate(of_queries) if of_queries else self.device.zeros((0, columns))
+        return sums, group.gather_rows(made, np.diff(self.queries.blocks[cuts]).tolist())
 
     def query_rows(self, E: Array, asked: Asked) -> Array:
         """[r, c], the rows of a block's queries."""
@@ -203,7 +218,10 @@ class FullSoftmax(Asking):
         device, xp = self.device, self.device.xp
         X = self.scorer.ends(xp, E)
         X_t = xp.ascontiguousarray(X.T)
-        whole, dQ = self.over_blocks(lambda block: self._block(E, X, X_t, block), X.size + 1, X.shape[1])
+        every = np.array([0, len(self.queries.blocks) - 1])
+        (whole,), dQ = self.over_blocks(
+            lambda block: self._block(E, X, X_t, block), X.size + 1, X.shape[1], every
+        )
         of_known, dD = self.lead_back(E, dQ, lo, hi)
         dX = whole[:-1].reshape(X.shape)[lo:hi]
         dE = self.scorer.ends_back(xp, E[lo:hi], dX) + of_known
