@@ -26,7 +26,8 @@ in training
     queries          by softmax, in place of wrong triples: 40 for each query and 40 m of their answers; 12 c
                      for each, of gradients, c = d or, of distances, d + 2; 8 for each score of a block; 4 C c
                      for each level of the tree of blocks and three more, C = n or the candidates; with these
-                     84 m of the scores of right answers, and 8 C c for each group of blocks
+                     84 m of the scores of right answers, 12 c more for each query, whose gradients are led
+                     back beside the operands, and 8 C c for each group of blocks
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 
@@ -176,7 +177,8 @@ def _of_queries(queries: Queries, learned: int, nodes: int, scored: int, c: int)
     total += 4 * scored * c * (top_level(blocks) + 3)
     if scored == nodes:
         return total
-    return total + 84 * learned + 8 * scored * c * (len(groups_of_blocks(blocks, nodes, scored)) - 1)
+    groups = len(groups_of_blocks(blocks, nodes, scored)) - 1
+    return total + 84 * learned + 12 * c * len(queries) + 8 * scored * c * groups
 
 
 def heaviest(terms: dict[str, Counts], setting_up: int = 0, base: int = 0) -> dict[str, int]:
