@@ -144,18 +144,19 @@ def sampled_loss(scorer, E, D, train):
     """softmax_loss with wrong nodes among DRAWN candidates alone, each of which stands for n / DRAWN."""
     queries = Queries.of(train, len(E), DRAWN)
     groups = groups_of_blocks(len(queries.blocks) - 1, len(E), DRAWN)
-    drawn, total = draw_candidates(1, 1, len(E), DRAWN, len(groups) - 1), 0.0
+    drawn = draw_candidates(1, 1, len(E), DRAWN, len(groups) - 1)
     assert len(drawn) == 3
+    counts = np.zeros((len(queries), len(E)))  # of each node in the sum of each query
     for block, (lo, hi) in enumerate(pairwise(queries.blocks.tolist())):
-        candidates = drawn[np.searchsorted(groups, block, side="right") - 1]
-        for u in range(lo, hi):
-            near, relation = E[queries.known[u]], D[queries.relation[u]]
-            ends = (E, relation, near) if block >= queries.first_object_block else (near, relation, E)
-            f, right = score(scorer, *ends), queries.answers[queries.starts[u] : queries.starts[u + 1]]
-            wrong = np.setdiff1d(candidates, right)
-            whole = np.exp(f[right]).sum() + len(E) / DRAWN * np.exp(f[wrong]).sum()
-            total += (np.log(whole) - f[right]).sum()
-    return total / (2 * len(train))
+        counts[lo:hi, drawn[np.searchsorted(groups, block, side="right") - 1]] = len(E) / DRAWN
+    rows = np.repeat(np.arange(len(queries)), np.diff(queries.starts))
+    counts[rows, queries.answers] = 1
+    cut = queries.blocks[queries.first_object_block]
+    near, relation = E[queries.known][:, None], D[queries.relation][:, None]
+    objects = score(scorer, near[:cut], relation[:cut], E[None])
+    f = np.concatenate([objects, score(scorer, E[None], relation[cut:], near[cut:])])
+    L = np.log((counts * np.exp(f)).sum(axis=1))
+    return (L[rows] - f[rows, queries.answers]).sum() / (2 * len(train))
 
 
 MARGIN, DRAWN = 2.5, 11
