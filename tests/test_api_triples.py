@@ -326,14 +326,21 @@ def test_sparse_features_are_dense_ones():
         classify_relational(rows_of(), X[:49], **options)
 
 
-@pytest.mark.parametrize("scorer", ["complex", "distmult"])
+@pytest.mark.parametrize("scorer", ["complex", "distmult", "rotate", "transe"])
 def test_the_best_ends_are_those_of_the_largest_scores(scorer):
     rows = rows_of()
-    found = predict_links(rows, settings={**LINKS, "rgcn.scorer": scorer})
+    found = predict_links(rows, scorer=scorer, settings=LINKS)
+    assert found.scorer == scorer
+    assert found.digest == predict_links(rows, settings={**LINKS, "rgcn.scorer": scorer}).digest
     E, D = found.node_rows.astype(float), found.relation_rows[2].astype(float)
-    if scorer == "complex":
+    if scorer in ("complex", "rotate"):
         E, D = (each[..., :3] + 1j * each[..., 3:] for each in (E, D))
-    score, back = ((a * D * b.conj()).real.sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
+    if scorer == "rotate":
+        score, back = (-(abs(a * D / abs(D) - b) ** 2).sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
+    elif scorer == "transe":
+        score, back = (-((a + D - b) ** 2).sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
+    else:
+        score, back = ((a * D * b.conj()).real.sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
     known = set(rows[(rows[:, 0] == 5) & (rows[:, 1] == 2), 2].tolist())
     wanted = [node for node in np.argsort(-score).tolist() if node not in known]
     assert known and [node for node, _ in found.objects(5, 2, 8)] == wanted[:8]
@@ -348,6 +355,42 @@ def test_the_best_ends_are_those_of_the_largest_scores(scorer):
         found.subjects(5, 9)
     with pytest.raises(GraphError, match='count: found "2"; a whole number would be right'):
         found.subjects(5, 2, "2")
+
+
+def test_a_scorer_is_named_once_and_known():
+    rows = rows_of()
+    for options, said in (
+        ({"scorer": "transh"}, 'rgcn.scorer: .*"transe".*transh'),
+        ({"scorer": 3}, "rgcn.scorer: "),
+        (
+            {"scorer": "transe", "settings": {"rgcn.scorer": "rotate"}},
+            "scorer: given here and in the settings",
+        ),
+        (
+            {"scorer": "transe", "settings": {"rgcn": {"scorer": "rotate"}}},
+            "scorer: given here and in the se",
+        ),
+        ({"scorer": "transe", "weights": "weights.npz"}, "scorer: the weights bring theirs; leave it out"),
+    ):
+        with pytest.raises(CaseError, match=said):
+            predict_links(rows, **options)
+
+
+def test_links_by_candidates_and_distances_are_saved_and_go_on(tmp_path):
+    """What is applied is what was learned, and training goes on from it."""
+    rows = rows_of()
+    settings = {**LINKS, "rgcn.loss": "softmax", "rgcn.candidates": 9, "rgcn.scorer": "rotate"}
+    found = predict_links(rows, settings=settings)
+    found.save(str(tmp_path / "weights.npz"))
+    others = {key: value for key, value in settings.items() if key not in ("rgcn.scorer", "rgcn.epochs")}
+    applied = predict_links(rows, weights=str(tmp_path / "weights.npz"), settings=others)
+    assert applied.digest == found.digest and applied.scorer == "rotate"
+    assert np.array_equal(applied.ranks, found.ranks)
+    further = predict_links(rows, weights=found, settings={**others, "rgcn.epochs": 2})
+    assert further.digest != found.digest and further.scorer == "rotate"
+    whole = predict_links(rows, settings={**settings, "rgcn.candidates": NODES})
+    every = predict_links(rows, settings={**settings, "rgcn.candidates": 0})
+    assert whole.digest == every.digest != found.digest
 
 
 GOOD = [("a", "r", "b"), ("b", "r", "c")]

@@ -1,6 +1,7 @@
 """Link prediction: scores of triples and their gradients, filtered ranks, the same bits for any partition."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,11 +14,13 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.links import DECODERS, train_links
+from app.gnn.rgcn.links import DECODERS, loss_of, train_links
 from app.gnn.rgcn.negatives import draw_wrong
+from app.gnn.rgcn.queries import Query, best_ends
 from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
+from app.gnn.rgcn.sampled import draw_candidates
 from app.gnn.rgcn.scorers import SCORERS
-from app.gnn.rgcn.softmax import Queries
+from app.gnn.rgcn.softmax import Queries, groups_of_blocks
 from app.gnn.rgcn.split import Split, split_triples
 from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
@@ -105,9 +108,13 @@ def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
 def score(scorer, *rows):
     """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions."""
     h = rows[0].shape[-1] // 2
-    if scorer == "complex":
+    if scorer in ("complex", "rotate"):
         rows = [each[..., :h] + 1j * each[..., h:] for each in rows]
     subject, relation, object_ = rows
+    if scorer == "rotate":
+        return -(np.abs(subject * relation / np.abs(relation) - object_) ** 2).sum(axis=-1)
+    if scorer == "transe":
+        return -((subject + relation - object_) ** 2).sum(axis=-1)
     return (subject * relation * object_.conj()).sum(axis=-1).real
 
 
@@ -115,6 +122,7 @@ def sigmoid_loss(scorer, E, D, train):
     """The mean logistic loss of the triples and of two wrong ones each, in float64."""
     ends = np.concatenate([train[:, None, ::2], draw_wrong(1, 1, train, len(E), 2)], axis=1)
     f = score(scorer, E[ends[..., 0]], D[train[:, 1]][:, None], E[ends[..., 1]])
+    f += MARGIN * (scorer in ("rotate", "transe"))
     sign = np.ones(f.shape)
     sign[:, 0] = -1
     return np.log1p(np.exp(sign * f)).mean()
@@ -132,27 +140,49 @@ def softmax_loss(scorer, E, D, train):
     return total
 
 
-LOSSES = {"sigmoid": sigmoid_loss, "softmax": softmax_loss}
+def sampled_loss(scorer, E, D, train):
+    """softmax_loss with wrong nodes among DRAWN candidates alone, each of which stands for n / DRAWN."""
+    queries = Queries.of(train, len(E), DRAWN)
+    groups = groups_of_blocks(len(queries.blocks) - 1, len(E), DRAWN)
+    drawn = draw_candidates(1, 1, len(E), DRAWN, len(groups) - 1)
+    assert len(drawn) == 3
+    counts = np.zeros((len(queries), len(E)))  # of each node in the sum of each query
+    for block, (lo, hi) in enumerate(pairwise(queries.blocks.tolist())):
+        counts[lo:hi, drawn[np.searchsorted(groups, block, side="right") - 1]] = len(E) / DRAWN
+    rows = np.repeat(np.arange(len(queries)), np.diff(queries.starts))
+    counts[rows, queries.answers] = 1
+    cut = queries.blocks[queries.first_object_block]
+    near, relation = E[queries.known][:, None], D[queries.relation][:, None]
+    objects = score(scorer, near[:cut], relation[:cut], E[None])
+    f = np.concatenate([objects, score(scorer, E[None], relation[cut:], near[cut:])])
+    L = np.log((counts * np.exp(f)).sum(axis=1))
+    return (L[rows] - f[rows, queries.answers]).sum() / (2 * len(train))
+
+
+MARGIN, DRAWN = 2.5, 11
+LOSSES = {"sigmoid": sigmoid_loss, "softmax": softmax_loss, "sampled": sampled_loss}
 
 
 def norm(scorer, E, D, train):
     """The mean over triples of the cubes of absolute values, in float64."""
     total = 0.0
-    for rows in (E[train[:, 0]], D[train[:, 1]], E[train[:, 2]]):
+    relations = [] if scorer == "rotate" else [D[train[:, 1]]]
+    for rows in (E[train[:, 0]], *relations, E[train[:, 2]]):
         h = rows.shape[1] // 2
-        size = np.abs(rows[:, :h] + 1j * rows[:, h:] if scorer == "complex" else rows)
+        size = np.abs(rows[:, :h] + 1j * rows[:, h:] if scorer in ("complex", "rotate") else rows)
         total += (size**3).sum() / len(train)
     return total
 
 
 @pytest.mark.parametrize("n3", [0.0, 0.3])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6)])
+@pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6), ("rotate", 6), ("transe", 5)])
 def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3):
     monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
+    candidates = DRAWN if loss == "sampled" else 0
     split, case = (
         split_triples(make_triples(), 0.1, 1),
-        RgcnCase(scorer=scorer, dimension=d, negatives=2, n3=n3),
+        RgcnCase(scorer=scorer, dimension=d, negatives=2, n3=n3, margin=MARGIN, candidates=candidates),
     )
     decoder = DECODERS[loss](group, split, 40, 4, case, 1)
     E = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32)
@@ -182,7 +212,7 @@ def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, los
 def test_queries_stand_for_every_triple_twice(monkeypatch, nodes, most):
     monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", most)
     train = split_triples(make_triples(), 0.1, 1).train
-    queries = Queries.of(train, nodes, 4)
+    queries = Queries.of(train, nodes, nodes)
     cut = queries.blocks[queries.first_object_block]
     found = [set(), set()]
     for u, (known, relation) in enumerate(zip(queries.known.tolist(), queries.relation.tolist())):
@@ -204,7 +234,11 @@ def test_learned_ranks_are_those_of_the_scores(group, scorer):
     split = split_triples(make_triples(count=300), 0.2, 2)
     draws = np.random.default_rng(6)  # small integers: scores are exact
     E, D = (draws.integers(-4, 5, (n, 6)).astype(np.float32) for n in (40, 4))
+    if scorer == "rotate":  # whole turns by quarters
+        D = np.where(draws.random((4, 3)) < 0.5, [[[2.0]], [[0.0]]], [[[0.0]], [[-3.0]]])
+        D = np.concatenate(list(D), axis=1).astype(np.float32)
     table = np.array([[score(scorer, E[:, None], D[r], E[None])] for r in range(4)])[:, 0]  # [r, s, o]
+    table = np.rint(table)  # they are whole: of RotatE squares of roots
 
     def scores_of(side, part):
         return np.array([table[r, s] if side == 0 else table[r, :, o] for s, r, o in part.tolist()])
@@ -215,6 +249,10 @@ def test_learned_ranks_are_those_of_the_scores(group, scorer):
     assert found.tolist() == wanted.tolist()
     symmetric = all(np.array_equal(each, each.T) for each in table)
     assert symmetric == (scorer == "distmult")
+    for side, (s, r, o) in enumerate(split.test[:2].tolist()):
+        nodes, values = best_ends(E, D, scorer, split.test[:0], Query(side, o if side else s, r), 40)
+        wanted = table[r, :, o] if side else table[r, s]
+        assert values.tolist() == wanted[nodes].tolist() == sorted(wanted, reverse=True)
 
 
 def test_ranks_are_those_of_counting(group):
@@ -283,6 +321,11 @@ def trained(group, **settings):
         {"dropout": 0.3, "schedule": "cosine", "warmup": 1},
         {"loss": "softmax", "n3": 0.02},
         {"loss": "softmax", "scorer": "distmult", "layers": 1, "bases": 0, "dimension": 5},
+        {"loss": "softmax", "candidates": 9, "n3": 0.02},
+        {"loss": "softmax", "candidates": 9, "scorer": "rotate", "layers": 1, "bases": 0},
+        {"loss": "softmax", "scorer": "transe", "dimension": 5, "n3": 0.02},
+        {"scorer": "rotate", "margin": 3.0, "n3": 0.02},
+        {"scorer": "transe", "dimension": 5},
     ],
 )
 def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings):
@@ -290,6 +333,36 @@ def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings
     wanted = trained(Group(MPI.COMM_SELF, HostDevice()), **settings)
     for form in ({"partition": "relations"}, {"partition": "rows"}, {"parts": 3}):
         assert trained(group, **form, **settings) == wanted
+
+
+def test_candidates_that_are_all_nodes_are_the_softmax_of_all(group):
+    """Where nothing is left to chance, the loss and its gradients are those of all nodes."""
+    split, case = split_triples(make_triples(), 0.1, 1), RgcnCase(dimension=6, candidates=40)
+    E = np.random.default_rng(2).normal(size=(40, 6)).astype(np.float32)
+    (one, *first), (two, *second) = (
+        DECODERS[loss](group, split, 40, 4, case, 1).gradients(group.device.put(E), 3, 0, 40)
+        for loss in ("softmax", "sampled")
+    )
+    assert one == pytest.approx(two, rel=1e-6)
+    assert loss_of(RgcnCase(loss="softmax", candidates=40), 40) == "softmax"
+    assert loss_of(RgcnCase(loss="softmax", candidates=39), 40) == "sampled"
+    for a, b in zip(first, second):
+        assert group.device.get(a) == pytest.approx(group.device.get(b), abs=1e-6)
+
+
+def test_candidates_are_distinct_and_drawn_anew():
+    """In each epoch others, each node as likely as any other; groups have none in common."""
+    draws = [draw_candidates(5, epoch, 20, 3, 2) for epoch in range(400)]
+    assert all((np.diff(each) > 0).all() for both in draws for each in both)
+    assert all(len(np.unique(both)) == 6 for both in draws)
+    counts = np.bincount(np.concatenate([first for first, _ in draws]), minlength=20)
+    assert abs(counts - 60).max() < 5 * np.sqrt(400 * 0.15 * 0.85)
+
+
+def test_groups_of_blocks_are_as_many_as_have_candidates_of_their_own():
+    assert groups_of_blocks(10, 100, 30).tolist() == [0, 3, 6, 10]
+    assert groups_of_blocks(2, 100, 30).tolist() == [0, 1, 2]
+    assert groups_of_blocks(7, 100, 100).tolist() == groups_of_blocks(7, 100, 60).tolist() == [0, 7]
 
 
 @pytest.mark.mpi_skip

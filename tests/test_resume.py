@@ -158,6 +158,9 @@ def test_a_classification_that_is_killed_again_and_again(tmp_path, undisturbed):
     ("case", "step", "ranks"),
     [
         (SOLVE, 2, (2, 1)), pytest.param(LINKS, 7, (1, 3), marks=pytest.mark.long),
+        pytest.param(
+            (*LINKS, "rgcn.candidates=30", "rgcn.scorer=rotate"), 6, (3, 1), marks=pytest.mark.long
+        ),
         pytest.param(RGCN, 7, (2, 1), marks=pytest.mark.long),
     ],
 )  # fmt: skip

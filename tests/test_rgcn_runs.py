@@ -69,6 +69,7 @@ FEW_HELD_OUT = ("graph.d=4", "rgcn.held_out=0.002", "rgcn.validation=0")
         (1, "rgcn", ["graph.nodes=15000"]),
         (1, "rgcn_links", ["graph.nodes=8000", "rgcn.loss=sigmoid", "rgcn.negatives=8", *FEW_HELD_OUT]),
         (1, "rgcn_links", ["graph.nodes=1500", *FEW_HELD_OUT]),
+        (1, "rgcn_links", ["graph.nodes=8000", "rgcn.candidates=100", *FEW_HELD_OUT]),
         pytest.param(2, "rgcn", ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"], marks=pytest.mark.long),
         pytest.param(
             2, "rgcn", ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"], marks=pytest.mark.long
@@ -285,6 +286,22 @@ def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
             ["rgcn.goal=links", "rgcn.loss=softmax", "rgcn.negatives=9"],
             'rgcn.negatives: is read with rgcn.loss = "sigmoid"; leave it out',
         ),
+        (
+            ["rgcn.goal=links", "rgcn.candidates=9"],
+            'rgcn.candidates: is read with rgcn.loss = "softmax"; leave it out',
+        ),
+        (["rgcn.margin=9"], 'rgcn.margin: is read with rgcn.goal = "links"; leave it out'),
+        (
+            ["rgcn.goal=links", "rgcn.margin=9"],
+            'rgcn.margin: is read with rgcn.loss = "sigmoid" and rgcn.scorer = "rotate" or "transe"; leave',
+        ),
+        (
+            ["rgcn.goal=links", "rgcn.scorer=rotate", "rgcn.loss=softmax", "rgcn.margin=9"],
+            'rgcn.margin: is read with rgcn.loss = "sigmoid" and rgcn.scorer',
+        ),
+        (["rgcn.goal=links", "rgcn.scorer=rotate", "rgcn.dimension=5"], "an even number would be right"),
+        (["rgcn.goal=links", "rgcn.scorer=transh"], "rgcn.scorer"),
+        (["rgcn.goal=links", "rgcn.candidates=-1"], "rgcn.candidates"),
         (["rgcn.layers=1", "rgcn.hidden=5"], "rgcn.hidden: is read with rgcn.layers of at least 2"),
         (["rgcn.held_out=0.2"], 'rgcn.held_out: is read with rgcn.goal = "links"; leave it out'),
         (["rgcn.layers=1", "rgcn.dropout=0.1"], "rgcn.dropout: is read with rgcn.layers of at least 2"),

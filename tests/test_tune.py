@@ -334,6 +334,14 @@ def test_keys_of_relational_networks_are_tried():
     assert [each.name for each in make_trials(build(losses)).possible] == [
         "rgcn.loss=sigmoid rgcn.negatives=2", "rgcn.loss=sigmoid rgcn.negatives=3", "rgcn.loss=softmax",
     ]  # fmt: skip
+    some = {**RELATIONAL, "study.vary": ["rgcn.loss sigmoid softmax", "rgcn.candidates 0 9"]}
+    assert [each.name for each in make_trials(build(some)).possible] == [
+        "rgcn.loss=sigmoid", "rgcn.loss=softmax rgcn.candidates=0", "rgcn.loss=softmax rgcn.candidates=9",
+    ]  # fmt: skip
+    apart = {**RELATIONAL, "study.vary": ["rgcn.scorer complex transe", "rgcn.margin 3 9"]}
+    assert [each.name for each in make_trials(build(apart)).possible] == [
+        "rgcn.scorer=complex", "rgcn.scorer=transe rgcn.margin=3", "rgcn.scorer=transe rgcn.margin=9",
+    ]  # fmt: skip
     layers = {**RELATIONAL, "study.vary": ["rgcn.layers 1 2"], "rgcn.dropout": 0.3}
     assert [each.rgcn.dropout for each in make_trials(build(layers)).possible] == [0.0, 0.3]
     odd = build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]})

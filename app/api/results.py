@@ -482,7 +482,10 @@ class LinkPrediction:
     node_rows, relation_rows   [n, d], [R, d]: what scores are made of
     scorer        "distmult": the score of (s, r, o) is the sum over d of node_rows[s] relation_rows[r]
                   node_rows[o] (Yang et al. 2015); "complex": rows are d / 2 real parts, then imaginary ones,
-                  and it is the real part of the sum with the object's conjugate (Trouillon et al. 2016)
+                  and it is the real part of the sum with the object's conjugate (Trouillon et al. 2016);
+                  "transe": minus the squared distance of node_rows[s] + relation_rows[r] from node_rows[o]
+                  (Bordes et al. 2013); "rotate": minus that of the products of the complex numbers, of which
+                  those of relations count by their directions (Sun et al. 2019)
     known         [m, 3] numbers of the triples that are given
     digest        that of result.json: of the weights
     """

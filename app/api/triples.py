@@ -13,6 +13,7 @@ from app.api.given import (
     digest_of_arrays,
     digest_of_names,
     digests_of_table,
+    setting,
 )
 from app.api.learning import Asked
 from app.api.results import LinkPrediction, RelationalClassification
@@ -167,6 +168,7 @@ def predict_links(
     *,
     val: Any = None,
     test: Any = None,
+    scorer: str | None = None,
     weights: Any = None,
     nodes: int | None = None,
     relations: int | None = None,
@@ -181,6 +183,8 @@ def predict_links(
     triples    to learn from, as for `classify_relational`
     val, test  triples of the same kind to choose the epoch by, and to rank; None: drawn from the others,
                shares rgcn.validation and rgcn.held_out
+    scorer     what triples are scored by, the decoder: "complex", "distmult", "rotate" or "transe"; None:
+               rgcn.scorer of the settings, or "complex"
     weights    a weights.npz of the same triples, or what an earlier call returned: applied, or with
                "rgcn.epochs" of the settings trained further
     nodes, relations, relation   as for `classify_relational`
@@ -194,7 +198,7 @@ def predict_links(
     triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
     begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {})
-    context = _context(triples, "links", begun, asked, comm, verbose, others)
+    context = _context(triples, "links", begun, asked, comm, verbose, others, scorer)
     context, model = begun.put(context, SavedRgcn)
     with raise_together(context.group, "reading the triples"):
         named, _ = _read(context, triples, nodes, relations, relation, False, others)
@@ -243,10 +247,17 @@ def _context(
     comm: MPI.Comm | None,
     verbose: bool,
     others: dict[int, Any] | None = None,
+    scorer: str | None = None,
 ) -> Context:
     """A context of a relational network that writes nothing. Ranks: all call."""
     with reading_together(comm):
         over = begun.keys() | asked.keys(begun.weights)
+        if scorer is not None:
+            if setting(begun.settings, "rgcn", "scorer") is not None:
+                raise CaseError("scorer: given here and in the settings; one of them would be right")
+            if begun.weights is not None:
+                raise CaseError("scorer: the weights bring theirs; leave it out")
+            over |= {"rgcn.scorer": scorer}
     chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal}
     files = {}
     if isinstance(triples, str):

@@ -400,8 +400,8 @@ def _relations(case: Case) -> Iterator[Mistake]:
     if rgcn.blocks and rgcn.bases not in (0, RgcnCase().bases):
         yield ("rgcn", "bases"), "is not read beside rgcn.blocks; leave one of them out"
     if rgcn.goal == "links":
-        if rgcn.scorer == "complex" and rgcn.dimension % 2:
-            right = 'an even number would be right, or rgcn.scorer = "distmult"'
+        if rgcn.scorer in ("complex", "rotate") and rgcn.dimension % 2:
+            right = 'an even number would be right, or rgcn.scorer = "distmult" or "transe"'
             yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
     elif rgcn.keep == "best" and case.memory.fast_mb:
         yield (

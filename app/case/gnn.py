@@ -331,10 +331,12 @@ class RgcnCase(Table, frozen=True):
         Literal["classes", "links"], about("classes: of nodes; links: which triples are likely")
     ] = "classes"
     scorer: Annotated[
-        Literal["complex", "distmult"],
+        Literal["complex", "distmult", "rotate", "transe"],
         about(
             "links: what triples are scored by; complex (ComplEx): products of complex numbers, so that the "
-            "directions of a relation may differ, and dimension is even; distmult: the same in both"
+            "directions of a relation may differ, and dimension is even; distmult: the same in both; rotate "
+            "(RotatE), transe (TransE): minus the squared distance of an object from its subject that the "
+            "relation turns, with an even dimension, or moves by a step"
         ),
     ] = "complex"
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
@@ -342,10 +344,22 @@ class RgcnCase(Table, frozen=True):
         Literal["sigmoid", "softmax"],
         about(
             "links: what triples are learned by; sigmoid: right ones beside drawn wrong ones; softmax: each "
-            "end among all nodes, for graphs of up to some thousands: work grows with triples x nodes"
+            "end among all nodes, which is work that grows with triples x nodes, or among candidates"
         ),
     ] = "sigmoid"
     negatives: Annotated[Positive, about("links: wrong triples for each right one, with loss = sigmoid")] = 4
+    candidates: Annotated[
+        Count,
+        about(
+            "links, loss = softmax: nodes drawn in each epoch that stand for all wrong answers; 0, or as "
+            "many as there are nodes: all"
+        ),
+    ] = 0
+    margin: Annotated[
+        float,
+        Meta(ge=0.0, le=1e6),
+        about("links, loss = sigmoid: the squared distance at which rotate and transe take a triple as open"),
+    ] = 6.0
     n3: Annotated[
         float,
         Meta(ge=0.0, le=1e6),

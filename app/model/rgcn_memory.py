@@ -20,12 +20,14 @@ in training
     exchange         on several ranks, rows on their way: those of the pairs and source rows of one layer
     wrong triples    links: 32 m w while they are drawn, or 16 m w + 16 t and 40 for each of a rank's share of
                      all t = m (w + 1) right and wrong ones
-    rows of nodes    links: 4 n d of all nodes, with ComplEx the most of 16 n d for the operands that scores
-                     read and what ranking takes: 4 n d once more, and 8 n for each of the triples that are
-                     ranked at a time
-    queries          by softmax, in place of wrong triples: 40 for each query and 24 m of their answers; 12 d
-                     for each, of gradients; 8 for each score of a block; 4 n d for each level of the tree of
-                     blocks and three more
+    rows of nodes    links: 4 n d of all nodes, and the most of the operands that scores of triples read (not
+                     by softmax over all nodes), of ComplEx 16 n d, and of what ranking takes: 4 n c, of
+                     distances twice, and 8 n for each of the triples that are ranked at a time
+    queries          by softmax, in place of wrong triples: 40 for each query and 40 m of their answers; 12 c
+                     for each, of gradients, c = d or, of distances, d + 2; 8 for each score of a block; 4 C c
+                     for each level of the tree of blocks and three more, C = n or the candidates; with these
+                     84 m of the scores of right answers, 12 c more for each query, whose gradients are led
+                     back beside the operands, and 8 C c for each group of blocks
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 
@@ -42,8 +44,8 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
-from app.gnn.rgcn.scorers import SCORERS
-from app.gnn.rgcn.softmax import Queries, queries_at_once
+from app.gnn.rgcn.scorers import SCORERS, ends_columns
+from app.gnn.rgcn.softmax import Queries, groups_of_blocks, queries_at_once, scored_nodes
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.formats.source import Limits, graph_suffix
 from app.graphs.keys import sorted_set
@@ -140,15 +142,19 @@ def of_links(
 
     queries   that softmax asks; None: triples are learned beside wrong ones
     """
-    ranks, d = len(terms["triples"]), case.dimension
-    all_of = np.ones(ranks, dtype=np.int64)
+    ranks, d, scorer = len(terms["triples"]), case.dimension, SCORERS[case.scorer]
+    all_of, scored = np.ones(ranks, dtype=np.int64), scored_nodes(case, nodes)
     if queries is None:
-        wide, beside = SCORERS[case.scorer].wide, ("wrong triples", _of_wrong(learned, case.negatives, ranks))
+        beside = "wrong triples", _of_wrong(learned, case.negatives, ranks)
     else:
-        wide, beside = 1, ("queries", _of_queries(queries, learned, nodes, d))
+        beside = "queries", _of_queries(queries, learned, nodes, scored, ends_columns(scorer, d))
+    rows, columns = scorer.shape(nodes, d)
+    made = (rows, columns) != (nodes, d) and (queries is None or scored < nodes)
+    operands = rows * columns if made else 0
+    ranking = nodes * ((1 + scorer.distance) * ends_columns(scorer, d) + 2 * RANKED_AT_ONCE)
     return terms | {
         beside[0]: beside[1] * all_of,
-        "rows of nodes": 4 * nodes * (d + max(d + 2 * RANKED_AT_ONCE, wide**2 * d * (wide > 1))) * all_of,
+        "rows of nodes": 4 * (nodes * d + max(ranking, operands)) * all_of,
         "known triples": (24 + KNOWN) * triples * all_of,
         "best": terms["weights"],
     }
@@ -161,11 +167,18 @@ def _of_wrong(learned: int, negatives: int, ranks: int) -> int:
     return max(32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks)
 
 
-def _of_queries(queries: Queries, learned: int, nodes: int, d: int) -> int:
-    """Bytes of the queries that softmax asks, of a block of scores and of gradients."""
-    levels = top_level(len(queries.blocks) - 1)
-    scores = 8 * queries_at_once(nodes) * nodes
-    return 40 * len(queries) + 24 * learned + 12 * d * len(queries) + scores + 4 * nodes * d * (levels + 3)
+def _of_queries(queries: Queries, learned: int, nodes: int, scored: int, c: int) -> int:
+    """Bytes of the queries that softmax asks, of a block of scores and of gradients.
+
+    scored   nodes that each is scored with
+    """
+    blocks = len(queries.blocks) - 1
+    total = (40 + 12 * c) * len(queries) + 40 * learned + 8 * queries_at_once(scored) * scored
+    total += 4 * scored * c * (top_level(blocks) + 3)
+    if scored == nodes:
+        return total
+    groups = len(groups_of_blocks(blocks, nodes, scored)) - 1
+    return total + 84 * learned + 12 * c * len(queries) + 8 * scored * c * groups
 
 
 def heaviest(terms: dict[str, Counts], setting_up: int = 0, base: int = 0) -> dict[str, int]:

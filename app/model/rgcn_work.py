@@ -13,11 +13,12 @@ columns out and f in (the terms are those of app/model/terms.py):
     optimiser        with Adam as long as four passes over the weights
     dropout          a draw for each number between layers, and before an evaluation all layers once more
     links            rows of all nodes to all ranks; each triple, right or wrong, reads rows of d numbers (of
-                     2 d with ComplEx, which makes operands of them) for its score, for the gradients by its
-                     relation and by both of its nodes; at an evaluation all layers once more, and
-                     [2 v / P, d] times [d, n] for v triples to choose by
-    by softmax       in place of triples, for q queries on a rank: [q, d] times [d, n], [q, n] times [n, d]
-                     and [q, n]^T [q, d]; n d + 1 numbers added up over all ranks' blocks, and q d gathered
+                     2 d with ComplEx, more by distances, which make operands of them) for its score, for the
+                     gradients by its relation and by both of its nodes; at an evaluation all layers once
+                     more, and [2 v / P, d] times [d, n] for v triples to choose by
+    by softmax       in place of triples, for q queries on a rank: [q, c] times [c, n], [q, n] times [n, c]
+                     and [q, n]^T [q, c]; n c + 1 numbers added up over all ranks' blocks, and q c gathered;
+                     c = d, of distances d + 2. With candidates their number for n, and right triples as above
 """
 
 from dataclasses import dataclass
@@ -27,9 +28,9 @@ import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
-from app.gnn.rgcn.negatives import deal_relations
-from app.gnn.rgcn.scorers import SCORERS
-from app.gnn.rgcn.softmax import Queries, deal_blocks
+from app.gnn.rgcn.scorers import SCORERS, ends_columns
+from app.gnn.rgcn.softmax import Queries, deal_blocks, groups_of_blocks, scored_nodes
+from app.gnn.rgcn.triples import deal_relations
 from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
@@ -109,39 +110,47 @@ class Links:
         """Scores of triples and their gradients, and the step of the relations' rows."""
         share.part = "links"
         share.to_all("rows of nodes", self.rows, self.d)
+        n = int(self.rows.sum())
+        scored = scored_nodes(case, n)
         if self.queries is None:
-            self._beside_wrong(share, case)
+            self._triples(share, case, 1 + case.negatives)
         else:
-            self._among_all(share, self.queries)
+            self._asked(share, self.queries, scored, ends_columns(SCORERS[case.scorer], self.d))
+            if scored < n:
+                self._triples(share, case, 1)
         if case.n3:
             share.passes("norms", 8 * int(self.rows.sum()) * self.d)
         share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
 
-    def _among_all(self, share: Share, queries: Queries) -> None:
-        """FullSoftmax (gnn/rgcn/softmax.py)."""
-        blocks, P, n, d = len(queries.blocks) - 1, share.P, int(self.rows.sum()), self.d
+    def _asked(self, share: Share, queries: Queries, scored: int, c: int) -> None:
+        """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py)."""
+        blocks, P = len(queries.blocks) - 1, share.P
         cuts = deal_blocks(blocks, P)
         asked = np.diff(queries.blocks[cuts])
-        own, roots = int(asked[share.rank]), [len(owned_roots(blocks, a, b)) for a, b in pairwise(cuts)]
-        share.dense("scores", own, d, n)
-        share.add("loss", "loss", own * n, 4 * own * n)
-        share.dense("gradients of queries", own, n, d)
-        share.dense("gradients of nodes", own, n, d, "wide gram")
-        share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * n * d)
-        share.sum_addends("gradients of nodes", n * d + 1, roots[share.rank], sum(roots))
-        share.to_all("gradients of queries", asked, d)
-        share.passes("gradients led back", 12 * len(queries) * d)
+        own, roots = int(asked[share.rank]), [0] * P
+        for lo, hi in pairwise(groups_of_blocks(blocks, int(self.rows.sum()), scored).tolist()):
+            ends = np.clip(cuts, lo, hi) - lo
+            for rank, (a, b) in enumerate(pairwise(ends.tolist())):
+                roots[rank] += len(owned_roots(hi - lo, a, b))
+        share.dense("scores", own, c, scored)
+        share.add("loss", "loss", own * scored, 4 * own * scored)
+        share.dense("gradients of queries", own, scored, c)
+        share.dense("gradients of nodes", own, scored, c, "wide gram")
+        share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * scored * c)
+        share.sum_addends("gradients of nodes", scored * c + 1, roots[share.rank], sum(roots))
+        share.to_all("gradients of queries", asked, c)
+        share.passes("gradients led back", 12 * len(queries) * self.d)
 
-    def _beside_wrong(self, share: Share, case: RgcnCase) -> None:
-        """NegativeSampling (gnn/rgcn/negatives.py)."""
+    def _triples(self, share: Share, case: RgcnCase, each: int) -> None:
+        """SharedTriples, `each` for a right one: of NegativeSampling, or the right ones of SampledSoftmax."""
         owner, P = deal_relations(self.counts, share.P), share.P
         learned = np.bincount(owner, weights=self.counts, minlength=P).astype(np.int64)
-        triples, relations = learned * (1 + case.negatives), np.bincount(owner, minlength=P)
+        triples, relations = learned * each, np.bincount(owner, minlength=P)
         own, every, n = int(triples[share.rank]), int(triples.sum()), int(self.rows.sum())
-        share.passes("wrong triples", 12 * every)
-        wide = SCORERS[case.scorer].wide
-        width, stored = wide * self.d, wide * n
-        if wide > 1:
+        if each > 1:
+            share.passes("wrong triples", 12 * every)
+        stored, width = SCORERS[case.scorer].shape(n, self.d)
+        if (stored, width) != (n, self.d):
             share.passes("operands", 2 * stored * width)
         for name, rows in (("scores", 3 * own), ("by relation", 2 * own), ("by node", 4 * every / P)):
             share.add(name, "product", rows, own, width, 4 * stored * width, width, 0)

@@ -25,6 +25,7 @@ from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
+from app.gnn.rgcn.scorers import SCORERS
 from app.graphs.formats.source import graph_suffix
 from app.graphs.quadratic import QUADRATIC
 from app.log import Log
@@ -63,7 +64,8 @@ KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs trai
 OF_CLASSES = 'rgcn.goal = "classes"'
 # Keys of [rgcn] that links alone read, beside those that have messages of their own.
 OF_LINKED_TRIPLES = (
-    "scorer", "queries", "dimension", "loss", "negatives", "n3", "held_out", "validation",
+    "scorer", "queries", "dimension", "loss", "negatives", "candidates", "margin", "n3", "held_out",
+    "validation",
 )  # fmt: skip
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (
@@ -215,7 +217,9 @@ def _refuse_unread_by_relations(case: Case) -> None:
 def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
     """Keys that others leave nothing to do, and by what they would be read; usual: a case of defaults."""
     rgcn, links = case.rgcn, case.rgcn.goal == "links"
-    sampled = rgcn.loss == "sigmoid" or _varies(case, "rgcn.loss")
+    varied = _varies(case, "rgcn.loss")
+    beside, among = rgcn.loss == "sigmoid" or varied, rgcn.loss == "softmax" or varied
+    apart = SCORERS[rgcn.scorer].distance or _varies(case, "rgcn.scorer") or bool(rgcn.weights)
 
     def differs(key: str) -> bool:
         return getattr(rgcn, key) != getattr(usual.rgcn, key)
@@ -227,7 +231,13 @@ def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
         *((links and differs(key), f"rgcn.{key}", OF_CLASSES) for key in ("min_edges", "prune", "keep")),
         *((not links and differs(key), f"rgcn.{key}", 'rgcn.goal = "links"') for key in OF_LINKED_TRIPLES),
         (not rgcn.queries and differs("propose_each"), "rgcn.propose_each", "rgcn.queries"),
-        (not sampled and differs("negatives"), "rgcn.negatives", 'rgcn.loss = "sigmoid"'),
+        (not beside and differs("negatives"), "rgcn.negatives", 'rgcn.loss = "sigmoid"'),
+        (not among and differs("candidates"), "rgcn.candidates", 'rgcn.loss = "softmax"'),
+        (
+            not (beside and apart) and differs("margin"),
+            "rgcn.margin",
+            'rgcn.loss = "sigmoid" and rgcn.scorer = "rotate" or "transe"',
+        ),
         (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
     ):
         if unread:

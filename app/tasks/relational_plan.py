@@ -16,7 +16,7 @@ from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.model import refuse_blocks
 from app.gnn.rgcn.saved import load_rgcn
-from app.gnn.rgcn.softmax import Queries
+from app.gnn.rgcn.softmax import Queries, scored_nodes
 from app.gnn.rgcn.split import Split, split_triples
 from app.gnn.rgcn.training import choose_placement, refuse_unwatched_nodes, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
@@ -180,7 +180,8 @@ def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> Re
     nodes = nodes_by_layer(graph, np.arange(triples.nodes), case.layers, prune=False)
     terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
     weights = terms["weights"] // 4
-    queries = Queries.of(split.train, triples.nodes, triples.relations) if case.loss == "softmax" else None
+    scored = scored_nodes(case, triples.nodes)
+    queries = Queries.of(split.train, triples.nodes, scored) if case.loss == "softmax" else None
     terms = rgcn_memory.of_links(terms, triples.nodes, learned, len(triples), case, queries)
     held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
     counts = np.bincount(split.train[:, 1], minlength=triples.relations)

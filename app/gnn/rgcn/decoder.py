@@ -1,7 +1,7 @@
 """What decoders of link prediction have in common: rows of relations, and a norm that keeps rows short.
 
-Two losses learn from the scores of triples: negatives.py compares right triples with drawn wrong ones,
-softmax.py with all nodes in the place of an end.
+Losses learn from the scores of triples: negatives.py compares right triples with drawn wrong ones,
+softmax.py with all nodes in the place of an end, sampled.py with some of them.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ import numpy as np
 
 from app.case.gnn import RgcnCase
 from app.comm.group import Group
-from app.gnn.rgcn.scorers import SCORERS
+from app.gnn.rgcn.scorers import SCORERS, unit_rows
 from app.gnn.rgcn.shards import glorot_limit
 from app.gnn.rgcn.split import Split
 from app.rng import stream
@@ -23,7 +23,8 @@ class Decoder(ABC):
     """Scores of triples from rows of nodes and relations, a loss of them, and its gradients.
 
     Loss      that of the triples + n3 / m sum_t |e_s|^3 + |w_r|^3 + |e_o|^3     over the m learned triples
-              t, |x|^3 the sum of the cubes of its numbers' absolute values (ComplEx: of its complex numbers)
+              t, |x|^3 the sum of the cubes of its numbers' absolute values (ComplEx and RotatE: of its
+              complex numbers; RotatE without w_r, whose lengths play no part)
     Source    of the norm Lacroix, Usunier and Obozinski 2018, eq. 8 (N3, weighted by use)
     Shapes    E [n, d]   D [R, d]
     Ranks     E and D are whole on every rank; a rank makes the rows of dE of the nodes that it owns
@@ -39,6 +40,7 @@ class Decoder(ABC):
         self.train, self.scorer = split.train, SCORERS[case.scorer]
         limit = glorot_limit(relations, case.dimension)
         drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, case.dimension))
+        drawn = unit_rows(np, drawn) if self.scorer.unit else drawn
         self.D = group.device.put(drawn.astype(np.float32))
         self._norms = self._shares(case.n3) if case.n3 else None
 
@@ -52,7 +54,9 @@ class Decoder(ABC):
         loss, dD, dE = self.of_triples(E, epoch, lo, hi)
         if self._norms is not None:
             of_nodes, of_relations = self._norms
-            loss += self._shorten(E, of_nodes, dE, lo) + self._shorten(self.D, of_relations, dD, 0)
+            norms = self._shorten(E, of_nodes, dE, lo)
+            norms += 0.0 if self.scorer.unit else self._shorten(self.D, of_relations, dD, 0)
+            loss += norms
         return loss, dD, dE
 
     @abstractmethod

@@ -24,6 +24,7 @@ from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops
 from app.gnn.rgcn.negatives import NegativeSampling
 from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summary
+from app.gnn.rgcn.sampled import SampledSoftmax
 from app.gnn.rgcn.softmax import FullSoftmax
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.training import Steps, grid_groups, widths_of
@@ -35,7 +36,9 @@ from app.partition.rows import RowPartition
 from app.watchdog import beat
 
 Array = Any
-DECODERS: dict[str, type[Decoder]] = {"sigmoid": NegativeSampling, "softmax": FullSoftmax}
+DECODERS: dict[str, type[Decoder]] = {
+    "sigmoid": NegativeSampling, "softmax": FullSoftmax, "sampled": SampledSoftmax
+}  # fmt: skip
 
 
 @dataclass
@@ -65,6 +68,11 @@ def links_graph(triples: Triples, split: Split, case: RgcnCase) -> RelationalGra
     """The edges of the triples that are learned from."""
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
     return relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+
+
+def loss_of(case: RgcnCase, nodes: int) -> str:
+    """One of DECODERS. Candidates that are all nodes are no sample."""
+    return "sampled" if case.loss == "softmax" and 0 < case.candidates < nodes else case.loss
 
 
 def links_placement(ranks: int, graph: RelationalGraph, case: RgcnCase) -> Placement:
@@ -101,7 +109,9 @@ def train_links(
     widths = widths_of(case, case.dimension)
     shape = widths, bases_of(case), seed, False, None, None, case.blocks
     net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
-    decoder = DECODERS[case.loss](group, split, triples.nodes, triples.relations, case, seed)
+    decoder = DECODERS[loss_of(case, triples.nodes)](
+        group, split, triples.nodes, triples.relations, case, seed
+    )
     begin(net, decoder.D, graph)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
     run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)

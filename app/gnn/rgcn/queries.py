@@ -31,8 +31,8 @@ def best_ends(
     E, D    [n, d] rows of nodes, [R, d] of relations     scorer   one of SCORERS
     known   [m, 3] triples, whose ends are no answers
     """
-    rows = E[query.node : query.node + 1], D[query.relation : query.relation + 1]
-    scores = row_sums(np, E * SCORERS[scorer].query(np, query.side, *rows))
+    rows, how = (E[query.node : query.node + 1], D[query.relation : query.relation + 1]), SCORERS[scorer]
+    scores = row_sums(np, how.ends(np, E) * how.query(np, query.side, *rows))
     near, far = (2, 0) if query.side else (0, 2)
     left = np.ones(len(scores), dtype=bool)
     left[known[(known[:, near] == query.node) & (known[:, 1] == query.relation), far]] = False

@@ -70,7 +70,7 @@ def rank_learned(
 ) -> np.ndarray:
     """filtered_ranks by learned scores. Ranks: all call."""
     device, xp = group.device, group.device.xp
-    E_t = xp.ascontiguousarray(E.T)
+    X_t = xp.ascontiguousarray(scorer.ends(xp, E).T)
 
     def scores_of(side: int, part: np.ndarray) -> np.ndarray:
         near = np.zeros(-(-len(part) // 8) * 8, dtype=np.int64)
@@ -78,7 +78,7 @@ def rank_learned(
         near[: len(part)], relation[: len(part)] = part[:, 2 * side], part[:, 1]
         of_relations = xp.take(D, device.put(relation), axis=0)
         rows = scorer.query(xp, side, xp.take(E, device.put(near), axis=0), of_relations)
-        return device.get(device.row_product(rows, E_t))[: len(part)]
+        return device.get(device.row_product(rows, X_t))[: len(part)]
 
     return filtered_ranks(group, split, D.shape[0], scores_of, ranked)
 

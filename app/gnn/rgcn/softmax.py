@@ -1,6 +1,9 @@
 """Learning triples against all nodes: the right one at an end of a triple by softmax (1-vs-all)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +47,7 @@ class Queries:
 
     known        [q] int64 nodes     relation   [q] int64
     answers      [t] int64, the right nodes at the other ends, query after query: each triple twice
+    triples      [t] int64, which of the learned triples have them
     starts       [q+1] where those of a query begin
     blocks       [B+1] queries that begin the blocks     first_object_block   the first with known objects
     """
@@ -51,6 +55,7 @@ class Queries:
     known: np.ndarray
     relation: np.ndarray
     answers: np.ndarray
+    triples: np.ndarray
     starts: np.ndarray
     blocks: np.ndarray
     first_object_block: int
@@ -75,9 +80,12 @@ class Queries:
         )  # fmt: skip
 
     @staticmethod
-    def of(train: np.ndarray, nodes: int, relations: int) -> "Queries":
-        """Those of distinct triples [m, 3]: first of known subjects, then of known objects."""
-        known, relation, answers, counts, sides = [], [], [], [], []
+    def of(train: np.ndarray, nodes: int, scored: int) -> "Queries":
+        """Those of distinct triples [m, 3]: first of known subjects, then of known objects.
+
+        scored   nodes that each is scored with, which makes the blocks
+        """
+        known, relation, answers, triples, counts, sides = [], [], [], [], [], []
         for near, far in ((0, 2), (2, 0)):
             key = train[:, 1] * nodes + train[:, near]
             order = np.lexsort((train[:, far], key))
@@ -85,17 +93,29 @@ class Queries:
             known.append(found % nodes)
             relation.append(found // nodes)
             answers.append(train[order, far])
+            triples.append(order)
             counts.append(count)
             sides.append(len(found))
-        size = queries_at_once(nodes)
+        size = queries_at_once(scored)
         blocks = [*range(0, sides[0], size), *range(sides[0], sum(sides), size), sum(sides)]
         starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-        joined = (np.concatenate(each) for each in (known, relation, answers))
+        joined = (np.concatenate(each) for each in (known, relation, answers, triples))
         return Queries(*joined, starts, np.array(blocks), -(-sides[0] // size))
 
 
+def scored_nodes(case: RgcnCase, nodes: int) -> int:
+    """How many nodes each query is scored with, beside its right answers: rgcn.candidates, or all."""
+    return min(case.candidates, nodes) or nodes
+
+
+def groups_of_blocks(blocks: int, nodes: int, scored: int) -> np.ndarray:
+    """[k+1] the first block of each group that is scored with the same nodes: as many as have others."""
+    groups = max(min(blocks, nodes // scored), 1)
+    return np.arange(groups + 1) * blocks // groups
+
+
 def queries_at_once(nodes: int) -> int:
-    """How many make a block: a multiple of 8."""
+    """How many make a block, each scored with so many nodes: a multiple of 8."""
     return max(min(SCORES_AT_ONCE // max(nodes, 1), MOST_QUERIES) // 8 * 8, 8)
 
 
@@ -104,77 +124,58 @@ def deal_blocks(blocks: int, ranks: int) -> list[int]:
     return [blocks * rank // ranks for rank in range(ranks + 1)]
 
 
-class FullSoftmax(Decoder):
-    """Every node stands in the place of an end of each learned triple; softmax says how likely the right is.
+class Asking(Decoder):
+    """What losses have in common that ask for the ends of triples, by blocks of queries.
 
-    Query     u = (s, r), or (o, r): its row q_u of e_s and w_r is what a product with a row of E scores
-              (scorers.py); it has the k_u right answers of the triples that it stands for
-    Forward   f_uj = <q_u, e_j>     L_u = log sum_j exp f_uj
-    Loss      1 / (2 m) sum_u (k_u L_u - sum of f_uj over right j)     over m triples, each from both ends
-    Shapes    E [n, d]   f, G [q, n]   q_u [d]
-    Backward  G_uj = (k_u exp(f_uj - L_u) - [j is right]) / (2 m)
-              dE_j = sum_u G_uj q_u     dq_u = sum_j G_uj e_j, which the scorer leads to e_s, or e_o, and w_r
-    Ranks     own blocks of queries: scores and G exist for one block at a time, whatever the graph. dE is
-              added up over the blocks as a fixed tree (comm/tree.py); dq is gathered, 4 d bytes a query.
-    Source    Lacroix, Usunier and Obozinski 2018, section 2.1, without reciprocal relations
+    Ranks     own blocks of queries: what a block makes exists for one block at a time. What it makes of nodes
+              is added up over the blocks as a fixed tree (comm/tree.py), what of its queries is gathered.
+
+    queries   all of them     cuts   [ranks+1] the first block of each rank
+    unit      what a learned triple weighs at an end: 1 / (2 m)
     """
 
     def __init__(
         self, group: Group, split: Split, nodes: int, relations: int, case: RgcnCase, seed: int
     ) -> None:
         super().__init__(group, split, nodes, relations, case, seed)
-        self.queries = Queries.of(split.train, nodes, relations)
-        self._cuts = deal_blocks(len(self.queries.blocks) - 1, group.size)
-        self._unit = np.float32(1 / (2 * len(split.train)))
+        self.queries = Queries.of(split.train, nodes, scored_nodes(case, nodes))
+        self.cuts = deal_blocks(len(self.queries.blocks) - 1, group.size)
+        self.unit = np.float32(1 / (2 * len(split.train)))
 
-    def of_triples(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
-        """The loss, dD and dE of the nodes lo..hi-1. Ranks: all call."""
-        group, device, xp, queries = self.group, self.device, self.device.xp, self.queries
-        blocks, first = len(queries.blocks) - 1, self._cuts[group.rank]
-        own = _Pass(self, E, first)
-        roots = [
-            merge_span(own.addend, *span) for span in owned_spans(blocks, first, self._cuts[group.rank + 1])
-        ]
-        width = E.size + 1
-        part = xp.concatenate(roots) if roots else device.zeros((0, width))
-        whole = sum_tree(group, part, self._cuts, blocks)
-        ends = queries.blocks[self._cuts]
-        dQ_own = xp.concatenate(own.dQ) if own.dQ else device.zeros((0, E.shape[1]))
-        dQ = group.gather_rows(dQ_own, np.diff(ends).tolist())
-        of_known, dD = self._lead_back(E, dQ, lo, hi)
-        dE = whole[:-1].reshape(E.shape)[lo:hi] + of_known
-        return float(device.get(whole[-1:])[0]), dD, dE
+    def over_blocks(
+        self, work: Callable[[int], tuple[Array, Array]], width: int, columns: int, groups: np.ndarray
+    ) -> tuple[list[Array], Array]:
+        """[width] of each group, the sum of what its blocks make; [q, columns], what all make of queries.
 
-    def addend(self, E: Array, E_t: Array, block: int) -> tuple[Array, Array]:
-        """[1, n d + 1], dE and the loss of a block of queries; and its dq [queries, d].
-
-        E_t   [d, n], E transposed
+        work     makes of a block's number [1, width], and [queries, columns]
+        groups   [k+1] the first block of each
+        Ranks    all call
         """
-        device, xp, put, unit = self.device, self.device.xp, self.device.put, self._unit
-        asked = self.queries.block(block)
-        count = asked.count
-        Q = self.scorer.query(xp, asked.side, *self._rows(E, asked.known, asked.relation))
-        F = device.row_product(Q, E_t)
-        rows, answers, line, first = (
-            put(each) for each in (asked.rows, asked.answers, asked.lines, asked.first)
-        )
-        # softmax_loss takes the first right answer for all k: what the others score instead is added.
-        others = (F[line, first[:count]][rows] - F[rows, answers]) * unit
-        weight = put(unit * asked.counts)
-        losses = device.softmax_loss(F, first, weight)
-        F[line, first[:count]] += weight[:count]
-        F[rows, answers] -= unit
-        dQ = device.row_product(F, E)[:count]
-        dE = device.block_gram(F[:count], xp.ascontiguousarray(Q[:count]), np.array([[0, count]]))
-        terms = xp.concatenate([losses[:count], others])[:, None]
-        return xp.concatenate([dE, device.fold(np.array([0, len(terms)]), terms)], axis=1), dQ
+        group, xp, cuts = self.group, self.device.xp, np.array(self.cuts)
+        inside = [(np.clip(cuts, lo, hi) - lo, hi - lo) for lo, hi in pairwise(groups.tolist())]
+        of_queries, parts = [], []
+        block = int(cuts[group.rank])
 
-    def _rows(self, E: Array, known: np.ndarray, relation: np.ndarray) -> tuple[Array, Array]:
-        """The rows of known ends and of relations."""
-        put, take = self.device.put, self.device.xp.take
-        return take(E, put(known), axis=0), take(self.D, put(relation), axis=0)
+        def addend(first: int, number: int) -> Array:
+            sums, rows = work(first + number)
+            of_queries.append(rows)
+            return sums
 
-    def _lead_back(self, E: Array, dQ: Array, lo: int, hi: int) -> tuple[Array, Array]:
+        for own, blocks in inside:
+            first, last = own[group.rank : group.rank + 2].tolist()
+            spans = owned_spans(blocks, first, last)
+            roots = [merge_span(partial(addend, block), *span) for span in spans]
+            parts.append(xp.concatenate(roots) if roots else self.device.zeros((0, width)))
+            block += last - first
+        sums = [sum_tree(group, part, own, blocks) for part, (own, blocks) in zip(parts, inside)]
+        made = xp.concatenate(of_queries) if of_queries else self.device.zeros((0, columns))
+        return sums, group.gather_rows(made, np.diff(self.queries.blocks[cuts]).tolist())
+
+    def query_rows(self, E: Array, asked: Asked) -> Array:
+        """[r, c], the rows of a block's queries."""
+        return self.scorer.query(self.device.xp, asked.side, *self._rows(E, asked.known, asked.relation))
+
+    def lead_back(self, E: Array, dQ: Array, lo: int, hi: int) -> tuple[Array, Array]:
         """From gradients by rows of queries those by E of the nodes lo..hi-1 as known ends, and by D."""
         xp, queries = self.device.xp, self.queries
         cut, pieces = queries.blocks[queries.first_object_block], []
@@ -185,6 +186,11 @@ class FullSoftmax(Decoder):
         dD = self._sums(of_relations, queries.relation, 0, self.R)
         return self._sums(of_known, queries.known, lo, hi), dD
 
+    def _rows(self, E: Array, known: np.ndarray, relation: np.ndarray) -> tuple[Array, Array]:
+        """The rows of known ends and of relations."""
+        put, take = self.device.put, self.device.xp.take
+        return take(E, put(known), axis=0), take(self.D, put(relation), axis=0)
+
     def _sums(self, X: Array, keys: np.ndarray, lo: int, hi: int) -> Array:
         """[hi - lo, d], row i the sum of the rows of X with key lo + i, in their order."""
         order = np.argsort(keys, kind="stable")
@@ -193,19 +199,53 @@ class FullSoftmax(Decoder):
         return self.device.fold(ends - ends[0], self.device.xp.take(X, self.device.put(order), axis=0))
 
 
-class _Pass:
-    """The own blocks of queries in an epoch, one after the other.
+class FullSoftmax(Asking):
+    """Every node stands in the place of an end of each learned triple; softmax says how likely the right is.
 
-    dQ   gradients by the rows of queries, block by block
+    Query     u = (s, r), or (o, r): its row q_u of e_s and w_r is what a product with a row x of `ends` of E
+              scores (scorers.py); it has the k_u right answers of the triples that it stands for
+    Forward   f_uj = <q_u, x_j>     L_u = log sum_j exp f_uj
+    Loss      1 / (2 m) sum_u (k_u L_u - sum of f_uj over right j)     over m triples, each from both ends
+    Shapes    E [n, d]   X [n, c]   f, G [q, n]   q_u [c]
+    Backward  G_uj = (k_u exp(f_uj - L_u) - [j is right]) / (2 m)
+              dx_j = sum_u G_uj q_u     dq_u = sum_j G_uj x_j, which the scorer leads to e_s, or e_o, and w_r
+    Ranks     as all that ask (Asking): n c + 1 numbers are added up, dq is gathered, 4 c bytes a query
+    Source    Lacroix, Usunier and Obozinski 2018, section 2.1, without reciprocal relations
     """
 
-    def __init__(self, decoder: FullSoftmax, E: Array, first: int) -> None:
-        self._decoder, self._E, self._first = decoder, E, first
-        self._E_t = decoder.device.xp.ascontiguousarray(E.T)
-        self.dQ: list[Array] = []
+    def of_triples(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
+        """The loss, dD and dE of the nodes lo..hi-1. Ranks: all call."""
+        device, xp = self.device, self.device.xp
+        X = self.scorer.ends(xp, E)
+        X_t = xp.ascontiguousarray(X.T)
+        every = np.array([0, len(self.queries.blocks) - 1])
+        (whole,), dQ = self.over_blocks(
+            lambda block: self._block(E, X, X_t, block), X.size + 1, X.shape[1], every
+        )
+        of_known, dD = self.lead_back(E, dQ, lo, hi)
+        dX = whole[:-1].reshape(X.shape)[lo:hi]
+        dE = self.scorer.ends_back(xp, E[lo:hi], dX) + of_known
+        return float(device.get(whole[-1:])[0]), dD, dE
 
-    def addend(self, block: int) -> Array:
-        """[1, n d + 1] of an own block, counted from the first of the rank."""
-        addend, dQ = self._decoder.addend(self._E, self._E_t, self._first + block)
-        self.dQ.append(dQ)
-        return addend
+    def _block(self, E: Array, X: Array, X_t: Array, block: int) -> tuple[Array, Array]:
+        """[1, n c + 1], dX and the loss of a block of queries; and its dq [queries, c].
+
+        X_t   [c, n], X transposed
+        """
+        device, xp, put, unit = self.device, self.device.xp, self.device.put, self.unit
+        asked = self.queries.block(block)
+        count, Q = asked.count, self.query_rows(E, asked)
+        F = device.row_product(Q, X_t)
+        rows, answers, line, first = (
+            put(each) for each in (asked.rows, asked.answers, asked.lines, asked.first)
+        )
+        # softmax_loss takes the first right answer for all k: what the others score instead is added.
+        others = (F[line, first[:count]][rows] - F[rows, answers]) * unit
+        weight = put(unit * asked.counts)
+        losses = device.softmax_loss(F, first, weight)
+        F[line, first[:count]] += weight[:count]
+        F[rows, answers] -= unit
+        dQ = device.row_product(F, X)[:count]
+        dX = device.block_gram(F[:count], xp.ascontiguousarray(Q[:count]), np.array([[0, count]]))
+        terms = xp.concatenate([losses[:count], others])[:, None]
+        return xp.concatenate([dX, device.fold(np.array([0, len(terms)]), terms)], axis=1), dQ

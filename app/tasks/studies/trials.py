@@ -17,6 +17,7 @@ from app.case.conflicts import network_conflicts
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.model import check_layers
+from app.gnn.rgcn.scorers import SCORERS
 from app.gnn.watch import watched_score
 from app.rng import stream
 from app.tasks.studies.gnn_subjects import check_study_network, value_of_text
@@ -34,11 +35,11 @@ OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs
 # Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
 OF_RGCN = (
     "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "dimension", "loss", "negatives",
-    "n3", "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout", "weight_decay",
-    "evaluate_every", "patience", "keep",
+    "candidates", "margin", "n3", "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout",
+    "weight_decay", "evaluate_every", "patience", "keep",
 )  # fmt: skip
 OF_GOAL = {
-    **dict.fromkeys(["scorer", "dimension", "loss", "negatives", "n3"], "links"),
+    **dict.fromkeys(["scorer", "dimension", "loss", "negatives", "candidates", "margin", "n3"], "links"),
     **dict.fromkeys(["keep", "prune"], "classes"),
 }
 TABLES = {"links": LinksCase, "rgcn": RgcnCase}  # by the prefix of a key; without one: GnnCase
@@ -320,7 +321,9 @@ class _Networks:
         """The same of settings of [rgcn]."""
         rgcn = _replaced(self.case.rgcn, values)
         unread = BETWEEN_LAYERS if rgcn.layers == 1 else ()
-        unread += ("negatives",) if rgcn.loss == "softmax" else ()
+        unread += ("negatives",) if rgcn.loss == "softmax" else ("candidates",)
+        by_distance = rgcn.loss == "sigmoid" and SCORERS[rgcn.scorer].distance
+        unread += () if by_distance else ("margin",)
         unread += ("bases",) if rgcn.blocks else ()
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
         return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
