@@ -118,6 +118,21 @@ def test_decimals_of_weights_costs_and_budgets():
 
 
 @alone
+def test_weights_of_many_digits():
+    """Elements that no payable set has are no part of bounds; nor does it matter in what costs are counted."""
+    draws = np.random.default_rng(3)
+    inside = draws.random((8, 12)) < 0.3
+    inside[:, :2] = inside[:7, 2] = False
+    weights, costs = draws.integers(1, 2**24, 12) * 2.0**24, np.array([1000] * 7 + [9000])
+    for budget in (3000, 500):
+        found = solve(
+            inside, "coverage", node_weights=costs, element_weights=weights,
+            settings=QUICK | {"problem.budget": budget},
+        )  # fmt: skip
+        assert found.objective == most(inside, weights, costs, budget) <= found.bound
+
+
+@alone
 @pytest.mark.parametrize("seed", range(4))
 def test_neighbourhoods_of_a_graph(seed, tmp_path):
     graph = nx.gnp_random_graph(11, 0.15, seed=seed)

@@ -50,12 +50,11 @@ def proved_by(family: Family, prices: np.ndarray, price: int, one: int, method: 
     """The bound that prices [n] int64 of elements and `price` of the budget prove. Raises BadCertificate."""
     if prices.shape != (family.n,) or prices.dtype != np.int64:
         raise BadCertificate(f"{method}: needs [{family.n}] whole numbers")
-    total = int(family.weight.sum())
-    if not 0 < one <= LARGEST or one * total > LARGEST or not 0 <= price * max(family.budget, 0) <= LARGEST:
+    total, (sets, cost, budget) = int(family.weight.sum()), payable(family)
+    if not 0 < one <= LARGEST or one * total > LARGEST or not 0 <= price * max(budget, 1) <= LARGEST:
         raise BadCertificate(f"{method}: prices over {one} are not exact")
     if (prices < 0).any() or (prices > one * family.weight).any():
         raise BadCertificate(f"{method}: a price is below 0 or above its element's weight")
-    sets, cost, budget = payable(family)
     left = family.values(prices)[sets] - price * cost
     bound = one * total - int(prices.sum()) + price * budget + exact_sum(np.maximum(left, 0))
     step = max(math.gcd(*family.weight.tolist()), 1)
@@ -85,7 +84,7 @@ def priced(family: Family, prices: np.ndarray, one: int, method: str) -> PriceBo
     order = np.argsort(-(values / cost), kind="stable")
     at = int(np.searchsorted(np.cumsum(cost[order]), budget, side="right"))
     low = int(values[order[at]]) // int(cost[order[at]]) if at < len(order) else 0
-    most = LARGEST // max(family.budget, 1)
+    most = LARGEST // max(budget, 1)
     upper, price = min(
         (proved_by(family, prices, min(each, most), one), min(each, most))
         for each in ((low, low + 1) if at < len(order) else (0,))

@@ -33,8 +33,9 @@ class CoverageTools(Toolbox):
 
     The graph is that of app/graphs/covering.py; a solution is a mask [n] of its nodes, which has sets alone.
     Sets that are to be inside, and those that cost nothing, are chosen from the start; `asked` is what they
-    leave: the other sets that may be chosen, and elements of weight above 0 that are not held yet. A core
-    solution is a mask [m] of the sets of `inner`, which reductions leave of that.
+    leave: the other sets that may be chosen, and elements of weight above 0 that are not held yet, where one of
+    these sets that can be paid for has them: their weights are those of `inner`, whose prices prove bounds of
+    both. A core solution is a mask [m] of the sets of `inner`, which reductions leave of that.
 
     names    [a] the sets of `asked` by their nodes       held   the elements of `asked`, likewise
     places   [m] the sets of `inner` by their numbers in `asked`
@@ -107,9 +108,10 @@ class CoverageTools(Toolbox):
         inside = v < len(self.weights)  # the last node is next to all sets
         whole = family_of(u[inside], v[inside], self.weights, self.costs, self.budget)
         self.whole = whole
-        open_ = ~whole.covered(self.forced) & (self.weights > 0)
-        self.names, self.held = np.flatnonzero(~(self.forced | self.barred)), np.flatnonzero(open_)
         left = self.budget - int(self.costs[self.forced].sum())
+        free = ~(self.forced | self.barred)
+        open_ = whole.covered(free & (self.costs <= left)) & ~whole.covered(self.forced) & (self.weights > 0)
+        self.names, self.held = np.flatnonzero(free), np.flatnonzero(open_)
         self.asked = whole.part(self.names, self.held, left)
         self.offset = whole.value(self.forced)
 
