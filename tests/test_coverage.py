@@ -130,6 +130,12 @@ def test_weights_of_many_digits():
             settings=QUICK | {"problem.budget": budget},
         )  # fmt: skip
         assert found.objective == most(inside, weights, costs, budget) <= found.bound
+    alike, dear = (
+        family(inside[:7], weights * 2.0**-12, np.full(7, cost), 3 * cost) for cost in (1, 10**6)
+    )  # fmt: skip
+    bound = priced(alike, alike.weight * unit_of(alike), unit_of(alike), "prices")
+    assert bound.price > 0
+    assert proved_by(dear, bound.prices, bound.price, bound.one) == bound.upper
 
 
 @alone
