@@ -402,6 +402,10 @@ def test_what_does_not_fit_the_family():
         solve(FAMILY, "set_cover", element_weights=[1, 1])
     with pytest.raises(GraphError, match="no weight, others have"):
         solve(FAMILY, "coverage", element_weights={"x": 1})
+    with pytest.raises(GraphError, match="'q', which is no element"):
+        solve(FAMILY, "coverage", element_weights={"x": 1, "y": 1, "q": 1})
+    with pytest.raises(GraphError, match="element_weights: found <class 'str'>; a number for each element"):
+        solve(FAMILY, "coverage", element_weights="w.txt")
     with pytest.raises(GraphError, match="the weight -1 of 'y'; 0 or more would be right"):
         solve(FAMILY, "coverage", element_weights=[1, -1])
     with pytest.raises(GraphError, match="would be right"):

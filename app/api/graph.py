@@ -195,7 +195,8 @@ def with_element_weights(context: Context, loaded: Loaded, given: Any) -> Loaded
     count = context.group.max_integer(count_candidates(graph))
     with raise_together(context.group, "reading the weights of elements"):
         said: list[str] = []
-        weights = weights_of_nodes(given, loaded.demands, graph.n - 1 - count, said)
+        kind = "element_weights", "element"
+        weights = weights_of_nodes(given, loaded.demands, graph.n - 1 - count, said, *kind)
         if (weights < 0).any():
             at = int((weights < 0).argmax())
             of = repr(at if loaded.demands is None else loaded.demands[at])

@@ -305,26 +305,30 @@ def _differ(pair: np.ndarray, weights: np.ndarray | None) -> bool:
     return bool((low != high).any())
 
 
-def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[str]) -> np.ndarray:
+def weights_of_nodes(
+    given: Any, labels: list[Any] | None, n: int, said: list[str], called: str = "node_weights",
+    each: str = "node",
+) -> np.ndarray:  # fmt: skip
     """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError.
 
-    said   gets a warning where whole numbers are not kept as they are
+    said           gets a warning where whole numbers are not kept as they are
+    called, each   the argument, and what has a weight, for messages
     """
-    given = unmasked("node_weights", rows_by_node("node_weights", given, labels))
+    given = unmasked(called, rows_by_node(called, given, labels))
     labels = list(range(n)) if labels is None else labels
     if hasattr(given, "keys"):
         missing = next((label for label in labels if label not in given), None)
         if missing is not None:
-            raise GraphError(f"graph: node {missing!r} has no weight, others have")
+            raise GraphError(f"graph: {each} {missing!r} has no weight, others have")
         if len(given) > n:
             known = set(labels)
             other = next(label for label in given.keys() if label not in known)  # noqa: SIM118
-            raise GraphError(f"graph: found a weight of {other!r}, which is no node")
+            raise GraphError(f"graph: found a weight of {other!r}, which is no {each}")
         given = [given[label] for label in labels]
-    given = _in_order(given)
+    given = _in_order(given, called, each)
     if len(given) != n:
-        raise GraphError(f"graph: found {len(given)} node weights for {n} nodes")
-    return as_weights(given, lambda i: f"node {labels[i]}", said)
+        raise GraphError(f"graph: found {len(given)} {each} weights for {n} {each}s")
+    return as_weights(given, lambda i: f"{each} {labels[i]}", said)
 
 
 def _in_order(given: Any, called: str = "node_weights", each: str = "node") -> Any:
