@@ -14,7 +14,7 @@ from mpi4py import MPI
 from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.coverage.bounds import CoverageBounds
-from app.bounds.coverage.exact import ExactCoverage
+from app.bounds.coverage.exact import ExactCoverage, fits
 from app.bounds.coverage.prices import priced, proved_by, spread, unit_of
 from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERAGE, NEIGHBOURHOODS, as_covering
@@ -119,7 +119,7 @@ def test_decimals_of_weights_costs_and_budgets():
 
 @alone
 def test_weights_of_many_digits():
-    """Elements that no payable set has are no part of bounds; nor does it matter in what costs are counted."""
+    """Elements that no payable set has are no part of bounds; nor does it matter how costs are counted."""
     draws = np.random.default_rng(3)
     inside = draws.random((8, 12)) < 0.3
     inside[:, :2] = inside[:7, 2] = False
@@ -370,6 +370,17 @@ def test_branch_and_cut_finds_the_best_choice(seed):
     while not exact.done:
         exact.run(1.0)
     assert exact.upper == exact.value == most(inside, weights, np.maximum(costs, 1), budget)
+
+
+def test_branch_and_cut_reads_costs_in_their_unit_and_none_of_many_digits():
+    inside, weights, costs, budget = drawn(301)
+    costs = np.maximum(costs, 1)
+    asked = family(inside, weights, costs << 40, (budget << 40) + 3)
+    exact = ExactCoverage(asked, np.zeros(asked.m, dtype=bool), 10.0)
+    while not exact.done:
+        exact.run(1.0)
+    assert fits(asked) and exact.upper == exact.value == most(inside, weights, costs, budget)
+    assert not fits(family(inside, weights, (costs << 40) + np.arange(len(costs)), costs.sum() << 40))
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------

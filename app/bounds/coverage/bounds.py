@@ -35,7 +35,7 @@ class CoverageBounds(Bounds):
     def __init__(self, family: Family) -> None:
         self.family = family
         self.best: PriceBound | None = None
-        self._one = unit_of(family)
+        self._one, self._fits = unit_of(family), fits(family)
         self._program: CoverProgram | None = None
         self._exact: ExactCoverage | None = None
         self._seconds = 0.0
@@ -93,7 +93,7 @@ class CoverageBounds(Bounds):
             if self._prices_turn():
                 self._price(best)
                 self._priced += time.perf_counter() - begun
-            elif self._exact is None and self._seconds and fits(self.family):
+            elif self._exact is None and self._seconds and self._fits:
                 chosen = np.zeros(self.family.m, dtype=bool) if solution is None else solution.astype(bool)
                 self._exact = ExactCoverage(self.family, chosen, self._seconds)
             elif self._exact is not None and not self._exact.done:
@@ -110,7 +110,7 @@ class CoverageBounds(Bounds):
         """Whether prices have had less than their share of the time."""
         if self._converged:
             return False
-        if self.best is None or not self._seconds or not fits(self.family):
+        if self.best is None or not self._seconds or not self._fits:
             return True
         if self._exact is None:
             return self._priced < FIRST_SHARE * self._seconds

@@ -1,10 +1,11 @@
 """The best choice of sets by HiGHS: maximise w y, y_v <= sum of x_S over S with v, cost x <= budget.
 
 HiGHS computes in floating point, so nothing here is a proof that could be checked; its tolerances are kept
-far from deciding: weights are divided by their greatest common divisor, its bound is rounded down after a
-margin is added, and no bound below a choice that is known is believed. It asks whether it may go on between
-its linear programs. Its own searches for choices are off, as a local search is better at that, and the value
-of the best choice known is told as a bound of the objective.
+far from deciding: weights and costs are divided by their greatest common divisors, costs of too many digits
+are not begun with, its bound is rounded down after a margin is added, and no bound below a choice that is
+known is believed. It asks whether it may go on between its linear programs. Its own searches for choices are
+off, as a local search is better at that, and the value of the best choice known is told as a bound of the
+objective.
 
 Source   HiGHS, Huangfu and Hall 2018: branch and cut
 """
@@ -17,12 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
+from app.bounds.coverage.prices import payable
 from app.bounds.highs import available, new_solver
 from app.bounds.paced import Paced
 from app.graphs.family import Family
 
 METHOD = "branch and cut (HiGHS)"
 MOST_ENTRIES = 1 << 17  # entries, sets and elements of a program that is begun
+MOST_COST = 1 << 40  # of all sets together, in units: HiGHS has said untrue bounds from 2^48 on
 EXACT = 1 << 20  # of the weights together, in units: their sums have no errors near HiGHS's tolerance
 MARGIN, SHARE = 1e-4, 2.0**-22  # of a bound, in units; and of all weights
 OPTIONS = {
@@ -32,9 +35,18 @@ OPTIONS = {
 
 
 def fits(family: Family) -> bool:
-    """Whether it is begun: HiGHS can be called, and the program is small enough."""
+    """Whether it is begun: HiGHS can be called, and the program and its numbers are small enough."""
     size = family.entries + family.m + family.n
-    return 0 < size <= MOST_ENTRIES and available()
+    return 0 < size <= MOST_ENTRIES and int(payable(family)[1].sum()) <= MOST_COST and available()
+
+
+def _priced(family: Family) -> tuple[np.ndarray, int]:
+    """[m] int64, costs of the sets, and the budget, in their unit; those of no use cost more than it."""
+    sets, cost, budget = payable(family)
+    budget = min(budget, int(cost.sum()))
+    every = np.full(family.m, budget + 1)
+    every[sets] = cost
+    return every, budget
 
 
 class ExactCoverage:
@@ -138,14 +150,15 @@ class ExactCoverage:
         """The program, in HiGHS's terms: a row for each element, one for the budget."""
         family, (m, n) = self._family, (self._family.m, self._family.n)
         held = sp.csr_array((-np.ones(family.entries), family.sets, family.element_ptr), shape=(n, m))
-        budget = sp.csr_array(np.append(family.cost, np.zeros(n))[None, :].astype(np.float64))
-        table = sp.vstack([sp.hstack([held, sp.eye_array(n)]), budget], format="csr")
+        cost, budget = _priced(family)
+        spent = sp.csr_array(np.append(cost, np.zeros(n))[None, :].astype(np.float64))
+        table = sp.vstack([sp.hstack([held, sp.eye_array(n)]), spent], format="csr")
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = n + 1, m + n
         model.col_cost_ = np.append(np.zeros(m), -(family.weight // self._unit).astype(np.float64))
         model.col_lower_, model.col_upper_ = np.zeros(m + n), np.ones(m + n)
         model.row_lower_ = np.full(n + 1, -highspy.kHighsInf)
-        model.row_upper_ = np.append(np.zeros(n), float(family.budget))
+        model.row_upper_ = np.append(np.zeros(n), float(budget))
         matrix = model.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kRowwise
         matrix.start_, matrix.index_ = table.indptr.astype(np.int32), table.indices.astype(np.int32)

@@ -33,9 +33,9 @@ class CoverageTools(Toolbox):
 
     The graph is that of app/graphs/covering.py; a solution is a mask [n] of its nodes, which has sets alone.
     Sets that are to be inside, and those that cost nothing, are chosen from the start; `asked` is what they
-    leave: the other sets that may be chosen, and elements of weight above 0 that are not held yet, where one of
-    these sets that can be paid for has them: their weights are those of `inner`, whose prices prove bounds of
-    both. A core solution is a mask [m] of the sets of `inner`, which reductions leave of that.
+    leave: the other sets that may be chosen, and elements of weight above 0 that are not held yet and are in
+    one of these that can be paid for, so that the elements of `inner` weigh as much: its prices prove bounds
+    of both. A core solution is a mask [m] of the sets of `inner`, which reductions leave of that.
 
     names    [a] the sets of `asked` by their nodes       held   the elements of `asked`, likewise
     places   [m] the sets of `inner` by their numbers in `asked`
