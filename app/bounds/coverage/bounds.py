@@ -13,6 +13,7 @@ from app.toolbox import Bounds
 
 PRICES, NOTHING = "prices of elements", "all elements"
 STEPS = 20  # of the first-order method, between two looks
+FIRST_STEPS = 5  # as many take as long as the first prices, which are no steps of it
 CLOSE, GAINS = 1e-5, 0.5  # of the program's optimum: nearer prices are not improved; gap that a restart wants
 LONGEST, MOST = 0.36, 20_000  # steps without a restart, as a share of all; and all
 FIRST_SHARE, SHARE = 0.15, 0.1  # of a time limit, for prices at first; of all time, for them beside the tree
@@ -68,7 +69,7 @@ class CoverageBounds(Bounds):
     @property
     def least_seconds(self) -> float:
         """An estimate of the shortest call of `improve`."""
-        return ENTRY_SECONDS * STEPS * self.family.entries
+        return ENTRY_SECONDS * (STEPS if self.best else FIRST_STEPS) * self.family.entries
 
     @property
     def closing(self) -> bool:
