@@ -19,6 +19,7 @@ from test_certificates import altered, refused_or_valid
 
 from app import TrainingRun, check, solve
 from app.blocks.multilevel import Multilevel, end_of
+from app.blocks.plain import HASTY
 from app.blocks.rounds import Blocks, groups, grown, spread
 from app.blocks.whole import balanced, by_levels
 from app.bounds.certificate import BadCertificate
@@ -341,9 +342,10 @@ def test_sweeps_are_the_same_without_kernels_and_know_what_they_cut(seed):
         cuts.append(both[0].cut)
         went += int(both[0].locked.sum())
         for blocks in both:  # as repairs do between sweeps
-            blocks.begin_searches(blocks.heavy(), 9, True)
+            blocks.begin_searches(blocks.heavy(), 9, HASTY if quarters else True)
             while blocks.waiting:
                 blocks.run(1 << 20)
+            assert blocks.cut == balance.cut(blocks.block) and blocks.over == balance.over(blocks.block)
     assert went and min(cuts) < cuts[0]
     blocks = both[0]
     blocks.put(block, balance.over(block), cuts[0])

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.blocks.plain import HASTY
 from app.blocks.rounds import Blocks, groups, grown, spread
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
@@ -173,7 +174,7 @@ class Multilevel:
         while since < STIRS and best > (0, 0):
             yield blocks.stir(QUARTERS)
             if blocks.over:
-                yield from self._round(blocks, blocks.heavy(), True)
+                yield from self._round(blocks, blocks.heavy(), HASTY)
             since += 1
             if (told := (blocks.over, blocks.cut)) < best:
                 since = 0 if told < (best[0], NEARLY * best[1]) else since
@@ -195,7 +196,7 @@ class Multilevel:
             yield FLOW_COST * blocks.run_flows(max(self.looks // FLOW_COST, 1))
         return blocks.changed > 0
 
-    def _round(self, blocks: Blocks, nodes: np.ndarray, repair: bool) -> Rounds:
+    def _round(self, blocks: Blocks, nodes: np.ndarray, repair: int) -> Rounds:
         patience = PATIENCES[self._random.below(len(PATIENCES))]
         blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:

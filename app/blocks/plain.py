@@ -9,6 +9,8 @@ import numpy as np
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 
+HASTY = 2  # a repair in which nodes that gain more by a neighbour's move than before wait as they did
+
 
 def cluster(
     rows: WeightedRows, most: int, order: np.ndarray, within: np.ndarray, group: np.ndarray, total: np.ndarray
@@ -159,6 +161,8 @@ class _Course:
             since += 1
             if (s.over, s.cut) <= best:
                 best, kept, since = (s.over, s.cut), len(done), 0
+            if s.repair == HASTY:
+                continue
             for u, _ in self.near(v):
                 if s.moved[u] or s.rows.indptr[u + 1] - s.rows.indptr[u] > s.hub:
                     continue

@@ -149,8 +149,11 @@ class Blocks:
         """[k] nodes of blocks that are too heavy, ascending."""
         return np.flatnonzero((self.total > self.limit)[self.block])
 
-    def begin_searches(self, nodes: np.ndarray, patience: int, repair: bool = False) -> None:
-        """A round from nodes [k] on, in order; a search ends after so many moves that have not helped."""
+    def begin_searches(self, nodes: np.ndarray, patience: int, repair: int = False) -> None:
+        """A round from nodes [k] on, in order; a search ends after so many moves that have not helped.
+
+        repair   True: blocks only get rid of what is too much; plain.HASTY: with fewer looks
+        """
         self.order[: len(nodes)] = nodes
         self.moved[:] = 0
         self.seeds, self.next, self.patience, self.repair = len(nodes), 0, patience, int(repair)

@@ -108,11 +108,12 @@ typedef struct {
     const int32_t *meet;    /* nodes where two blocks met */
     uint8_t *changed;       /* [parts] whether a flow made less of what a block cuts */
     int64_t pairs, next_pair;
-    int64_t seeds, next, patience, repair; /* repair: blocks only get rid of what is too much */
+    int64_t seeds, next, patience, repair; /* repair: blocks only get rid of what is too much; HASTY */
     int64_t cut, over;      /* what is cut, and by how much blocks are too heavy */
 } Blocks;
 
 #define NONE INT64_MIN
+enum { HASTY = 2 }; /* a repair after which nodes that gain more by a neighbour's move than before wait as they did */
 
 typedef struct {
     Entry *entry;
@@ -247,6 +248,7 @@ static int64_t search_on(Blocks *s, Course *c) {
             kept = c->moves;
             since = 0;
         }
+        if (s->repair == HASTY) continue;
         for (int64_t e = s->indptr[v]; e < s->indptr[v + 1]; e++) {
             const int32_t u = s->indices[e];
             if (s->moved[u] || s->indptr[u + 1] - s->indptr[u] > s->hub) continue;
