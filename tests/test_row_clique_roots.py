@@ -216,6 +216,24 @@ def test_a_clock_that_ends_both_is_replayed(late, monkeypatch):
     assert (again.nodes, again.bound) == (first.nodes, first.bound)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_roots_have_the_whole_limit_where_there_is_no_time_for_the_policy_anyway(late, monkeypatch):
+    searched, shares = answer_roots._searched, []
+
+    def kept(context, graph, rest, found, keeper, shared):
+        shares.append(shared)
+        return searched(context, graph, rest, found, keeper, shared)
+
+    monkeypatch.setattr(answer_roots, "_searched", kept)
+    if late:
+        monkeypatch.setattr(answer_roots, "REST_SECONDS", 1.0)
+    timed = NO_BASELINES | {"memory.whole_graph_mb": 0.001, "search.seconds": 1}
+    seen = kept_entries(monkeypatch)
+    solve(DENSE, "clique", settings=timed, comm=MPI.COMM_WORLD)
+    assert shares == [not late]
+    assert ("search.start=greedy" in seen[0].replay) == late
+
+
 def test_a_run_stopped_while_the_policy_chooses_has_what_roots_led_to(monkeypatch):
     """And goes on from there, without another search."""
     settings = NO_BASELINES | {"memory.whole_graph_mb": 0.001}

@@ -58,6 +58,20 @@ def test_nodes_go_once_however_little_time_there_is():
     assert reduced.nodes.tolist() == [0, *range(51, 57)]
 
 
+@pytest.mark.parametrize("entries", [0, 1, 5, 60, 300])
+def test_where_no_neighbourhood_fits_some_of_one_is_looked_at(entries):
+    """The same on any number of ranks; a part of one node has no edge, and is the end of halving."""
+    for graph, least in ((nx.gnp_random_graph(80, 0.8, seed=1), 4), (nx.star_graph(90), 2)):
+        found = []
+        for group in (WORLD, SELF):
+            mine, none = own_rows(group, graph_rows(graph)), lambda nodes, edges: False
+            reduced = reduce_cliques(group, mine, None, Rounds(), none, True, entries)
+            check_cliques(group, mine, reduced)
+            found.append(reduced)
+        assert np.array_equal(found[0].clique, found[1].clique)
+        assert found[0].best >= (least if entries >= 60 else 2 if entries == 5 else 1)
+
+
 def test_core_numbers_bound_cliques():
     """At most a little more than one above the degeneracy, which peeling finds."""
     graph = graph_rows(nx.gnp_random_graph(400, 0.2, seed=3))

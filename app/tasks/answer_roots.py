@@ -63,7 +63,8 @@ def answer_by_roots(
         if found.value == found.bound:
             return found
         if search.row_regions:
-            found = _searched(context, loaded.graph, rest, found, keeper, asked is not None)
+            shared = asked is not None and _time_to_ask(context, loaded.graph, rest)
+            found = _searched(context, loaded.graph, rest, found, keeper, shared)
         elif asked is None:
             tell_too_large(context, loaded, rest.nbytes, by="core numbers")
         if asked is None or found.value == found.bound:

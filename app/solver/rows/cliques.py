@@ -6,9 +6,9 @@ weights those of core numbers below its size. The known clique itself stays, so 
 is at least as heavy.
 
 The clique comes from a part of the graph that fits one rank: what is left once nodes go that weigh little
-with their neighbours, or where too many stay or none some of them with their neighbours. Two plain heuristics
-look for one there, and where what then is left is still too large, so do core numbers and a limited search
-(app/search/clique/kernel.py).
+with their neighbours, or where too many stay or none some of them with their neighbours, of a single one that
+is too large what fits. Two plain heuristics look for one there, and where what then is left is still too
+large, so do core numbers and a limited search (app/search/clique/kernel.py).
 
 Source   peeling by a known clique: Rossi, Gleich, Gebremedhin and Patwary 2014; cores: Seidman 1983
 """
@@ -271,8 +271,23 @@ class _Peeling:
             part = rows.among(chosen)
             if self._size(part) <= self._most:
                 return part
+            if len(seeds) == 1:
+                return self._some(part, seeds)
             seeds = seeds[: len(seeds) // 2]
         return None
+
+    def _some(self, part: OwnRows, kept: np.ndarray) -> OwnRows:
+        """Of a part that is too large the nodes `kept` and as many of the first others as there is room for,
+        but for halves. Ranks: all call.
+        """
+        while (count := part.count(self.group)[0]) > len(kept) and self._size(part) > self._most:
+            chosen = np.zeros(part.n, dtype=bool)
+            chosen[np.sort(everywhere(self.group, part.nodes))[: count // 2]] = True
+            chosen[kept] = True
+            if np.count_nonzero(chosen) == count:
+                break
+            part = part.among(chosen)
+        return part
 
 
 def _bins(loads: np.ndarray) -> np.ndarray:
