@@ -174,7 +174,7 @@ class Multilevel:
         while since < STIRS and best > (0, 0):
             yield blocks.stir(QUARTERS)
             if blocks.over:
-                yield from self._round(blocks, blocks.heavy(), HASTY)
+                yield from self._round(blocks, blocks.heavy(), HASTY if self._quick else True)
             since += 1
             if (told := (blocks.over, blocks.cut)) < best:
                 since = 0 if told < (best[0], NEARLY * best[1]) else since

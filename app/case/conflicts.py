@@ -277,7 +277,9 @@ def _dismantling(case: Case) -> Iterator[Mistake]:
 def _coverage(case: Case) -> Iterator[Mistake]:
     """What is chosen for which budget, and weights of elements, of other problems."""
     problem, usual = case.problem, ProblemCase()
-    if problem.name == "coverage" and case.run.task == "solve":
+    if problem.name == "coverage":
+        if case.run.task != "solve":
+            return  # what else there is refuses it by its name
         if problem.sets == "neighbourhoods" and case.graph.generator in ("sets", *OF_POINTS):
             found = f"er or ba would be right, got {show(case.graph.generator)}"
             yield ("graph", "generator"), f"neighbourhoods are those of a graph: {found}"
