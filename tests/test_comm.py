@@ -150,6 +150,16 @@ def test_scratch_memory_is_kept_and_grows(group, device):
     assert group.scratch("a", (0, 3), np.float32).shape == (0, 3)
 
 
+def test_a_rank_that_rests_is_not_taken_for_stuck(monkeypatch):
+    """Others may work for longer than the watchdog waits, and are watched themselves."""
+    group, beats = Group(WORLD, HostDevice()), []
+    monkeypatch.setattr("app.comm.group.beat", lambda: beats.append(1))
+    if WORLD.rank == 0:
+        time.sleep(0.2)
+    group.rest()
+    assert len(beats) > 3 or WORLD.rank == 0
+
+
 def test_buffers_must_be_row_major(group, device):
     X = device.put(np.zeros((4, 3), np.float32)).T
     if group.size > 1:

@@ -28,11 +28,15 @@ from app.gnn.links.split import spans_of, split_edges
 from app.gnn.links.wrong import Permutations, rounds_of
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
+from app.log import Log
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.node_plan import training_of
+from app.model.node_plan import UNKNOWN, training_of
+from app.model.plan import plan_lines
 from app.numerics.pairs import lane_dots
 from app.partition.load import load_stream
+from app.tasks.classify import run_classify
+from app.tasks.context import Context
 
 alone = pytest.mark.mpi_skip
 
@@ -433,3 +437,14 @@ def test_from_python():
             find_links(graph, pairs=pairs, weights=found)
     with pytest.raises(CaseError, match="has no edges"):
         find_links(nx.empty_graph(5))
+
+
+@alone
+@pytest.mark.parametrize(("level", "said"), [("link", "has no edges"), ("embed", "has 0 nodes")])
+def test_a_graph_without_nodes_is_refused_by_what_it_lacks(tmp_path, level, said):
+    path = tmp_path / "none.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n0 0 0\n")
+    case = build({"run.task": "classify", "graph.path": str(path), "gnn.level": level})
+    assert UNKNOWN in list(plan_lines(case, 2, HostDevice()))
+    with pytest.raises(CaseError, match=f"^none: {said}"):
+        run_classify(Context(case, Group(MPI.COMM_SELF, HostDevice()), Log(False), None))

@@ -16,9 +16,10 @@ from test_resume import fault, job
 
 from app import classify, classify_edges, classify_relational, embed, find_links, predict_links
 from app.case.file import build
+from app.checkpoint.checkpoints import Nothing
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import CaseError, DiskFull, NumericsError
+from app.errors import CaseError, DiskFull, LockstepError, NumericsError
 from app.gnn.classifier import Classifier
 from app.log import Log
 from app.model import whole
@@ -360,6 +361,28 @@ def test_a_member_that_leaves_the_numbers_ends_all_ranks(by_size, monkeypatch):
     monkeypatch.setattr(Classifier, "begin", far)
     with pytest.raises(NumericsError, match="the loss before the first step is nan"):
         run_classify(Context(case, group, Log(False), None))
+
+
+class Full(Nothing):
+    """Once it is looked at three times: a stop for which no checkpoint can be written."""
+
+    looks = 0
+
+    def at(self, *args, **keys):
+        self.looks += 1
+        if self.looks == 3:
+            raise LockstepError("no checkpoint could be written")
+
+
+def test_a_stop_without_a_checkpoint_ends_all_members_at_the_same_look(by_size):
+    """Those that train, and ranks that have none to train."""
+    group, _ = groups()
+    members = {"parallel.spatial": 1, "gnn.members": max(WORLD.size - 1, 2), "output.plots": False}
+    case, keeper = build(LEVEL | QUICK | members), Full()
+    with pytest.raises(LockstepError, match="no checkpoint could be written"):
+        run_classify(Context(case, group, Log(False), None, keeper))
+    assert keeper.looks == 3
+    assert group.gather_integers(np.array([keeper.looks])).tolist() == [[3]] * WORLD.size
 
 
 @alone

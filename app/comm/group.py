@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from app.errors import CaseError, NumericsError
 from app.native.library import aligned
-from app.watchdog import wait_begins, wait_ends
+from app.watchdog import beat, wait_begins, wait_ends
 
 Array = Any
 HIGHEST_BIT = np.uint64(1 << 63)
@@ -389,13 +389,15 @@ class Group:
         """Wait for all ranks without taking a core from them: in naps, a small part of the time waited.
 
         In other calls a rank polls. Where there are more ranks than cores, or cores that two threads share,
-        those that wait for long work of others slow it down.
+        those that wait for long work of others slow it down. However long that takes, this rank is not stuck:
+        those that work are watched themselves.
         """
         if self.size == 1:
             return
         with _Clock(self, "barrier"):
             begun, met = time.monotonic(), self.comm.Ibarrier()
             while not met.Test():
+                beat()
                 waited = time.monotonic() - begun
                 if waited > POLLED_S:
                     time.sleep(min(waited * NAP_SHARE, LONGEST_NAP_S))

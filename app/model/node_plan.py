@@ -54,7 +54,7 @@ def node_plan_lines(
     entries   stored ones of its matrix, 0: not known
     Every rank is taken to own an equal share of the rows, whose neighbours are anywhere.
     """
-    if nodes is None or not case.gnn.epochs:
+    if not nodes or not case.gnn.epochs:
         yield UNKNOWN
         return
     training = training_of(case, nodes, entries, ranks, device)

@@ -15,7 +15,6 @@ from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import share_failure
-from app.errors import Ended
 from app.gnn.balanced import Balanced
 from app.gnn.classifier import Classifier
 from app.gnn.saved import SavedModel
@@ -132,6 +131,7 @@ class _Turn:
         self.number = turn.start + self.group.rank
         self.record = partial(_recorder, context, examples)
         self.own: tuple[str, State] = "", State()  # of this rank's member: a key, "": it has not begun
+        self.left = False  # a look has failed: on all ranks, or not in step with them any more
 
     def trained(self) -> list[Fit]:
         """The members of this turn. Ranks: all call; identical on all."""
@@ -144,7 +144,7 @@ class _Turn:
             try:
                 self._train(known)
             except Exception as error:  # raised below, on every rank
-                if isinstance(error, Ended):  # on all of them
+                if self.left:
                     raise
                 failure = error
             while self.looks < self.classifier.case.epochs:
@@ -208,7 +208,11 @@ class _Turn:
         """Once more; state: tells that of this rank's loop. Ranks: all call."""
         made = self.turn.start * self.classifier.case.epochs + self.looks
         self.looks += 1
-        self.context.keeper.at(made, "members", partial(self._save, state))
+        try:
+            self.context.keeper.at(made, "members", partial(self._save, state))
+        except Exception:
+            self.left = True
+            raise
 
     def _save(self, state: Callable[[], State] | None) -> State:
         """Keep how far all members of the turn are. Ranks: all call."""

@@ -86,7 +86,7 @@ def refuse_read(context: Context, loaded: Loaded) -> None:
     Ranks   all call
     """
     case, group = context.case, context.group
-    if not (case.gnn.epochs and case.graph.path):
+    if not (case.gnn.epochs and case.graph.path and loaded.graph.n):
         return
 
     def needs() -> list[Need]:
