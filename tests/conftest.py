@@ -7,6 +7,7 @@ In a parallel session every rank runs every test. A rank that fails prints its r
 since the others would wait in a collective for ever; a rank on which nothing passed exits with an error.
 """
 
+import atexit
 import gc
 import os
 import re
@@ -14,6 +15,7 @@ import shutil
 import tempfile
 import time
 import zlib
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,12 +41,24 @@ WORLD = MPI.COMM_WORLD
 PARALLEL = WORLD.Get_size() > 1
 LOOK_SECONDS = 10.0  # at most, until a thread looks whether it may go on
 
+
+def remove_empty(folder):
+    """Remove a folder with the folders in it, but for files that failed tests have left."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            os.rmdir(path)
+
+
 # Files of tests are in memory where it has room for those of all: a disk takes milliseconds to keep, and to
 # remove, each of their tens of thousands.
 IN_MEMORY = Path("/dev/shm")
 ROOM = 2 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
     tempfile.tempdir = os.environ.get("TMPDIR", str(IN_MEMORY))
+if PARALLEL:  # each rank has a root of its own: pytest cleans up at the end, and does not expect others to
+    root = tempfile.mkdtemp(prefix=f"lockstep-rank-{WORLD.Get_rank()}-")
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = root
+    atexit.register(remove_empty, root)
 
 # A run of the suite is the same every time; LOCKSTEP_EXPLORE=N draws N new examples a property instead.
 # In parallel all ranks must draw the same examples, and none may repeat one alone in order to shrink it.

@@ -37,12 +37,15 @@ CORES = {
 }
 
 
+FILES = tempfile.TemporaryDirectory(prefix="lockstep-cities-")
+
+
 def cities(n):
     """The name of a TSPLIB file; rank 0 reads it."""
     points = np.random.default_rng(n).integers(0, 1000, (n, 2)).tolist()
     lines = [f"{i + 1} {x} {y}" for i, (x, y) in enumerate(points)]
     head = ["NAME : cities", "TYPE : TSP", f"DIMENSION : {n}", "EDGE_WEIGHT_TYPE : EUC_2D"]
-    path = os.path.join(tempfile.mkdtemp(), "cities.tsp")
+    path = os.path.join(tempfile.mkdtemp(dir=FILES.name), "cities.tsp")
     with open(path, "w") as file:
         file.write("\n".join([*head, "NODE_COORD_SECTION", *lines, "EOF", ""]))
     return path

@@ -233,7 +233,7 @@ def test_a_dry_run_tells_bytes_seconds_and_memory(ranks):
     case = build(
         {
             "run.task": "classify", "graph.generator": "er", "graph.nodes": 4000, "graph.p": 0.01,
-            "graph.random_classes": 4, "graph.random_features": 8,
+            "graph.random_classes": 4, "graph.random_features": 8, "parallel.spatial": ranks,
         }
     )  # fmt: skip
     text = "\n".join(plan_lines(case, ranks, HostDevice()))
