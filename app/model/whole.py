@@ -13,7 +13,7 @@ from app.model.terms import MESSAGES, Term
 
 # s that ranks wait for each other at a message, beside what it takes; and how many times as fast an epoch has
 # to become, since other programs disturb ranks that wait (docs/measurements/speed.md).
-WAITED_S, WORTH = 1e-4, 1.2
+WAITED_S, WORTH = 5e-5, 1.2
 LARGE = 1 << 27  # bytes of a graph and its features, about a million edges: beyond, it is split
 WHOLE = "too small to be split: every rank has the whole graph, and learns by itself"
 
