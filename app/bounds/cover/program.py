@@ -31,17 +31,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.highs import new_solver
+from app.bounds.highs import BRANCHING, branch, new_solver, set_rows
 from app.reductions.domination.reducer import Component
 
 METHOD = "branch and cut (HiGHS)"
 EXACT = 1 << 20  # units; their sums have no rounding errors near 1e-6, HiGHS's tolerance
 INTERIOR = 1 << 16  # entries of a table whose first linear program an interior point method solves
 MARGIN, SHARE = 1e-4, 2.0**-22  # of a bound, in units; and of the cost of a choice
-OPTIONS = {
-    "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_heuristic_run_rins": False, "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_root_reduced_cost": False,
-}  # fmt: skip
 
 
 @dataclass
@@ -103,7 +99,7 @@ class Program:
         import highspy  # not needed by those who start the program for something else
 
         units = _Units(self.part.price, self.cost)
-        solver = new_solver(**OPTIONS, time_limit=seconds)
+        solver = new_solver(**BRANCHING, time_limit=seconds)
         if units.step > 1:
             solver.setOptionValue("mip_rel_gap", SHARE)
         if not units.even:
@@ -114,23 +110,11 @@ class Program:
             self.done = True
             return
 
-        raised: list[BaseException] = []
+        def heard(bound: float) -> bool:
+            self._raise(units.whole(bound))
+            return look() or self.solved
 
-        def called(kind: int, message: str, found: Any, answer: Any, data: Any) -> None:
-            try:
-                self._raise(units.whole(found.mip_dual_bound))
-                stop = look() or self.solved
-            except BaseException as error:  # not through HiGHS
-                raised.append(error)
-                stop = True
-            if stop:
-                answer.user_interrupt = True
-
-        solver.setCallback(called, None)
-        solver.startCallback(highspy.cb.HighsCallbackType.kCallbackMipInterrupt)
-        solver.run()
-        if raised:
-            raise raised[0]
+        branch(solver, heard)
         self._take(solver, highspy.HighsModelStatus, units)
 
     def _take(self, solver: Any, status: Any, units: "_Units") -> None:
@@ -190,10 +174,6 @@ def _model(highspy: Any, program: Program, units: _Units) -> Any:
     model.col_cost_, model.col_lower_ = units.cost, np.zeros(columns)
     model.col_upper_ = units.free.astype(np.float64)
     model.row_lower_, model.row_upper_ = lower, upper
-    matrix = model.a_matrix_
-    matrix.format_ = highspy.MatrixFormat.kRowwise
-    matrix.start_ = table.indptr.astype(np.int32)
-    matrix.index_ = table.indices.astype(np.int32)
-    matrix.value_ = table.data.astype(np.float64)
+    set_rows(model, table)
     model.integrality_ = [highspy.HighsVarType.kInteger] * columns
     return model

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.coverage.prices import payable
-from app.bounds.highs import available, new_solver
+from app.bounds.highs import BRANCHING, available, branch, new_solver, set_rows
 from app.bounds.paced import Paced
 from app.graphs.family import Family
 
@@ -28,10 +28,6 @@ MOST_ENTRIES = 1 << 17  # entries, sets and elements of a program that is begun
 MOST_COST = 1 << 40  # of all sets together, in units: HiGHS has said untrue bounds from 2^48 on
 EXACT = 1 << 20  # of the weights together, in units: their sums have no errors near HiGHS's tolerance
 MARGIN, SHARE = 1e-4, 2.0**-22  # of a bound, in units; and of all weights
-OPTIONS = {
-    "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_heuristic_run_rins": False, "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_root_reduced_cost": False,
-}  # fmt: skip
 
 
 def fits(family: Family) -> bool:
@@ -94,29 +90,18 @@ class ExactCoverage:
         """The thread: HiGHS, until its bound meets the best choice, or the time is up."""
         import highspy  # not needed by those who start the program for something else
 
-        solver = new_solver(**OPTIONS, time_limit=self._seconds)
+        solver = new_solver(**BRANCHING, time_limit=self._seconds)
         solver.setOptionValue("objective_bound", 0.5 - self.value / self._unit)
         if self._total > EXACT:
             solver.setOptionValue("mip_rel_gap", SHARE)
         if solver.passModel(self._model(highspy)) == highspy.HighsStatus.kError:
             return
-        raised: list[BaseException] = []
 
-        def called(kind: int, message: str, found: Any, answer: Any, data: Any) -> None:
-            try:
-                self._lower(found.mip_dual_bound)
-                stop = look() or self.solved
-            except BaseException as error:  # not through HiGHS
-                raised.append(error)
-                stop = True
-            if stop:
-                answer.user_interrupt = True
+        def heard(bound: float) -> bool:
+            self._lower(bound)
+            return look() or self.solved
 
-        solver.setCallback(called, None)
-        solver.startCallback(highspy.cb.HighsCallbackType.kCallbackMipInterrupt)
-        solver.run()
-        if raised:
-            raise raised[0]
+        branch(solver, heard)
         self._take(solver, highspy.HighsModelStatus)
 
     def _take(self, solver: Any, status: Any) -> None:
@@ -159,10 +144,7 @@ class ExactCoverage:
         model.col_lower_, model.col_upper_ = np.zeros(m + n), np.ones(m + n)
         model.row_lower_ = np.full(n + 1, -highspy.kHighsInf)
         model.row_upper_ = np.append(np.zeros(n), float(budget))
-        matrix = model.a_matrix_
-        matrix.format_ = highspy.MatrixFormat.kRowwise
-        matrix.start_, matrix.index_ = table.indptr.astype(np.int32), table.indices.astype(np.int32)
-        matrix.value_ = table.data.astype(np.float64)
+        set_rows(model, table)
         kinds = highspy.HighsVarType
         model.integrality_ = [kinds.kInteger] * m + [kinds.kContinuous] * n
         return model
