@@ -214,7 +214,7 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
 def row_cases(rows: int) -> Iterator[Case]:
     """Activations, losses, normalisation, Adam, attention of both kinds, edges, pairs of nodes, choices."""
-    near = attention_cases, dynamic_cases, edge_cases, pair_cases
+    near = attention_cases, dynamic_cases, edge_cases, edge_attention_cases, pair_cases
     for cases in (activation_cases, loss_cases, layer_cases, *near, state_cases):
         yield from cases(rows)
 
@@ -382,6 +382,51 @@ def edge_cases(rows: int, k: int = 9) -> Iterator[Case]:
             name = f"messages along edges, {m} columns, {'categories' if values is kinds else 'numbers'}"
             operands = [normal("W", k, m), normal("X", shape[1], m), normal("H", rows, m)]
             yield name, work, [*operands, normal("Y", rows, m)], None
+
+
+def edge_attention_cases(rows: int, k: int = 9, h: int = 3) -> Iterator[Case]:
+    """Attention of both kinds whose scores read numbers, or categories, of edges; and back."""
+    offsets, columns = np.arange(0, 2 * rows + 1, 2), np.arange(2 * rows) * 5 % rows
+    starts = np.linspace(0, rows, 17).astype(np.int64)
+    kinds = np.arange(2 * rows, dtype=np.int32)[:, None] % (k + 1) - 1
+    for values in (normal("E", 2 * rows, k), kinds):
+
+        def entries_of(device: Any, values: Any = values) -> Any:
+            return device.edge_entries(device.csr(offsets, columns, None, (rows, rows)), values, k)
+
+        def attention(device: Any, B: Array, E: Array, L: Array, D: Array, of: Any = entries_of) -> Any:
+            entries, f = of(device), D.shape[1]
+            T, V = device.zeros((rows, 3 * h)), device.empty((rows, 2 * f))
+            device.edge_attention_top(entries, B, device.xp.ascontiguousarray(E[:, f:]), T)
+            device.attention_begin(L, T, V)
+            device.edge_attention_add(entries, B, E, L, T, V)
+            device.attention_finish(T, V)
+            F, dL = device.empty((rows, f + 4 * h)), device.empty((rows, h))
+            device.attention_pack(D, L, T, V, F, dL)
+            dS, dR = device.zeros((rows, f)), device.zeros((rows, h))
+            return T, V, dL, device.edge_attention_back(entries, B, F, D, L, dS, dR, starts), dS, dR
+
+        def dynamic(device: Any, W: Array, S: Array, D: Array, a: Array, of: Any = entries_of) -> Any:
+            entries, f = of(device), S.shape[1]
+            M, V, F = (
+                device.empty((rows, 2 * h)),
+                device.empty((rows, f)),
+                device.empty((rows, 2 * f + 3 * h)),
+            )
+            device.dynamic_begin(M, V)
+            device.edge_dynamic_add(entries, W, S, D, a, M, V)
+            device.dynamic_finish(M, V)
+            device.dynamic_pack(D, S, M, V, F)
+            dT, G, dS = (device.zeros((rows, f)) for _ in range(3))
+            dW = device.edge_dynamic_back_rows(entries, W, S, F, a, dT, G, starts)
+            device.edge_dynamic_back_columns(entries, W, F, S, a, dS)
+            return M, V, dW, dT, G, dS
+
+        what = f"along edges and back, {'categories' if values is kinds else 'numbers'}"
+        rows_of = [normal(name, rows, m) for name, m in (("E", 27), ("L", 3), ("D", 24), ("S", 24))]
+        yield f"attention {what}", attention, [normal("B", k, h), *rows_of[:3]], None
+        operands = [normal("W", k, 24), rows_of[3], rows_of[2], normal("a", 24, 1)]
+        yield f"dynamic attention {what}", dynamic, operands, None
 
 
 def pair_cases(rows: int, m: int = 37) -> Iterator[Case]:

@@ -14,6 +14,7 @@ from app.cuda.vendor import VendorDevice
 from app.device import HostDevice
 from app.errors import NumericsError
 from app.gnn.optim import Adam
+from app.numerics import edge_attention
 from app.numerics.elementwise import Dropout
 from app.numerics.products import Finish, Lookup, Members, Operand
 from app.rl.select import make_keys
@@ -624,6 +625,69 @@ def test_messages_along_edges(pair, monkeypatch, k, f, kinds):
     whole = pair.same(work, *operands)
     monkeypatch.setattr(cuda_edges, "EDGE_BYTES", 1)
     assert all(np.array_equal(bits(a), bits(b)) for a, b in zip(whole, pair.same(work, *operands)))
+
+
+def attended(device, h, k, width, kinds):
+    """What all operations of attention that reads rows of entries make, over two tiles, and back."""
+    n, f, starts, draws = 37, h * k, np.array([0, 0, 9, 10, 30, 37]), np.random.default_rng(h)
+
+    def small(seed, *shape):
+        return device.put(normal(seed, *shape) / 1000)
+
+    B, W, a = small(1, width, h), small(2, width, f), small(3, f, 1)
+    S, R, T, FT = small(4, n, f), small(5, n, h), small(6, n, f), small(7, n, 2 * f + 3 * h)
+    top, V = device.zeros((n, 3 * h)), device.zeros((n, 2 * f))
+    dS, dR, M, Z, dT, G, dC = (device.zeros((n, m)) for m in (f, h, 2 * h, f, f, f, f))
+    device.dynamic_begin(M, Z)
+    sums = []
+    for i, m in enumerate((20, 31), 8):
+        indptr, indices, shape = rows_of(i, n, m, 14)
+        values = normal(i, len(indices), width) / 10
+        if kinds:
+            values = draws.integers(-1, width, (len(indices), 2)).astype(np.int32)
+            values[values[:, 0] == values[:, 1], 1] = -1
+        tile = device.edge_entries(device.csr(indptr, indices, None, shape), values, width)
+        s, r, F, FC = (small(i, m, each) for each in (f, h, f + 4 * h, 2 * f + 3 * h))
+        device.edge_attention_top(tile, B, r, top)
+        device.edge_attention_add(tile, B, device.xp.concatenate([s, r], axis=1), R, top, V)
+        sums.append(device.edge_attention_back(tile, B, F, S, R, dS, dR, starts))
+        device.edge_dynamic_add(tile, W, s, T, a, M, Z)
+        sums.append(device.edge_dynamic_back_rows(tile, W, s, FT, a, dT, G, starts))
+        device.edge_dynamic_back_columns(tile, W, FC, S, a, dC)
+    return top, V, dS, dR, M, Z, dT, G, dC, *sums
+
+
+@pytest.mark.parametrize("kinds", [False, True])
+@pytest.mark.parametrize(("h", "k", "width"), [(1, 7, 5), (3, 5, 9), (8, 1, 1), (4, 8, 13)])
+def test_attention_along_edges(pair, monkeypatch, h, k, width, kinds):
+    """Of all entries at once and of one row after the other, in pieces of the host or of its own."""
+    whole = pair.same(attended, h, k, width, kinds)
+    monkeypatch.setattr(cuda_edges, "EDGE_BYTES", 1)
+    monkeypatch.setattr(edge_attention, "PIECE", 5)
+    assert all(
+        np.array_equal(bits(a), bits(b)) for a, b in zip(whole, pair.same(attended, h, k, width, kinds))
+    )
+
+
+@pytest.mark.parametrize("kinds", [False, True])
+def test_what_attention_along_edges_holds_is_counted(emulated, monkeypatch, kinds):
+    """Of some rows at a time, each of few entries."""
+    h, f, k, n = 2, 6, 5, 64
+    indptr, indices, shape = rows_of(1, n, n)
+    values = np.zeros((len(indices), 1), np.int32) if kinds else normal(1, len(indices), k)
+    entries = emulated.edge_entries(emulated.csr(indptr, indices, None, shape), values, k)
+    W, a, S, F, dT, G = (
+        emulated.put(normal(i, *shape) / 20)
+        for i, shape in enumerate(((k, f), (f, 1), (n, f), (n, 2 * f + 3 * h), (n, f), (n, f)))
+    )
+    made, empty, room = [], emulated.empty, 4 * (3 * f + k * kinds) * 100
+    monkeypatch.setattr(emulated, "empty", lambda shape: made.append(shape) or empty(shape))
+    monkeypatch.setattr(cuda_edges, "EDGE_BYTES", room)
+    emulated.edge_dynamic_back_rows(entries, W, S, F, a, dT, G, np.arange(n + 1))
+    each = 2 + kinds  # E W, g, and E of categories
+    held = max(4 * sum(rows * m for rows, m in made[i : i + each]) for i in range(0, len(made) - 1, each))
+    assert len(made) > 2 * each and held <= emulated.attended_bytes(len(indices), f, k, kinds) <= room
+    assert emulated.attended_bytes(10, f, k, kinds) == 40 * (3 * f + k * kinds)
 
 
 @pytest.mark.parametrize("kinds", [False, True])

@@ -13,7 +13,7 @@ import numpy as np
 from app.cuda.changes import CudaChanges
 from app.cuda.compiler import OPTIONS
 from app.cuda.dynamic import CudaDynamicAttention
-from app.cuda.edges import CudaEdgeSums
+from app.cuda.edges import CudaEdgeAttention, CudaEdgeSums
 from app.cuda.graph import Captured, NotCapturable, call_plainly
 from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
@@ -21,7 +21,6 @@ from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.distmult import DistMultProducts
-from app.numerics.edge_attention import EdgeAttention
 from app.numerics.heads import HeadProducts
 
 Array = Any
@@ -57,7 +56,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 class CudaDevice(
     CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaDynamicAttention, CudaPairs,
-    DistMultProducts, CudaEdgeSums, EdgeAttention, HeadProducts,
+    DistMultProducts, CudaEdgeSums, CudaEdgeAttention, HeadProducts,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.cuda.kernels import NULL, Kernels, whole
-from app.cuda.matrix import CudaMatrix
+from app.cuda.matrix import Pattern, edged
 from app.numerics.dynamic import DynamicAttention
 
 Array = Any
@@ -14,7 +14,10 @@ WARP = 32
 
 
 class CudaDynamicAttention(DynamicAttention):
-    """Dynamic attention: what every entry adds, then sums of rows; arrays are float32 and row-major."""
+    """Dynamic attention: what every entry adds, then sums of rows; arrays are float32 and row-major.
+
+    Where entries have rows of their own, Q [nnz, h k], kernels of the same names read these too.
+    """
 
     kernels: Kernels
     empty: Callable[..., Array]
@@ -25,13 +28,16 @@ class CudaDynamicAttention(DynamicAttention):
         self.kernels.launch("dynamic_begin", n * h, np.int64(n), np.int32(h), whole(M))
         V.fill(0)
 
-    def dynamic_add(self, pattern: CudaMatrix, S_ext: Array, T: Array, a: Array, M: Array, V: Array) -> None:
+    def dynamic_add(
+        self, pattern: Pattern, S_ext: Array, T: Array, a: Array, M: Array, V: Array, Q: Array | None = None
+    ) -> None:
         """Add every entry's w and w S_j."""
         (n, width), h, launch = V.shape, M.shape[1] // 2, self.kernels.launch
         E, old = self.empty((pattern.nnz, h)), self.empty((pattern.nnz, h))
         sizes, S, v = (np.int64(n), *map(np.int32, (h, width // h))), whole(S_ext, width), whole(V)
         entries = pattern.indptr, pattern.indices
-        launch("dynamic_scores", n * WARP, *sizes, *entries, S, whole(T, width), whole(a), E)
+        name, rows = edged("dynamic_scores", pattern, Q, width)
+        launch(name, n * WARP, *sizes, *entries, *rows, S, whole(T, width), whole(a), E)
         launch("dynamic_weights", n * h, *sizes[:2], pattern.indptr, E, old, whole(M))
         launch("dynamic_add", n * width, *sizes, *entries, S, E, old, v)
 
@@ -45,22 +51,29 @@ class CudaDynamicAttention(DynamicAttention):
         self.kernels.launch("dynamic_pack", *_by_heads(M, V.shape[1]), *operands)
 
     def dynamic_back_rows(
-        self, pattern: CudaMatrix, S_ext: Array, F: Array, a: Array, dT: Array, G: Array
+        self, pattern: Pattern, S_ext: Array, F: Array, a: Array, dT: Array, G: Array, Q: Array | None = None
     ) -> None:
-        """Add every entry's part of the gradients by T_i, and by a as far as it is row i's."""
+        """Add every entry's part of the gradients by T_i, and by a as far as it is row i's; Q becomes the
+        gradient by it."""
         (n, width), launch = dT.shape, self.kernels.launch
         common, h = _entries(pattern, F, width)
         g, S, f = self.empty((pattern.nnz, h)), whole(S_ext, width), whole(F)
-        launch("dynamic_slopes", n * WARP, *common, np.int32(0), f, S, whole(a), NULL, g)
-        launch("dynamic_back_rows", n * width, *common, S, f, whole(a), g, whole(dT), whole(G))
+        name, rows = edged("dynamic_slopes", pattern, Q, width)
+        launch(name, n * WARP, *common, np.int32(0), *rows, f, S, whole(a), NULL, g)
+        name, rows = edged("dynamic_back_rows", pattern, Q, width)
+        launch(name, n * width, *common, *rows, S, f, whole(a), g, whole(dT), whole(G))
 
-    def dynamic_back_columns(self, pattern: CudaMatrix, F_ext: Array, S: Array, a: Array, dS: Array) -> None:
+    def dynamic_back_columns(
+        self, pattern: Pattern, F_ext: Array, S: Array, a: Array, dS: Array, Q: Array | None = None
+    ) -> None:
         """Add every entry's part of the gradient by S_j."""
         (n, width), launch = dS.shape, self.kernels.launch
         common, h = _entries(pattern, F_ext, width)
         w, g, s, f = self.empty((pattern.nnz, h)), self.empty((pattern.nnz, h)), whole(S), whole(F_ext)
-        launch("dynamic_slopes", n * WARP, *common, np.int32(1), f, s, whole(a), w, g)
-        launch("dynamic_back_columns", n * width, *common, f, s, whole(a), w, g, whole(dS))
+        name, rows = edged("dynamic_slopes", pattern, Q, width)
+        launch(name, n * WARP, *common, np.int32(1), *rows, f, s, whole(a), w, g)
+        name, rows = edged("dynamic_back_columns", pattern, Q, width)
+        launch(name, n * width, *common, *rows, f, s, whole(a), w, g, whole(dS))
 
 
 def _by_heads(M: Array, width: int) -> tuple[Any, ...]:
@@ -69,7 +82,7 @@ def _by_heads(M: Array, width: int) -> tuple[Any, ...]:
     return n * h, np.int64(n), np.int32(h), np.int32(width // h)
 
 
-def _entries(pattern: CudaMatrix, F: Array, width: int) -> tuple[tuple[Any, ...], int]:
+def _entries(pattern: Pattern, F: Array, width: int) -> tuple[tuple[Any, ...], int]:
     """Rows, heads, columns of a head, offsets and columns of the entries; and the heads."""
     h = (F.shape[1] - 2 * width) // 3
     return (

@@ -4,12 +4,18 @@ from typing import Any
 
 import numpy as np
 
+from app.cuda.dynamic import CudaDynamicAttention
 from app.cuda.kernels import NULL, Kernels, by_four, matrix, vector, whole
+from app.cuda.matrix import Pattern, SomeRows
+from app.cuda.rows import CudaAttention
 from app.errors import NumericsError
+from app.numerics.edge_attention import EdgeAttention
 from app.numerics.edges import EdgeEntries, EdgeSums, pieces
 from app.numerics.products import Operand
 
 Array = Any
+SOME = 4  # entries of a thread that makes rows, as in edges.cu
+ATTENDED = 3  # arrays of as many columns at most as rows of entries have: these, w and g
 EDGE_BYTES = 64 << 20  # of what the entries of some row blocks give their rows, unless one block's are more
 
 
@@ -69,6 +75,17 @@ class CudaEdgeSums(EdgeSums):
         shape = np.int64(n), np.int32(f), A.indptr, A.indices
         return (*shape, *sizes, *numbers, W, NULL if b is None else vector(b, f)), W
 
+    def _edge_rows(self, entries: EdgeEntries, first: int, last: int, W: Array, b: Array | None) -> Array:
+        """[last-first, f], E W + b of some entries."""
+        given, W = self._given(entries, entries.A.shape[0], W, b)
+        count, f = last - first, W.shape[1]
+        Q = self.empty((count, f))
+        four = by_four((W, f, f), (Q, f, f)) and (b is None or not b.data.ptr % 16)
+        name, across = ("edge_products_4", f // 4) if four else ("edge_products", f)
+        threads = -(-count // SOME) * across
+        self.kernels.launch(name, threads, *given, np.int64(first), np.int64(count), Q)
+        return Q
+
     def _numbers(self, entries: EdgeEntries, first: int, last: int) -> Array:
         """[last-first, width], E of some entries."""
         values = entries.values[first:last]
@@ -83,3 +100,27 @@ class CudaEdgeSums(EdgeSums):
 def entries_of(f: int, width: int, kinds: bool) -> int:
     """Entries whose rows, of f columns and where they are categories of `width`, are held at a time."""
     return max(EDGE_BYTES // (4 * (f + width * kinds)), 1)
+
+
+class CudaEdgeAttention(EdgeAttention):
+    """Attention by the kernels for entries with rows of their own, these made for some rows at a time."""
+
+    plain, dynamic = CudaAttention, CudaDynamicAttention
+    put: Any
+
+    def _most(self, entries: EdgeEntries, f: int) -> int:
+        """Entries whose rows are made at a time: these, and two numbers of each head."""
+        return entries_of(ATTENDED * f, entries.width, entries.kinds)
+
+    def _pattern(self, entries: EdgeEntries, lo: int, hi: int) -> Pattern:
+        """The entries of some rows."""
+        first, last = (int(entries.indptr[row]) for row in (lo, hi))
+        A, (n, m) = entries.A, entries.A.shape
+        if (lo, hi) == (0, n):
+            return A
+        own = self.put(entries.indptr[lo : hi + 1] - first)
+        return SomeRows(own, A.indices[first:last], last - first, (hi - lo, m))
+
+    def attended_bytes(self, stored: int, f: int, width: int, kinds: bool) -> int:
+        """What is held of so many entries while their rows are attended to; see EdgeAttention."""
+        return 4 * min(stored, entries_of(ATTENDED * f, width, kinds)) * (ATTENDED * f + width * kinds)

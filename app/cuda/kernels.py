@@ -39,13 +39,17 @@ KERNELS = {
     "losses": ("softmax_loss", "softmax_loss_near", "sigmoid_loss", "squared_loss", "argmax_rows"),
     "attention": (
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
-        "attention_back_rows", "attention_back_heads", "row_dots",
+        "attention_back_rows", "attention_back_heads", "row_dots", "attention_top_edges",
+        "attention_add_edges", "attention_back_rows_edges", "attention_back_heads_edges",
     ),
     "dynamic": (
         "dynamic_begin", "dynamic_scores", "dynamic_weights", "dynamic_add", "dynamic_finish", "dynamic_pack",
-        "dynamic_slopes", "dynamic_back_rows", "dynamic_back_columns",
+        "dynamic_slopes", "dynamic_back_rows", "dynamic_back_columns", "dynamic_scores_edges",
+        "dynamic_slopes_edges", "dynamic_back_rows_edges", "dynamic_back_columns_edges",
     ),
-    "edges": ("edge_add", "edge_add_4", "edge_back", "edge_back_4", "edge_ones"),
+    "edges": (
+        "edge_add", "edge_add_4", "edge_back", "edge_back_4", "edge_products", "edge_products_4", "edge_ones",
+    ),
     "pairs": ("pair_terms", "pair_rows", "pair_losses", "pair_dots", "rank_terms", "rank_sums"),
     "choose": ("best_rows", "next_key"),
     "changes": ("place_rows", "clear_rows", "place_keys"),

@@ -1,9 +1,13 @@
 """A sparse matrix as the kernels of app/sparse/kernels read it."""
 
+from dataclasses import dataclass
 from math import isqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+
+from app.cuda.kernels import whole
+from app.errors import NumericsError
 
 Array = Any
 SHORT, LONG = 64, 4096  # stored entries: rows with more may be, and mostly are, summed by a warp or a block
@@ -12,6 +16,28 @@ MUCH_LONGER = 4  # times the mean row
 FOR_WARPS = 4  # times what a sub-warp adds up, a warp may
 BUSY = 1 << 18  # elements of a product whose rows keep a GPU busy without blocks for the long ones
 OCTAVE = 8  # classes of lengths between one and twice it: of a class, rows stay as they are
+
+
+class Pattern(Protocol):
+    """The stored entries of some rows.
+
+    indptr    [n+1] int64     indices   [nnz] int32     both on the device
+    """
+
+    indptr: Array
+    indices: Array
+    nnz: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SomeRows:
+    """A Pattern of consecutive rows of a matrix, whose entries are numbered anew from 0."""
+
+    indptr: Array
+    indices: Array
+    nnz: int
+    shape: tuple[int, ...]
 
 
 class CudaMatrix:
@@ -86,3 +112,15 @@ def by_length(counts: np.ndarray) -> np.ndarray:
     mantissa, exponent = np.frexp(counts.astype(np.float64))
     classes = exponent * OCTAVE + (mantissa * 2 * OCTAVE).astype(np.int64) % OCTAVE
     return np.argsort(-classes.astype(np.int16), kind="stable").astype(np.int32)
+
+
+def edged(name: str, pattern: Pattern, rows: Array | None, columns: int) -> tuple[str, tuple[Array, ...]]:
+    """A kernel's name and what it is handed, of entries with rows [nnz, columns] of their own or without.
+
+    Raises NumericsError.
+    """
+    if rows is None:
+        return name, ()
+    if rows.shape[0] != pattern.nnz:
+        raise NumericsError(f"{name}: {rows.shape} for {pattern.nnz} entries")
+    return f"{name}_edges", (whole(rows, columns),)

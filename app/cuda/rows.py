@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.cuda.kernels import NULL, Kernels, by_four, matrix, vector, whole
-from app.cuda.matrix import CudaMatrix
+from app.cuda.matrix import CudaMatrix, Pattern, edged
 from app.errors import NumericsError
 from app.numerics.attention import Attention
 from app.numerics.elementwise import MASK, Dropout, Elementwise
@@ -188,7 +188,10 @@ def _drop(drop: Dropout | None) -> tuple[Any, ...]:
 
 
 class CudaAttention(Attention):
-    """Attention in one or two kernels for each operation; arrays are float32 and row-major."""
+    """Attention in one or two kernels for each operation; arrays are float32 and row-major.
+
+    Where entries have rows of their own, z [nnz, h], kernels of the same names read these too.
+    """
 
     kernels: Kernels
 
@@ -196,11 +199,12 @@ class CudaAttention(Attention):
         """The matrix: its entries are gone through as they are stored."""
         return A
 
-    def attention_top(self, pattern: CudaMatrix, R_ext: Array, T: Array) -> None:
+    def attention_top(self, pattern: Pattern, R_ext: Array, T: Array, z: Array | None = None) -> None:
         """T[:, :h] = the largest r_j of the row's entries and of itself."""
         n, h = pattern.shape[0], R_ext.shape[1]
-        operands = pattern.indptr, pattern.indices, whole(R_ext), whole(T, 3 * h)
-        self.kernels.launch("attention_top", n * h, np.int64(n), np.int32(h), *operands)
+        name, rows = edged("attention_top", pattern, z, h)
+        operands = pattern.indptr, pattern.indices, *rows, whole(R_ext), whole(T, 3 * h)
+        self.kernels.launch(name, n * h, np.int64(n), np.int32(h), *operands)
 
     def attention_begin(self, L: Array, T: Array, V: Array) -> None:
         """m from the largest r, and sums of nothing: T = [m | 0 | 0], V = 0."""
@@ -208,11 +212,15 @@ class CudaAttention(Attention):
         self.kernels.launch("attention_begin", n * h, np.int64(n), np.int32(h), whole(L), whole(T, 3 * h))
         V.fill(0)
 
-    def attention_add(self, pattern: CudaMatrix, E_ext: Array, L: Array, T: Array, V: Array) -> None:
+    def attention_add(
+        self, pattern: Pattern, E_ext: Array, L: Array, T: Array, V: Array, z: Array | None = None
+    ) -> None:
         """Add every entry's w and w S_j, and both times the slope of e there."""
         n, h, k = _heads(L, V.shape[1] // 2)
-        operands = pattern.indptr, pattern.indices, whole(E_ext, h * k + h), whole(L), whole(T), whole(V)
-        self.kernels.launch("attention_add", n * h * k, np.int64(n), np.int32(h), np.int32(k), *operands)
+        name, rows = edged("attention_add", pattern, z, h)
+        entries = pattern.indptr, pattern.indices, *rows, whole(E_ext, h * k + h)
+        sizes = np.int64(n), np.int32(h), np.int32(k)
+        self.kernels.launch(name, n * h * k, *sizes, *entries, whole(L), whole(T), whole(V))
 
     def attention_finish(self, T: Array, V: Array) -> None:
         """Divide by the sum of w."""
@@ -227,14 +235,19 @@ class CudaAttention(Attention):
         self.kernels.launch("attention_pack", n * h, np.int64(n), np.int32(h), np.int32(k), *operands)
 
     def attention_back(
-        self, pattern: CudaMatrix, F_ext: Array, S: Array, R: Array, dS: Array, dR: Array
-    ) -> None:
-        """Add every entry's part of the gradients by S_j and r_j."""
+        self, pattern: Pattern, F_ext: Array, S: Array, R: Array, dS: Array, dR: Array,
+        z: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Add every entry's part of the gradients by S_j and r_j; z becomes the gradient by it."""
         n, h, k = _heads(R, S.shape[1])
         common = np.int64(n), np.int32(h), np.int32(k), pattern.indptr, pattern.indices
-        F = whole(F_ext, h * k + 4 * h)
-        self.kernels.launch("attention_back_rows", n * h * k, *common, F, whole(R), whole(dS))
-        self.kernels.launch("attention_back_heads", n * h, *common, F, whole(S), whole(R), whole(dR))
+        F, launch = whole(F_ext, h * k + 4 * h), self.kernels.launch
+        name, rows = edged("attention_back_rows", pattern, z, h)
+        launch(name, n * h * k, *common, *rows, F, whole(R), whole(dS))
+        name, rows = edged(
+            "attention_back_heads", pattern, z, h
+        )  # the last that reads z, in whose place it writes
+        launch(name, n * h, *common, *rows, F, whole(S), whole(R), whole(dR))
 
     def row_dots(self, X: Array, D: Array) -> Array:
         """[rows], each the chain from 0 over the columns of X * D."""

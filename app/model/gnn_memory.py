@@ -65,7 +65,6 @@ HEAD_ARRAYS = 20  # of h columns that a head holds of some entries at a time
 MOMENTS = 24  # bytes of a number that several networks say: mean and square, scores and probabilities of one
 RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
-ATTENDED = 10  # arrays of all columns of a layer that attention without kernels makes of some entries
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 VIEW_MATRICES = 12  # of columns with columns, in float64 on the host
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
@@ -264,14 +263,14 @@ def edge_sums(training: Training, rank: int) -> int:
 
 def _attended_sums(training: Training, rank: int, m: int) -> int:
     """The same of attention that reads E W of m columns: of entries, of loops and both together; of a vector
-    of attention as many columns as a layer has, twice. Where there are no kernels, rows of some entries."""
+    of attention as many columns as a layer has, twice; and what the device holds of entries meanwhile."""
     columns, inputs = training.inputs.edge_width, training.inputs
     widest = max(
         shape[1] for name, shape in training.engine.params.shapes.items() if name.endswith(".W_edge")
     )
     sums = 4 * int(training.layout.blocks[rank]) * (3 * columns * m + 2 * (columns + 1) * widest)
-    some = 0 if training.device.xp is np else min(LARGE_PIECE, int(training.layout.stored[rank]))
-    return sums + 4 * some * (columns + ATTENDED * widest) * bool(inputs.edges)
+    stored, kinds = int(training.layout.stored[rank]), training.case.edge_feature_rows == "one_hot"
+    return sums + training.device.attended_bytes(stored, widest, columns, kinds) * bool(inputs.edges)
 
 
 def edge_scores(training: Training, rank: int) -> int:

@@ -28,7 +28,8 @@ class EdgeEntries:
     width    columns of E: k, or those that the categories become
     record   what compiled kernels need, or None
     kept     of rows lo..hi-1 what `EdgeSums._piece` makes, where there are no kernels
-    rounds   of rows lo..hi-1 their entries by rounds (numerics/edge_attention.py), where there are none
+    patterns  of rows lo..hi-1 what goes through their entries (numerics/edge_attention.py), but in compiled
+             kernels
     """
 
     A: Any
@@ -37,7 +38,7 @@ class EdgeEntries:
     width: int
     record: Any = None
     kept: dict[tuple[int, int], tuple[Array, Any]] = field(default_factory=dict)
-    rounds: dict[tuple[int, int], Any] = field(default_factory=dict)
+    patterns: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     @property
     def kinds(self) -> bool:
@@ -103,7 +104,7 @@ class EdgeSums:
             G = xp.where(M > 0, D_ext[entries.A.indices[first:last]], np.float32(0))
             self._add_to(ones, G, dH[top:bottom])
             ends = indptr[starts[lo : hi + 1]] - first
-            E = entries.rows(xp, first, last)
+            E = self._numbers(entries, first, last)
             out[lo:hi, :size] = self.block_gram(E, G, ends[None])
             out[lo:hi, size:] = self.fold(ends, G)
         return out
@@ -114,6 +115,10 @@ class EdgeSums:
         f, width   columns of messages, of rows of entries     kinds   rows are categories
         """
         return 0
+
+    def _numbers(self, entries: EdgeEntries, first: int, last: int) -> Array:
+        """[last-first, width], E of some entries."""
+        return entries.rows(self.xp, first, last)
 
     def _edge_rows(self, entries: EdgeEntries, first: int, last: int, W: Array, b: Array | None) -> Array:
         """[last-first, f], E W + b of some entries."""

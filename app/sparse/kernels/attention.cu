@@ -1,20 +1,35 @@
 /* Attention over stored entries (app/numerics/attention.py): sums go on from what is there, in the order of the entries. h heads
- * of k columns; a thread has one column, or one head, of a row, and makes the weights that it needs itself. */
+ * of k columns; a thread has one column, or one head, of a row, and makes the weights that it needs itself.
+ *
+ * Kernels that end in _edges: entries have rows z of h numbers of their own (app/numerics/edge_attention.py), and r + z stands for
+ * r. Z [nnz, h]. */
 #include "common.cuh"
 
 DEVICE float leaky(float s) { return s > 0.0f ? s : mul(s, 0.2f); }
 
-/* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
-KERNEL attention_top(const i64 n, const int h, const i64* offsets, const int* columns, const float* R, float* T) {
+template <bool EDGED> DEVICE float with_edge(float r, const float* Z, i64 at) { return EDGED ? add(r, Z[at]) : r; }
+
+template <bool EDGED>
+DEVICE void top(const i64 n, const int h, const i64* offsets, const int* columns, const float* Z, const float* R, float* T) {
     const i64 t = thread_number(), row = t / h;
     const int head = (int)(t % h);
     if (row >= n) return;
-    float top = T[row * 3 * h + head];
+    float most = T[row * 3 * h + head];
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
-        const float r = R[(i64)columns[p] * h + head];
-        top = r > top ? r : top;
+        const float r = with_edge<EDGED>(R[(i64)columns[p] * h + head], Z, p * h + head);
+        most = r > most ? r : most;
     }
-    T[row * 3 * h + head] = top;
+    T[row * 3 * h + head] = most;
+}
+
+/* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
+KERNEL attention_top(const i64 n, const int h, const i64* offsets, const int* columns, const float* R, float* T) {
+    top<false>(n, h, offsets, columns, 0, R, T);
+}
+
+KERNEL attention_top_edges(const i64 n, const int h, const i64* offsets, const int* columns, const float* Z, const float* R,
+                           float* T) {
+    top<true>(n, h, offsets, columns, Z, R, T);
 }
 
 /* T = [m | 0 | 0]; V is set to zero by the caller. L [n, h]. */
@@ -27,10 +42,9 @@ KERNEL attention_begin(const i64 n, const int h, const float* L, float* T) {
     own[h] = own[2 * h] = 0.0f;
 }
 
-/* E [*, h k + h]: S | r.  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. A thread to a
- * column of V's first half and its counterpart; that of a head's first column also sums w. */
-KERNEL __launch_bounds__(256) attention_add(const i64 n, const int h, const int k, const i64* offsets,
-                                            const int* columns, const float* E, const float* L, float* T, float* V) {
+template <bool EDGED>
+DEVICE void add_rows(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* Z,
+                     const float* E, const float* L, float* T, float* V) {
     const i64 width = (i64)h * k, t = thread_number(), row = t / width, ld = width + h;
     if (row >= n) return;
     const i64 c = t % width;
@@ -41,7 +55,8 @@ KERNEL __launch_bounds__(256) attention_add(const i64 n, const int h, const int 
     float sum = first ? sums[0] : 0.0f, low_sum = first ? sums[h] : 0.0f, high = v[0], low = v[width];
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
         const float* e = E + (i64)columns[p] * ld;
-        const float s = add(l, e[width + head]), w = exp_float(sub(leaky(s), m));
+        const float r = with_edge<EDGED>(e[width + head], Z, p * h + head);
+        const float s = add(l, r), w = exp_float(sub(leaky(s), m));
         const float below = s > 0.0f ? w : mul(w, 0.2f), x = e[c];
         sum = add(sum, w);
         low_sum = add(low_sum, below);
@@ -51,6 +66,19 @@ KERNEL __launch_bounds__(256) attention_add(const i64 n, const int h, const int 
     v[0] = high;
     v[width] = low;
     if (first) sums[0] = sum, sums[h] = low_sum;
+}
+
+/* E [*, h k + h]: S | r.  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. A thread to a
+ * column of V's first half and its counterpart; that of a head's first column also sums w. */
+KERNEL __launch_bounds__(256) attention_add(const i64 n, const int h, const int k, const i64* offsets,
+                                            const int* columns, const float* E, const float* L, float* T, float* V) {
+    add_rows<false>(n, h, k, offsets, columns, 0, E, L, T, V);
+}
+
+KERNEL __launch_bounds__(256) attention_add_edges(const i64 n, const int h, const int k, const i64* offsets,
+                                                  const int* columns, const float* Z, const float* E, const float* L,
+                                                  float* T, float* V) {
+    add_rows<true>(n, h, k, offsets, columns, Z, E, L, T, V);
 }
 
 /* u = 1 / sum of w: T = [m | u | q] and V times u by heads. A thread to a head. */
@@ -89,9 +117,9 @@ KERNEL attention_pack(const i64 n, const int h, const int k, const float* D, con
     dL[t] = sub(second, mul(first, own[2 * h]));
 }
 
-/* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows: dS += w D. */
-KERNEL __launch_bounds__(256) attention_back_rows(const i64 n, const int h, const int k, const i64* offsets,
-                                                  const int* columns, const float* F, const float* R, float* dS) {
+template <bool EDGED>
+DEVICE void back_rows(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* Z,
+                      const float* F, const float* R, float* dS) {
     const i64 width = (i64)h * k, t = thread_number(), row = t / width, ld = width + 4 * h;
     if (row >= n) return;
     const i64 c = t % width;
@@ -100,16 +128,28 @@ KERNEL __launch_bounds__(256) attention_back_rows(const i64 n, const int h, cons
     float ds = dS[t];
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
         const float *f = F + (i64)columns[p] * ld, *own = f + width + head;
-        const float s = add(own[0], r), w = mul(exp_float(sub(leaky(s), own[h])), own[2 * h]);
+        const float s = add(own[0], with_edge<EDGED>(r, Z, p * h + head));
+        const float w = mul(exp_float(sub(leaky(s), own[h])), own[2 * h]);
         ds = link(ds, w, f[c]);
     }
     dS[t] = ds;
 }
 
-/* dR += w (D S - c) slope. A thread to a head. */
-KERNEL __launch_bounds__(256) attention_back_heads(const i64 n, const int h, const int k, const i64* offsets,
-                                                   const int* columns, const float* F, const float* S,
-                                                   const float* R, float* dR) {
+/* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows: dS += w D. */
+KERNEL __launch_bounds__(256) attention_back_rows(const i64 n, const int h, const int k, const i64* offsets,
+                                                  const int* columns, const float* F, const float* R, float* dS) {
+    back_rows<false>(n, h, k, offsets, columns, 0, F, R, dS);
+}
+
+KERNEL __launch_bounds__(256) attention_back_rows_edges(const i64 n, const int h, const int k, const i64* offsets,
+                                                        const int* columns, const float* Z, const float* F,
+                                                        const float* R, float* dS) {
+    back_rows<true>(n, h, k, offsets, columns, Z, F, R, dS);
+}
+
+template <bool EDGED>
+DEVICE void back_heads(const i64 n, const int h, const int k, const i64* offsets, const int* columns, float* Z,
+                       const float* F, const float* S, const float* R, float* dR) {
     const i64 width = (i64)h * k, t = thread_number(), row = t / h, ld = width + 4 * h;
     const int head = (int)(t % h);
     if (row >= n) return;
@@ -117,13 +157,30 @@ KERNEL __launch_bounds__(256) attention_back_heads(const i64 n, const int h, con
     float dr = dR[t];
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
         const float *f = F + (i64)columns[p] * ld, *own = f + width + head, *d = f + (i64)head * k;
-        const float s = add(own[0], r), w = mul(exp_float(sub(leaky(s), own[h])), own[2 * h]);
+        const float s = add(own[0], with_edge<EDGED>(r, Z, p * h + head));
+        const float w = mul(exp_float(sub(leaky(s), own[h])), own[2 * h]);
         float dot = 0.0f;
         for (int c = 0; c < k; ++c) dot = link(dot, d[c], x[c]);
         const float g = mul(w, sub(dot, own[3 * h]));
-        dr = add(dr, s > 0.0f ? g : mul(g, 0.2f));
+        const float back = s > 0.0f ? g : mul(g, 0.2f);
+        dr = add(dr, back);
+        if (EDGED) Z[p * h + head] = back;
     }
     dR[t] = dr;
+}
+
+/* dR += w (D S - c) slope. A thread to a head. */
+KERNEL __launch_bounds__(256) attention_back_heads(const i64 n, const int h, const int k, const i64* offsets,
+                                                   const int* columns, const float* F, const float* S,
+                                                   const float* R, float* dR) {
+    back_heads<false>(n, h, k, offsets, columns, 0, F, S, R, dR);
+}
+
+/* What is added to dR takes the place of z. */
+KERNEL __launch_bounds__(256) attention_back_heads_edges(const i64 n, const int h, const int k, const i64* offsets,
+                                                         const int* columns, float* Z, const float* F, const float* S,
+                                                         const float* R, float* dR) {
+    back_heads<true>(n, h, k, offsets, columns, Z, F, S, R, dR);
 }
 
 /* out[row] = the chain from 0 over the columns of X * D, both [n, m]. */

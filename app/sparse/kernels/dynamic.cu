@@ -1,15 +1,21 @@
 /* Dynamic attention over stored entries (app/numerics/dynamic.py): sums go on from what is there, in the order of the entries. h
  * heads of k columns. First a warp to a row makes the numbers of each of its entries, lane by lane; then a thread has one
- * column, or one head, of a row and goes through them. */
+ * column, or one head, of a row and goes through them.
+ *
+ * Kernels that end in _edges: entries have rows of their own (app/numerics/edge_attention.py), which are added to T + S.
+ * Q [nnz, h k]. */
 #include "common.cuh"
 
 DEVICE float sloped(float s, float x) { return s > 0.0f ? x : mul(x, 0.2f); }
 
-/* The score of a head: the chain over its columns of a leaky(T + S). */
-DEVICE float score(const int k, const float* T, const float* S, const float* a) {
+template <bool EDGED> DEVICE float with_edge(float s, const float* Q, i64 at) { return EDGED ? add(s, Q[at]) : s; }
+
+/* The score of a head: the chain over its columns of a leaky(T + S), or with Q, from its column `at` on. */
+template <bool EDGED>
+DEVICE float score(const int k, const float* T, const float* S, const float* Q, const i64 at, const float* a) {
     float e = 0.0f;
     for (int c = 0; c < k; ++c) {
-        const float s = add(T[c], S[c]);
+        const float s = with_edge<EDGED>(add(T[c], S[c]), Q, at + c);
         e = link(e, a[c], sloped(s, s));
     }
     return e;
@@ -24,16 +30,28 @@ KERNEL dynamic_begin(const i64 n, const int h, float* M) {
     own[h] = 0.0f;
 }
 
-/* E [nnz, h]: scores of the entries. S [*, h k], T [n, h k]. A warp to a row. */
-KERNEL dynamic_scores(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* S,
-                      const float* T, const float* a, float* E) {
+template <bool EDGED>
+DEVICE void scores(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* Q,
+                   const float* S, const float* T, const float* a, float* E) {
     const i64 t = thread_number(), row = t / WARP, width = (i64)h * k;
     if (row >= n) return;
     for (i64 p = offsets[row] + t % WARP; p < offsets[row + 1]; p += WARP)
         for (int head = 0; head < h; ++head) {
             const i64 c = (i64)head * k;
-            E[p * h + head] = score(k, T + row * width + c, S + (i64)columns[p] * width + c, a + c);
+            const float *t_own = T + row * width + c, *s = S + (i64)columns[p] * width + c;
+            E[p * h + head] = score<EDGED>(k, t_own, s, Q, p * width + c, a + c);
         }
+}
+
+/* E [nnz, h]: scores of the entries. S [*, h k], T [n, h k]. A warp to a row. */
+KERNEL dynamic_scores(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* S,
+                      const float* T, const float* a, float* E) {
+    scores<false>(n, h, k, offsets, columns, 0, S, T, a, E);
+}
+
+KERNEL dynamic_scores_edges(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* Q,
+                            const float* S, const float* T, const float* a, float* E) {
+    scores<true>(n, h, k, offsets, columns, Q, S, T, a, E);
 }
 
 /* E: from scores to weights w; O [nnz, h]: what sums so far are multiplied by. M [n, 2 h]: m | sum of w. A thread to a head. */
@@ -99,10 +117,9 @@ KERNEL dynamic_pack(const i64 n, const int h, const int k, const float* D, const
     f[2 * h] = dot;
 }
 
-/* W, G [nnz, h]: w and g of the entries. F [*, 2 h k + 3 h] and S [*, h k], of rows and of columns, or the other way
- * round where `turned`. A warp to a row. */
-KERNEL dynamic_slopes(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const int turned,
-                      const float* F, const float* S, const float* a, float* W, float* G) {
+template <bool EDGED>
+DEVICE void slopes(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const int turned,
+                   const float* Q, const float* F, const float* S, const float* a, float* W, float* G) {
     const i64 t = thread_number(), row = t / WARP, width = (i64)h * k;
     if (row >= n) return;
     for (i64 p = offsets[row] + t % WARP; p < offsets[row + 1]; p += WARP) {
@@ -111,7 +128,7 @@ KERNEL dynamic_slopes(const i64 n, const int h, const int k, const i64* offsets,
         for (int head = 0; head < h; ++head) {
             const i64 first = (i64)head * k;
             const float *own = f + 2 * width + head, *d = f + first;
-            const float e = score(k, f + width + first, x + first, a + first);
+            const float e = score<EDGED>(k, f + width + first, x + first, Q, p * width + first, a + first);
             const float w = mul(exp_float(sub(e, own[0])), own[h]);
             float dot = 0.0f;
             for (int c = 0; c < k; ++c) dot = link(dot, d[c], x[first + c]);
@@ -121,9 +138,21 @@ KERNEL dynamic_slopes(const i64 n, const int h, const int k, const i64* offsets,
     }
 }
 
-/* dT [n, h k] += g a slope and B [n, h k] += g leaky(s). A thread to a column. */
-KERNEL dynamic_back_rows(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* S,
-                         const float* F, const float* a, const float* G, float* dT, float* B) {
+/* W, G [nnz, h]: w and g of the entries. F [*, 2 h k + 3 h] and S [*, h k], of rows and of columns, or the other way
+ * round where `turned`. A warp to a row. */
+KERNEL dynamic_slopes(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const int turned,
+                      const float* F, const float* S, const float* a, float* W, float* G) {
+    slopes<false>(n, h, k, offsets, columns, turned, 0, F, S, a, W, G);
+}
+
+KERNEL dynamic_slopes_edges(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const int turned,
+                            const float* Q, const float* F, const float* S, const float* a, float* W, float* G) {
+    slopes<true>(n, h, k, offsets, columns, turned, Q, F, S, a, W, G);
+}
+
+template <bool EDGED>
+DEVICE void back_rows(const i64 n, const int h, const int k, const i64* offsets, const int* columns, float* Q,
+                      const float* S, const float* F, const float* a, const float* G, float* dT, float* B) {
     const i64 width = (i64)h * k, t = thread_number(), row = t / width;
     if (row >= n) return;
     const i64 c = t % width;
@@ -131,18 +160,32 @@ KERNEL dynamic_back_rows(const i64 n, const int h, const int k, const i64* offse
     const float own = F[row * (2 * width + 3 * h) + width + c], by = a[c];
     float dt = dT[t], b = B[t];
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
-        const float s = add(own, S[(i64)columns[p] * width + c]), g = G[p * h + head];
-        dt = add(dt, sloped(s, mul(g, by)));
+        const i64 at = p * width + c;
+        const float s = with_edge<EDGED>(add(own, S[(i64)columns[p] * width + c]), Q, at), g = G[p * h + head];
+        const float back = sloped(s, mul(g, by));
+        dt = add(dt, back);
         b = link(b, g, sloped(s, s));
+        if (EDGED) Q[at] = back;
     }
     dT[t] = dt;
     B[t] = b;
 }
 
-/* dS [n, h k] += w D, then g a slope. F [*, 2 h k + 3 h] of the columns. A thread to a column. */
-KERNEL dynamic_back_columns(const i64 n, const int h, const int k, const i64* offsets, const int* columns,
-                            const float* F, const float* S, const float* a, const float* W, const float* G,
-                            float* dS) {
+/* dT [n, h k] += g a slope and B [n, h k] += g leaky(s). A thread to a column. */
+KERNEL dynamic_back_rows(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* S,
+                         const float* F, const float* a, const float* G, float* dT, float* B) {
+    back_rows<false>(n, h, k, offsets, columns, 0, S, F, a, G, dT, B);
+}
+
+/* What is added to dT takes the place of the entries' rows. */
+KERNEL dynamic_back_rows_edges(const i64 n, const int h, const int k, const i64* offsets, const int* columns, float* Q,
+                               const float* S, const float* F, const float* a, const float* G, float* dT, float* B) {
+    back_rows<true>(n, h, k, offsets, columns, Q, S, F, a, G, dT, B);
+}
+
+template <bool EDGED>
+DEVICE void back_columns(const i64 n, const int h, const int k, const i64* offsets, const int* columns, const float* Q,
+                         const float* F, const float* S, const float* a, const float* W, const float* G, float* dS) {
     const i64 width = (i64)h * k, t = thread_number(), row = t / width;
     if (row >= n) return;
     const i64 c = t % width;
@@ -152,7 +195,21 @@ KERNEL dynamic_back_columns(const i64 n, const int h, const int k, const i64* of
     for (i64 p = offsets[row]; p < offsets[row + 1]; ++p) {
         const float* f = F + (i64)columns[p] * (2 * width + 3 * h) + c;
         ds = link(ds, W[p * h + head], f[0]);
-        ds = add(ds, sloped(add(f[width], own), mul(G[p * h + head], by)));
+        const float s = with_edge<EDGED>(add(f[width], own), Q, p * width + c);
+        ds = add(ds, sloped(s, mul(G[p * h + head], by)));
     }
     dS[t] = ds;
+}
+
+/* dS [n, h k] += w D, then g a slope. F [*, 2 h k + 3 h] of the columns. A thread to a column. */
+KERNEL dynamic_back_columns(const i64 n, const int h, const int k, const i64* offsets, const int* columns,
+                            const float* F, const float* S, const float* a, const float* W, const float* G,
+                            float* dS) {
+    back_columns<false>(n, h, k, offsets, columns, 0, F, S, a, W, G, dS);
+}
+
+KERNEL dynamic_back_columns_edges(const i64 n, const int h, const int k, const i64* offsets, const int* columns,
+                                  const float* Q, const float* F, const float* S, const float* a, const float* W,
+                                  const float* G, float* dS) {
+    back_columns<true>(n, h, k, offsets, columns, Q, F, S, a, W, G, dS);
 }

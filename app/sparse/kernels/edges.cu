@@ -166,6 +166,31 @@ KERNEL __launch_bounds__(256, 2) edge_back_4(ENTRIES, const i64 first, const flo
     back_entries<4>(a, n, offsets, first, H, ldh, D, dH, ldd, G);
 }
 
+/* Q [count, f] = E W + b of entries first .. first + count - 1. A thread has SOME of them. */
+template <int WIDE> DEVICE void made_rows(const Entries& a, i64 first, i64 count, float* Q) {
+    const i64 t = thread_number();
+    const int across = a.f / WIDE, c = (int)(t % across) * WIDE;
+    const i64 begin = t / across * SOME;
+    if (begin >= count) return;
+    i64 at[SOME];
+    float q[SOME][WIDE];
+    some_entries(first + begin, first + count, at);
+    edge_rows<WIDE>(a, at, c, q);
+#pragma unroll
+    for (int s = 0; s < SOME; ++s)
+        if (begin + s < count) write<WIDE>(Q + (begin + s) * a.f + c, q[s]);
+}
+
+KERNEL edge_products(ENTRIES, const i64 first, const i64 count, float* Q) {
+    const Entries a = GIVEN;
+    made_rows<1>(a, first, count, Q);
+}
+
+KERNEL edge_products_4(ENTRIES, const i64 first, const i64 count, float* Q) {
+    const Entries a = GIVEN;
+    made_rows<4>(a, first, count, Q);
+}
+
 /* out [count, k] = the columns of entries as ones and zeros. */
 KERNEL edge_ones(const i64 count, const int k, const int each, const int* C, float* out) {
     const i64 t = thread_number();
