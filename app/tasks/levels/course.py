@@ -12,7 +12,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
-from app.comm.guard import check_same, digest, raise_together
+from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
@@ -111,8 +111,9 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
     if context.alike is not None and context.case.run.check_every:
-        shown = json.dumps(examples.named(done.final), default=as_json)
-        check_same(context.alike, shown, "the scores of the trained network")
+        scores = json.dumps(examples.named(done.final), default=as_json)
+        both = digest_text({"weights": done.digest, "scores": scores})
+        check_same(context.alike, both, "weights and scores after the training")
     return done
 
 
