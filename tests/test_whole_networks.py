@@ -429,11 +429,11 @@ def test_faults_of_ranks_that_rest_or_are_waited_for(tmp_path):
         assert code not in (0, 2, 3), printed
         assert ("rank 0] watchdog: this rank has not moved" in printed) == ("hang" in struck), printed
     code, printed = job(long, tmp_path / "out", "--overwrite", ranks=2, **fault("raise:rank=0,step=30"))
+    said = "lockstep: error: training: rank 0: a fault on purpose"
+    assert (code, printed.count(said), printed.count("lockstep: error")) == (1, 1, 1), printed
     stop = fault(f"signal:rank=1,step=3,code={signal.SIGTERM}")
     code, printed = job(long, tmp_path / "out", "--overwrite", ranks=2, **stop)
     assert (code, printed.count("stopped by SIGTERM; checkpoint")) == (3, 1), printed
-    said = "lockstep: error: training: rank 0: a fault on purpose"
-    assert (code, printed.count(said), printed.count("lockstep: error")) == (1, 1, 1), printed
 
 
 LATER = (30, (2, 3)), (52, (2, 2))
