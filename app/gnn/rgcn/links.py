@@ -149,7 +149,7 @@ def _epochs(
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             record(run.evaluate(split, epoch, loss))
         made = epoch
-    keeper.ended("fit", partial(run.state, made))
+    keeper.ended("fit", partial(run.state, made, last=True))
     return made
 
 
@@ -245,10 +245,10 @@ class _Run:
         """Of these, on the host, what all ranks hold alike."""
         return {**self.net.replicated(), "links/D": self.group.device.get(self.decoder.D)}
 
-    def state(self, epochs: int) -> State:
-        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
+    def state(self, epochs: int, last: bool = False) -> State:
+        """All that later epochs depend on, after `epochs` of them; last: as of state_of. Ranks: all call."""
         group, device, best = self.group, self.group.device, self.best
-        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took)
+        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took, last)
         best.enter(state, group, self.net)
         state.arrays["links/D"] = np.array(device.get(self.decoder.D))
         state.arrays |= optimiser_arrays(self.relation_step, device, "links")

@@ -258,7 +258,7 @@ def _epochs(
             run.records.append(row)
             record(row)
         made = epoch
-    keeper.ended("fit", partial(run.state, made))
+    keeper.ended("fit", partial(run.state, made, last=True))
     return made
 
 
@@ -320,9 +320,9 @@ class _Run:
         self.best.restore(self.net.arrays())
         return self.best.epoch
 
-    def state(self, epochs: int) -> State:
-        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
-        state = rgcn_kept.state_of(self.group, self.net, self.steps, epochs, self.records, self.took)
+    def state(self, epochs: int, last: bool = False) -> State:
+        """All that later epochs depend on, after `epochs` of them; last: as of state_of. Ranks: all call."""
+        state = rgcn_kept.state_of(self.group, self.net, self.steps, epochs, self.records, self.took, last)
         self.best.enter(state, self.group, self.net)
         return state
 
