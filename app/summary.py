@@ -170,9 +170,11 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
         return crowded
     times = phases["seconds"]
     waiting = sum(row["mean_s"] for name, row in times.items() if name.startswith(COMM)) / seconds
-    if group.size > 1 and device.name != "cpu" and not group.direct and waiting > STAGED:
+    resting = times.get(RESTING, {"mean_s": 0.0})["mean_s"] / seconds
+    talking = waiting - resting
+    if group.size > 1 and device.name != "cpu" and not group.direct and talking > STAGED:
         return (
-            f"messages took {100 * waiting:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
+            f"messages took {100 * talking:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
             "fewer ranks, would shorten that"
         )
     if waiting > WAITING and (idle := _without_search(group, case)):
@@ -182,7 +184,6 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
         )
     if group.size > 1 and waiting > WAITING and (said := _whole_pieces(group, case, times, seconds)):
         return f"ranks waited for each other {100 * waiting:.0f} % of the time: {said}"
-    resting = times.get(RESTING, {"mean_s": 0.0})["mean_s"] / seconds
     if group.size > 1 and resting > RESTED:
         return (
             f"ranks slept {100 * resting:.0f} % of the time while others worked: this work is too small for "
