@@ -34,7 +34,9 @@ def led(alike: Group | None, keeper: Keeper, what: str, loop: Callable[[Keeper],
             found = loop(first)
         except Exception as error:  # raised below, on every rank
             failure = error
-    alike.rest(keeper.look)
+        alike.rest()
+    else:
+        alike.rest(keeper.look)
     keeper.meet()
     share_failure(alike, failure, what)
     state = share_state(alike, first.end, 0)
