@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.case.config import Case
+from app.comm.cores import own_cores
 from app.comm.group import Group
 from app.comm.transport import mpi_library
 from app.errors import LockstepError
@@ -31,6 +32,8 @@ FIRST_RANK = ("plots", "write")  # phases in which rank 0 works for all
 MEMORY = r"MB (a|on a|of a|on each) rank"  # in a line of the plan
 TERMS = re.compile(r"( \(exchange \w+\))?: base.*")  # how it comes to the bytes of a rank
 COMM = "comm."  # begins the names of times in MPI calls
+RESTING = f"{COMM}rest"  # of ranks that sleep
+RESTED = 0.3  # share of that from which on it is worth a word
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,7 @@ class Place:
 
 def places(group: Group) -> list[Place]:
     """The place of every rank. Ranks: all call; the same on all."""
-    cores = (
-        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
+    cores = own_cores()
     threads = os.environ.get("OMP_NUM_THREADS", "1")
     plain = group.device.name == "cpu" and not getattr(group.device, "native", None)
     texts = group.gather_texts(
@@ -169,9 +170,11 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
         return crowded
     times = phases["seconds"]
     waiting = sum(row["mean_s"] for name, row in times.items() if name.startswith(COMM)) / seconds
-    if group.size > 1 and device.name != "cpu" and not group.direct and waiting > STAGED:
+    resting = times.get(RESTING, {"mean_s": 0.0})["mean_s"] / seconds
+    talking = waiting - resting
+    if group.size > 1 and device.name != "cpu" and not group.direct and talking > STAGED:
         return (
-            f"messages took {100 * waiting:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
+            f"messages took {100 * talking:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
             "fewer ranks, would shorten that"
         )
     if waiting > WAITING and (idle := _without_search(group, case)):
@@ -181,6 +184,11 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
         )
     if group.size > 1 and waiting > WAITING and (said := _whole_pieces(group, case, times, seconds)):
         return f"ranks waited for each other {100 * waiting:.0f} % of the time: {said}"
+    if group.size > 1 and resting > RESTED:
+        return (
+            f"ranks slept {100 * resting:.0f} % of the time while others worked: this work is too small for "
+            f"{group.size} ranks; fewer would be as fast"
+        )
     if group.size > 1 and waiting > WAITING:
         return (
             f"MPI calls took {100 * waiting:.0f} % of the time: this work is too small for {group.size} "

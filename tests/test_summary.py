@@ -96,6 +96,8 @@ def test_the_table_has_the_longest_phase_first():
         (group_of(2), [place("a"), place("b")], phases(comm__sum=(6.0,)), "too small for 2 ranks"),
         (group_of(2, "gpu", None, False), [place()] * 2, phases(comm__sum=(3.0,)), "CUDA-aware MPI"),
         (group_of(2, "gpu", None, True), [place()] * 2, phases(comm__sum=(3.0,)), ""),
+        (group_of(2, "gpu", None, False), [place()] * 2, phases(comm__rest=(4.0,)), "slept 40 % of the time"),
+        (group_of(2), [place()] * 2, phases(comm__rest=(2.0,), comm__sum=(2.0,)), ""),
         (group_of(2), [place()] * 2, phases(train=(5.0, 8.0)), "the slowest rank takes 1.60 times"),
         (group_of(2), [place()] * 2, phases(train=(3.0,), plots=(1.0, 6.0)), "plots took 60 %"),
         (group_of(2), [place()] * 2, phases(train=(4.0,), write=(2.5, 5.0)), ""),

@@ -1,8 +1,9 @@
-"""Networks that are too small to be split: every rank learns by itself, with the bits of all together."""
+"""Networks that are too small to be split: one rank learns for all, with the bits of all together."""
 
 import errno
 import re
 import signal
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -16,13 +17,16 @@ from test_resume import fault, job
 
 from app import classify, classify_edges, classify_relational, embed, find_links, predict_links
 from app.case.file import build
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint import store
+from app.checkpoint.checkpoints import FIRST_SIGNAL, Checkpoints, Nothing
+from app.comm import cores
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import CaseError, DiskFull, LockstepError, NumericsError
+from app.errors import CaseError, DiskFull, LockstepError, NumericsError, Stopped
 from app.gnn.classifier import Classifier
 from app.log import Log
 from app.model import whole
+from app.model.terms import Term
 from app.output import RunFolder
 from app.tasks.classify import run_classify
 from app.tasks.context import Context
@@ -237,6 +241,89 @@ def test_results_that_rank_0_cannot_write_end_all_ranks(by_size, shared_path, mo
     assert len(set(group.gather_texts(result["digest"]))) == 1
 
 
+@pytest.mark.parametrize("rank", range(WORLD.size))
+@pytest.mark.parametrize("where", ["the loss", "the weights", "the scores"])
+def test_what_one_rank_comes_to_alone_ends_all(where, rank, by_size, monkeypatch):
+    """Before it trains, while rank 0 does, and after it: in the same words, none is left to wait."""
+    group, _ = groups()
+    case = build(LEVEL | QUICK | {"parallel.spatial": 1, "output.plots": False})
+    begin, epoch, evaluate = Classifier.__init__, Classifier.epoch, Classifier.evaluate_ranking
+
+    def fails(at):
+        if group.rank == rank and where == at:
+            raise NumericsError(f"{where} of rank {rank}")
+
+    def beginning(self, *args, **keys):
+        begin(self, *args, **keys)
+        fails("the weights")
+
+    def learning(self, number):
+        fails("the loss")
+        return epoch(self, number)
+
+    def evaluating(self):
+        fails("the scores")
+        return evaluate(self)
+
+    monkeypatch.setattr(Classifier, "__init__", beginning)
+    monkeypatch.setattr(Classifier, "epoch", learning)
+    monkeypatch.setattr(Classifier, "evaluate_ranking", evaluating)
+    if where == "the loss" and rank:  # it rests meanwhile
+        assert run_classify(Context(case, group, Log(False), None))
+        return
+    with pytest.raises(NumericsError, match=f"^{where} of rank {rank}$"):
+        run_classify(Context(case, group, Log(False), None))
+
+
+def test_ranks_that_evaluate_otherwise_are_named(by_size, monkeypatch):
+    """Once all of them have the weights, if run.check_every is not 0."""
+    group, _ = groups()
+    of, last = Classifier.evaluate_ranking, group.size - 1
+    monkeypatch.setattr(Classifier, "evaluate_ranking", lambda self: nudged(of(self), group.rank == last))
+    keys = LEVEL | QUICK | {"parallel.spatial": 1, "output.plots": False}
+    context = Context(build(keys), group, Log(False), None)
+    if PARALLEL:
+        with pytest.raises(NumericsError, match=rf"^weights and scores after the .*: rank {last} has "):
+            run_classify(context)
+        context = replace(context, case=build(keys | {"run.check_every": 0}))
+    assert run_classify(context)
+
+
+def nudged(scores, changed):
+    """Another score of the test nodes, where it is to be changed."""
+    return scores | {"test": replace(scores["test"], micro_f1=0.125)} if changed else scores
+
+
+class Stopping(Checkpoints):
+    """Hears a signal on the last rank at its third look."""
+
+    stopped = 0
+
+    def _heard(self):
+        last = self.group.rank == self.group.size - 1
+        if last and max(self._looks, self._step) >= 3:
+            return FIRST_SIGNAL
+        return super()._heard()
+
+
+def test_a_signal_that_a_resting_rank_hears_stops_all(by_size, shared_path):
+    """With a checkpoint of rank 0, of which all know; what is done next is done by all again."""
+    group, _ = groups()
+    keys = LEVEL | {"gnn.epochs": 1_000_000, "gnn.evaluate_every": 1000, "parallel.spatial": 1}
+    keeper = Stopping(group, build(keys), str(shared_path))
+    said = rf"^stopped by SIGUSR1; checkpoint {shared_path}/checkpoint/\S+; go on"
+    with pytest.raises(Stopped, match=said):
+        run_classify(Context(keeper.case, group, Log(False), None, keeper))
+    known = group.gather_integers(np.array([keeper._step, keeper._number]))
+    assert len(np.unique(known, axis=0)) == 1 and known[0, 0] >= 3 * (group.size == 1)
+    again = Checkpoints(group, keeper.case, str(shared_path))
+    again.resume()
+    assert again.recall("fit").values["epochs"] == known[0, 0]
+    group.barrier()
+    if group.rank == 0:
+        store.remove_all(str(shared_path / "checkpoint"))
+
+
 # ---- what decides -----------------------------------------------------------------------------------------
 
 
@@ -253,6 +340,31 @@ def test_which_networks_are_split():
         (beyond, False), (beyond | {"parallel.spatial": 1}, False),
     ):  # fmt: skip
         assert whole.decided_by_case(build(LEVEL | more), 4, small) is decided, more
+
+
+def test_ranks_without_a_core_each_do_not_split(monkeypatch):
+    """Whatever the size, but where a key wants it."""
+    monkeypatch.setattr(whole, "WORTH", 1.3)
+    terms = [[Term("", "", "element", (numbers, 4 * numbers), 1)] for numbers in (1e9, 1e8)]
+    assert not whole.is_small(*terms, 4, False) and whole.gained(*terms, 4) > 5
+    assert whole.is_small(*terms, 4, True)
+
+
+def test_whether_ranks_have_a_core_each(monkeypatch):
+    group, _ = groups()
+    for own, crowded in (([group.rank], False), ([3], PARALLEL), ([0, group.rank + 1], False)):
+        monkeypatch.setattr(cores, "own_cores", lambda own=own: own)
+        assert cores.are_crowded(group) is crowded
+    monkeypatch.setattr(cores.platform, "node", lambda: f"host{group.rank}")
+    monkeypatch.setattr(cores, "own_cores", lambda: [3])
+    assert cores.are_crowded(group) is False
+
+
+def test_a_number_of_ranks_that_share_is_refused_from_python():
+    with pytest.raises(
+        CaseError, match=r"^parallel.spatial: found 7, and a network is split over all ranks; "
+    ):
+        nodes({"parallel.spatial": 7}, MPI.COMM_SELF)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +404,9 @@ def test_a_run_goes_on_wherever_it_learns(tmp_path, first, then):
     """Ranks and parallel.spatial of a run that is stopped, and of the one that goes on with it."""
     code, printed = job(GCN, tmp_path / "alone")
     assert (code, SAID in printed) == (0, False), printed
-    stop = fault(f"signal:rank={first[0] - 1},step=22,code={signal.SIGTERM}")
+    ranks, spatial = first
+    where = f"rank={ranks - 1},step=22" if ranks == 1 or spatial > 1 else "rank=0,step=22"
+    stop = fault(f"signal:{where},code={signal.SIGTERM}")
     for number, (ranks, spatial) in enumerate((first, then)):
         keys = [f"parallel.spatial={spatial}", *(["--resume"] if number else [])]
         code, printed = job(GCN, tmp_path / "out", *keys, ranks=ranks, **({} if number else stop))
@@ -303,6 +417,23 @@ def test_a_run_goes_on_wherever_it_learns(tmp_path, first, then):
     assert metrics(tmp_path / "out") == metrics(tmp_path / "alone")
     name = "predictions/sbm-300-0.txt"
     assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+@alone
+def test_faults_of_ranks_that_rest_or_are_waited_for(tmp_path):
+    """One that is killed while it rests ends the job; so does the watchdog of the one that learns. What this
+    one raises is said once, and a signal that the other one hears stops it."""
+    long = (*GCN, "gnn.epochs=100000000", "run.watchdog_seconds=1")
+    for struck in ("kill:rank=1,step=3", "hang:rank=0,step=30"):
+        code, printed = job(long, tmp_path / "out", "--overwrite", ranks=2, **fault(struck))
+        assert code not in (0, 2, 3), printed
+        assert ("rank 0] watchdog: this rank has not moved" in printed) == ("hang" in struck), printed
+    code, printed = job(long, tmp_path / "out", "--overwrite", ranks=2, **fault("raise:rank=0,step=30"))
+    said = "lockstep: error: training: rank 0: a fault on purpose"
+    assert (code, printed.count(said), printed.count("lockstep: error")) == (1, 1, 1), printed
+    stop = fault(f"signal:rank=1,step=3,code={signal.SIGTERM}")
+    code, printed = job(long, tmp_path / "out", "--overwrite", ranks=2, **stop)
+    assert (code, printed.count("stopped by SIGTERM; checkpoint")) == (3, 1), printed
 
 
 LATER = (30, (2, 3)), (52, (2, 2))

@@ -44,7 +44,11 @@ class RunCase(Table, frozen=True):
         ),
     ] = True
     check_every: Annotated[
-        Count, about("steps of learning between comparisons of what is the same on all ranks; 0: off")
+        Count,
+        about(
+            "steps of learning between comparisons of what is the same on all ranks; 0: off. What one rank "
+            "learns for all, or as one of several networks, is compared once, when all have it"
+        ),
     ] = 500
     watchdog_seconds: Annotated[
         Amount,
@@ -66,10 +70,11 @@ class ParallelCase(Table, frozen=True):
     spatial: Annotated[
         Count,
         about(
-            "ranks that share a graph; 1: every rank has it whole and does all of it by itself, which "
-            "changes no bit; 0: 1 where graphs are so small that ranks would wait for each other, for a "
-            "policy as for a network of classify, else ranks / as many groups as divide ranks and data; of "
-            "classify all ranks; study.kind = tune: ranks that train a trial together, 0: one"
+            "ranks that share a graph; 1: every rank has it whole and does all of it by itself, or of a "
+            "network of classify the first one for all, which changes no bit; 0: 1 where graphs are so small "
+            "that ranks would wait for each other, of classify also where they have no core each, else "
+            "ranks / as many groups as divide ranks and data; of classify all ranks; study.kind = tune: "
+            "ranks that train a trial together, 0: one"
         ),
     ] = 0
     exchange: Annotated[

@@ -20,7 +20,7 @@ from app.checkpoint import store
 from app.checkpoint.identity import TRAINED, described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
-from app.comm.group import Group
+from app.comm.group import Bell, Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, Halted, LockstepError, Stopped
 from app.log import Log, Mark
@@ -31,6 +31,8 @@ PACE_S = 0.1  # between two questions to all ranks: a few microseconds each
 NOTHING, SAVE, HOURS, FIRST_SIGNAL = 0, 1, 2, 3  # a wish; a signal's is FIRST_SIGNAL and its place
 MARGIN, LARGEST_MARGIN_S = 0.05, 60.0  # of a limit of hours, kept for what comes after the checkpoint
 PACKAGES = ("numpy", "scipy", "mpi4py")
+# Of Checkpoints, where a loop is: what ranks that rested do not know.
+PLACE = ("_base", "_step", "_number", "_last", "_valid", "_save_s")
 
 
 class Keeper(Protocol):
@@ -58,6 +60,21 @@ class Keeper(Protocol):
         """
         ...
 
+    def ended(self, key: str, state: Callable[[], State]) -> None:
+        """After the last step of a loop, before anything else is made of what it leaves.
+
+        state   as of `at`, for ranks that go on from there (led.py)
+        """
+
+    def lead(self) -> None:
+        """From here to `meet` rank 0 works by itself, and alone calls `at`; the others rest. Ranks: all."""
+
+    def look(self) -> None:
+        """Now and then while this rank rests."""
+
+    def meet(self) -> None:
+        """All are together again, also where rank 0 was stopped. Ranks: all call."""
+
     def apart(self, group: Group) -> "Keeper":
         """The keeper of some ranks that work apart from the others until all meet again. These all call."""
         ...
@@ -67,7 +84,7 @@ class Keeper(Protocol):
         ...
 
 
-class Nothing:
+class Nothing(Keeper):
     """Writes nothing, remembers nothing, never stops."""
 
     def recall(self, key: str) -> State | None:
@@ -92,11 +109,53 @@ class Nothing:
 NOTHING_KEPT = Nothing()
 
 
-class PieceKeeper:
+class Around(Keeper):
+    """A keeper around another one, which does all that is not said otherwise."""
+
+    def __init__(self, outer: Keeper) -> None:
+        self.outer = outer
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.outer.recall(key)
+
+    def keep(self, key: str, state: State) -> None:
+        """See Keeper."""
+        self.outer.keep(key, state)
+
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.at(step, key, state, now)
+
+    def lead(self) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.lead()
+
+    def look(self) -> None:
+        """See Keeper."""
+        self.outer.look()
+
+    def meet(self) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.meet()
+
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return self.outer.apart(group)
+
+    def halt(self) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.halt()
+
+
+class PieceKeeper(Around):
     """The keeper of one piece of several: its keys are its own."""
 
     def __init__(self, outer: Keeper, name: str) -> None:
-        self.outer, self.name = outer, name
+        super().__init__(outer)
+        self.name = name
 
     def recall(self, key: str) -> State | None:
         """See Keeper."""
@@ -112,20 +171,9 @@ class PieceKeeper:
         """See Keeper. Ranks: all call"""
         self.outer.at(step, f"{self.name} {key}" if key else "", state, now)
 
-    def apart(self, group: Group) -> Keeper:
-        """See Keeper."""
-        return self.outer.apart(group)
 
-    def halt(self) -> None:
-        """See Keeper. Ranks: all call"""
-        self.outer.halt()
-
-
-class Within:
+class Within(Around):
     """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
-
-    def __init__(self, outer: Keeper) -> None:
-        self.outer = outer
 
     def recall(self, key: str) -> State | None:
         """Nothing."""
@@ -139,16 +187,8 @@ class Within:
         """A checkpoint here holds the pieces that are finished. Ranks: all call"""
         self.outer.at(step, now=now)
 
-    def apart(self, group: Group) -> Keeper:
-        """See Keeper."""
-        return self.outer.apart(group)
 
-    def halt(self) -> None:
-        """See Keeper. Ranks: all call"""
-        self.outer.halt()
-
-
-class Apart:
+class Apart(Keeper):
     """For ranks that work apart: nothing is kept of what they do, but it ends where the run is to end."""
 
     def __init__(self, outer: "Checkpoints", group: Group) -> None:
@@ -224,7 +264,7 @@ class Stops:
     again: str = "the same command and --resume"
 
 
-class Checkpoints:
+class Checkpoints(Keeper):
     """The checkpoints of one run in FOLDER/checkpoint/; see Keeper.
 
     Ranks   all construct; the methods of Keeper are called by all, `at` at the same steps
@@ -243,9 +283,11 @@ class Checkpoints:
         self._inputs: dict[str, str] | None = None
         self._valid = ""  # the newest one that was written or read
         self._saved_at = time.monotonic()
-        self._pace = Pace(group)
+        self._at, self._pace = group, Pace(group)  # the ranks that call `at`
+        self._bell: Bell | None = None  # of ranks that rest
         self._last_asked = 0.0  # 0: not yet
         self._save_s = self._pause_s = 0.0
+        self._looks = 0  # of this rank while it rests
 
     def reads(self, inputs: dict[str, str]) -> None:
         """The digests of the files that the run reads (rank 0)."""
@@ -360,6 +402,31 @@ class Checkpoints:
         if wish > SAVE:
             self._stop(wish, written)
 
+    # ---- rank 0 by itself ---------------------------------------------------------------------------------
+
+    def lead(self) -> None:
+        """See Keeper."""
+        self._at, self._bell = self.group.alone(), Bell(self.group)
+        self._pace = Pace(self._at)
+
+    def look(self) -> None:
+        """See Keeper."""
+        self._looks += 1
+        faults.strike(self.group.rank, self._looks)
+        if (heard := self._heard()) != NOTHING:
+            self._bell.ring(heard)
+
+    def meet(self) -> None:
+        """See Keeper."""
+        self._bell.close()
+        self._at, self._bell, self._looks = self.group, None, 0
+        self._pace = Pace(self.group)
+        about = {name: getattr(self, name) for name in PLACE} | {"running": list(self._running)}
+        about = json.loads(self.group.broadcast_text(json.dumps(about)))
+        self._running = {key: self._running[key] for key in about.pop("running")}
+        for name, value in about.items():
+            setattr(self, name, tuple(value) if isinstance(value, list) else value)
+
     # ---- when ---------------------------------------------------------------------------------------------
 
     def _wish(self, now: float) -> int:
@@ -371,11 +438,11 @@ class Checkpoints:
         return SAVE if now - self._saved_at >= 60 * self.case.checkpoint.minutes else NOTHING
 
     def _heard(self) -> int:
-        """The signal that this rank has heard."""
+        """The signal that this rank has heard, or of which those that rest have told rank 0."""
         signals = self.stops.signals
-        if signals is None or not signals.asked:
-            return NOTHING
-        return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
+        if signals is not None and signals.asked:
+            return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
+        return self._bell.listen() if self._bell and not self.group.rank else NOTHING
 
     def ends(self, now: float) -> int:
         """Whether this rank wants the run to end: for a signal, or by its clock. Each call is a look."""
@@ -412,7 +479,7 @@ class Checkpoints:
             failure = ""
             if self.group.rank == 0:
                 failure = self._written(number, key, running)
-            failed = self.group.max_integer(int(bool(failure)))
+            failed = self._at.max_integer(int(bool(failure)))
         if failed:
             self.log.info("warning: no checkpoint at step %d: %s", self._step, failure)
         else:
@@ -448,7 +515,7 @@ class Checkpoints:
         return ""
 
     def _stop(self, wish: int, written: bool) -> None:
-        """Raise Stopped. Ranks: all call."""
+        """Raise Stopped. Ranks: all that call `at`."""
         why = "--max-hours" if wish == HOURS else STOPPING[wish - FIRST_SIGNAL].name
         if not self._valid:
             raise LockstepError(f"stopped by {why}; no checkpoint could be written")

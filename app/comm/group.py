@@ -14,6 +14,7 @@ from app.watchdog import beat, wait_begins, wait_ends
 Array = Any
 HIGHEST_BIT = np.uint64(1 << 63)
 POLLED_S, NAP_SHARE, LONGEST_NAP_S = 2e-4, 1 / 32, 2e-3  # of `rest`
+BELL = 7  # the tag of a Bell's messages: all else are collectives
 
 
 def communicator(given: MPI.Comm | None) -> MPI.Comm:
@@ -42,7 +43,7 @@ class Group:
                   not the work done while a broadcast is under way
       decide      small integers: keys, totals, counts    sum        addends of floating-point sums
       merge       rows that one rank each has filled      broadcast  whole values of one rank or of each
-      barrier     nothing
+      barrier     nothing                             rest       nothing, by ranks that sleep
     Methods that move rows take another of these names as `phase` where the rows are part of something else.
     A row that several ranks receive counts once for each of them, whatever tree it takes. What a part of the
     ranks sends counts with the whole, under a prefix where it has one.
@@ -385,19 +386,21 @@ class Group:
         with _Clock(self, "barrier"):
             self.comm.Barrier()
 
-    def rest(self) -> None:
+    def rest(self, look: Callable[[], None] = lambda: None) -> None:
         """Wait for all ranks without taking a core from them: in naps, a small part of the time waited.
 
         In other calls a rank polls. Where there are more ranks than cores, or cores that two threads share,
         those that wait for long work of others slow it down. However long that takes, this rank is not stuck:
         those that work are watched themselves.
+        look   called between naps
         """
         if self.size == 1:
             return
-        with _Clock(self, "barrier"):
+        with _Clock(self, "rest"):
             begun, met = time.monotonic(), self.comm.Ibarrier()
             while not met.Test():
                 beat()
+                look()
                 waited = time.monotonic() - begun
                 if waited > POLLED_S:
                     time.sleep(min(waited * NAP_SHARE, LONGEST_NAP_S))
@@ -459,6 +462,44 @@ class Group:
         phase = self.prefix + phase
         self.sent_bytes[phase] = self.sent_bytes.get(phase, 0) + int(nbytes)
         self.calls += 1
+
+
+class Bell:
+    """By which ranks that rest tell rank 0, at work by itself, a number above 0: each of them once at most.
+
+    heard   the largest of those that rank 0 has heard; 0: none
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group, self.heard = group, 0
+        self._sent: MPI.Request | None = None
+        self._number = np.zeros(1, dtype=np.int64)
+        self._received = 0
+
+    def ring(self, number: int) -> None:
+        """Tell rank 0. On any other rank."""
+        if self._sent is None:
+            self._number[0] = number
+            self._sent = self.group.comm.Isend(self._number, dest=0, tag=BELL)
+
+    def listen(self) -> int:
+        """What has been heard by now. On rank 0."""
+        while self.group.comm.Iprobe(tag=BELL):
+            self._receive()
+        return self.heard
+
+    def close(self) -> None:
+        """Nobody rings any more: what is still on its way arrives. Ranks: all call."""
+        rung = int(self.group.sum_integers(np.array([self._sent is not None]))[0])
+        while self.group.rank == 0 and self._received < rung:
+            self._receive()
+        if self._sent is not None:
+            self._sent.Wait()
+
+    def _receive(self) -> None:
+        number = np.zeros(1, dtype=np.int64)
+        self.group.comm.Recv(number, tag=BELL)
+        self.heard, self._received = max(self.heard, int(number[0])), self._received + 1
 
 
 class _Clock:

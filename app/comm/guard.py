@@ -24,6 +24,7 @@ from app.errors import (
     NumericsError,
     OtherRankFailed,
     OutOfMemory,
+    Stopped,
     disk_full,
 )
 from app.text import printable
@@ -31,6 +32,7 @@ from app.watchdog import SAID_S, beat
 
 _KINDS = {
     1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull, 7: Halted,
+    8: Stopped,
 }  # fmt: skip
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
 
@@ -52,6 +54,21 @@ def raise_together(group: Group, what: str, rest: bool = False) -> Iterator[None
     if rest:
         group.rest()
     share_failure(group, failure, what)
+
+
+@contextmanager
+def each_by_itself(alike: Group | None, what: str) -> Iterator[None]:
+    """Around what each of some ranks does by itself, where they do: an error of one is that of all, and those
+    that wait for others sleep.
+
+    alike   these ranks; None: they work together, and share what fails by themselves
+    Ranks   all enter
+    """
+    if alike is None:
+        yield
+        return
+    with raise_together(alike, what, rest=True):
+        yield
 
 
 def share_failure(group: Group, failure: BaseException | None, what: str) -> None:

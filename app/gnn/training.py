@@ -13,6 +13,7 @@ import numpy as np
 
 from app.case.gnn import GnnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
@@ -64,12 +65,22 @@ def fit(
     after_epoch   called with each epoch's number once the weights have changed; may move the rows
     keeper        where training may be stopped, and what it goes on from
     beside        what else is kept in a checkpoint
-    alike         ranks whose weights are the same; None: those of the classifier
+    alike         ranks that each have such a classifier: the first one trains, the others rest and take what
+                  it learned; None: those of the classifier train together
     Ranks         all call; the result is identical on all
     Raises NumericsError where loss or weights are no longer finite, CaseError where gnn.watch is a score
     that the nodes do not have.
     """
     refuse_watch(classifier)
+    epochs = partial(_epochs, classifier, record, check_every, after_epoch, beside)
+    return led(alike, keeper, "training", epochs)
+
+
+def _epochs(
+    classifier: Classifier, record: Callable[[dict[str, float]], None], check_every: int,
+    after_epoch: Callable[[int], None], beside: "Resumable | None", keeper: Keeper,
+) -> Fit:  # fmt: skip
+    """The epochs of `fit`, by the ranks of the classifier. These all call."""
     case, params = classifier.case, classifier.params
     device = classifier.device
     optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
@@ -97,7 +108,7 @@ def fit(
         result.epochs = epoch
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
-            check_replicas(alike or classifier.group, params.host(), f"the weights after epoch {epoch}")
+            check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if not due:
             continue
         scores = classifier.evaluate(watch.removeprefix("val_"))
@@ -108,6 +119,7 @@ def fit(
             result.best_epoch = epoch - by_loss
             if case.keep == "best":
                 result.weights = params.host() if held is None else held
+    keeper.ended("fit", tell)
     _leave(classifier, result, run, by_loss)
     result.seconds = took()
     return result

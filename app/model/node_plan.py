@@ -36,7 +36,7 @@ from app.model.layout import estimate
 from app.model.memory import Need, size, total, whole_graph, words
 from app.model.rates import Rates
 from app.model.terms import Term
-from app.model.whole import WHOLE, decided_by_case, is_small
+from app.model.whole import decided_by_case, is_small, said_whole
 from app.partition.generators import second_side
 from app.partition.stands_for import is_set
 
@@ -60,7 +60,7 @@ def node_plan_lines(
     training = training_of(case, nodes, entries, ranks, device)
     if entries and learns_whole(case, training):
         training = on_ranks(case, training, 1)
-        yield WHOLE
+        yield said_whole(case)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -124,8 +124,11 @@ def training_by(
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
 
 
-def learns_whole(case: Case, training: Training) -> bool:
-    """Whether every rank of a training holds the whole graph and learns by itself (model/whole.py)."""
+def learns_whole(case: Case, training: Training, crowded: bool = False) -> bool:
+    """Whether every rank of a training holds the whole graph, and one learns (model/whole.py).
+
+    crowded   some host has fewer cores than ranks
+    """
     layout, inputs = training.layout, training.inputs
     nbytes = whole_graph(layout.n, layout.entries // 2)
     nbytes += 4 * layout.n * inputs.features if inputs.dense else 8 * inputs.stored
@@ -133,7 +136,7 @@ def learns_whole(case: Case, training: Training) -> bool:
     if decided is not None:
         return decided
     alone = on_ranks(case, training, 1).mean_epoch(0)
-    return is_small(alone, training.mean_epoch(layout.heaviest), layout.ranks)
+    return is_small(alone, training.mean_epoch(layout.heaviest), layout.ranks, crowded)
 
 
 def on_ranks(case: Case, training: Training, ranks: int) -> Training:

@@ -1,8 +1,8 @@
-"""Networks that are not worth splitting: every rank holds the whole graph and learns by itself.
+"""Networks that are not worth splitting: every rank holds the whole graph, and rank 0 learns for all.
 
 An epoch on a small graph takes less time than the messages of its ranks would. Where a graph is split changes
-no bit (docs/how_it_works.md), so it is decided by sizes alone, by built-in rates and the same on all ranks
-and all machines. Policies: partition/whole.py.
+no bit (docs/how_it_works.md), so it is decided by sizes, by built-in rates and the same on all ranks, and
+by whether these have a core each. Policies: partition/whole.py.
 """
 
 from app.case.config import Case
@@ -12,10 +12,10 @@ from app.model.rates import Rates
 from app.model.terms import MESSAGES, Term
 
 # s that ranks wait for each other at a message, beside what it takes; and how many times as fast an epoch has
-# to become, since other programs disturb ranks that wait (docs/measurements/speed.md).
-WAITED_S, WORTH = 5e-5, 1.2
+# to become by all cores in place of one, since other programs disturb ranks that wait, and the model may be
+# wrong by a third (docs/measurements/speed.md).
+WAITED_S, WORTH = 5e-5, 1.3
 LARGE = 1 << 27  # bytes of a graph and its features, about a million edges: beyond, it is split
-WHOLE = "too small to be split: every rank has the whole graph, and learns by itself"
 
 
 def decided_by_case(case: Case, ranks: int, nbytes: int) -> bool | None:
@@ -32,6 +32,13 @@ def decided_by_case(case: Case, ranks: int, nbytes: int) -> bool | None:
     if case.parallel.spatial == 1:
         return True
     return False if nbytes > LARGE or case.parallel.exchange != "auto" else None
+
+
+def said_whole(case: Case) -> str:
+    """What is said of a network that is not split."""
+    several = case.gnn.members > 1 or case.study.kind in ("folds", "tune")
+    does = "learns a network of its own in turn" if several else "the first one learns for all"
+    return f"too small to be split: every rank has the whole graph, and {does}"
 
 
 def needs_splitting(case: Case) -> str:
@@ -54,16 +61,21 @@ def refuse_spatial(case: Case, ranks: int) -> None:
         )
 
 
-def is_small(alone: list[Term], shared: list[Term], ranks: int) -> bool:
-    """Whether ranks that share an epoch would hardly be faster than each by itself; see below."""
-    return gained(alone, shared, ranks) < WORTH
+def is_small(alone: list[Term], shared: list[Term], ranks: int, crowded: bool) -> bool:
+    """Whether ranks that share an epoch would hardly be faster than one by itself; see below.
+
+    crowded   some host has fewer cores than ranks: those that wait for a message take the core from those
+              that make it, and an epoch takes many times as long, whatever its size
+    """
+    return (0.0 if crowded else gained(alone, shared, ranks)) < WORTH
 
 
 def gained(alone: list[Term], shared: list[Term], ranks: int) -> float:
-    """How many times as fast an epoch is on ranks that share it as on each of them by itself.
+    """How many times as fast an epoch is on ranks that share it as on one of them, while the others rest.
 
     alone, shared   the terms of an epoch on one rank, and of the slowest of so many
     """
-    rates = Rates(DEFAULTS, ranks)  # of ranks that all work at the same time, either way
+    # Those of ranks that all work: what one gains that has the memory to itself is little.
+    rates = Rates(DEFAULTS, ranks)
     waiting = sum(term.times for term in shared if term.kind in MESSAGES) * WAITED_S
     return rates.total(alone) / (rates.total(shared) + waiting)

@@ -16,9 +16,10 @@ def run_classify(context: Context) -> dict[str, Any]:
     refuse_read(context, examples.loaded)
     held = resident_bytes()
     done = learn(context, examples)
-    answer = done.examples.answer(done.context, done)
+    with done.context.each_by_itself("answering"):
+        answer = done.examples.answer(done.context, done)
     context.say_memory(held)
-    with done.context.first_writes("writing the results"):
+    with done.context.each_by_itself("writing the results"):
         if done.context.folder is not None:
             write_learned(done.context, done, answer)
     return result_of(done.context, done, answer)

@@ -5,7 +5,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from app.case.text import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group, communicator
-from app.comm.guard import check_same, raise_together
+from app.comm.guard import check_same, each_by_itself, raise_together
 from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
 from app.device import HostDevice, check_octets, open_device
@@ -32,6 +32,7 @@ from app.log import Log
 from app.memory.room import resident_bytes
 from app.model.counts import expected_entries, mean_nodes
 from app.model.fits import refuse_read
+from app.model.whole import refuse_spatial
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
@@ -275,6 +276,8 @@ def context_of_settings(
     with reading_together(ranks):
         case = build(settings, has_training)
         check_names(case)
+        if case.run.task == "classify":
+            refuse_spatial(case, ranks.Get_size())
     group = open_group(ranks, case)
     log = Log(verbose and group.rank == 0, None, case.output.log_seconds)
     return Context(case, group, log, None, called=True)
@@ -314,7 +317,7 @@ class Context:
 
     here    ranks on this host, and all ranks of the job, where `group` may be some of them; 0: it is all
     called  from Python: what the log warns of is a Python warning, too
-    alike   ranks that do the same, each by itself; None: those of `group` share it
+    alike   ranks that do the same, each by itself, or the first one for all; None: those of `group` share it
     """
 
     case: Case
@@ -377,25 +380,20 @@ class Context:
         return replace(self, group=group, folder=None, keeper=self.keeper.apart(group))
 
     def whole(self) -> "Context":
-        """This context for ranks that all do the same, each by itself with whole graphs; rank 0 writes.
+        """This context for ranks that each have whole graphs: rank 0 trains for all, and writes.
 
-        They stay together: the keeper is that of all, which call it at the same steps, and what rank 0 alone
-        does belongs inside `raise_together` of all.
+        They stay together: the keeper is that of all (`led`), and what they do by themselves belongs inside
+        `each_by_itself`.
         """
         folder = self.folder if self.group.rank == 0 else None
         return replace(self, group=self.group.alone(), folder=folder, alike=self.group)
 
-    @contextmanager
-    def first_writes(self, what: str) -> Iterator[None]:
-        """Around what writes: where rank 0 does so by itself, its failure is that of all, which sleep.
+    def each_by_itself(self, what: str) -> AbstractContextManager[None]:
+        """Around what the ranks of `alike` do each by itself, or rank 0 alone, which writes: see guard.
 
         Ranks   all enter
         """
-        if self.alike is None:
-            yield
-            return
-        with raise_together(self.alike, what, rest=True):
-            yield
+        return each_by_itself(self.alike, what)
 
     def load(
         self, table: GraphCase, purpose: str, share: slice = EVERY, worked_on: bool = True

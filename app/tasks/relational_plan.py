@@ -11,6 +11,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import RgcnCase
+from app.comm.cores import are_crowded
 from app.comm.guard import raise_together
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
@@ -31,7 +32,7 @@ from app.model.node_plan import parts_words, time_words
 from app.model.plan import origin_line, rates_of
 from app.model.rates import Rates
 from app.model.rgcn_work import Links, RelationalTraining, slowest
-from app.model.whole import WHOLE, decided_by_case, is_small
+from app.model.whole import decided_by_case, is_small, said_whole
 from app.tasks.context import Context
 from app.tasks.rgcn_inputs import open_features, read_case_triples, read_queries
 
@@ -106,7 +107,7 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
         counts = {"triples": len(triples), "graph": graph, "labels": labels, "inputs": inputs}
         make = partial(classes_plan, rgcn, **counts, fast_bytes=fast_bytes)
     plan, whole = planned(case, ranks, make)
-    lines += [WHOLE] * whole
+    lines += [said_whole(case)] * whole
     epoch = plan.epoch_lines(rates) if rgcn.epochs else ()
     return [origin_line(case), *lines, plan.words, *epoch], plan.words, plan.needed
 
@@ -114,9 +115,12 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
 Make = Callable[[int], RelationalPlan]  # the plan of what was read on a number of ranks
 
 
-def planned(case: Case, ranks: int, make: Make) -> tuple[RelationalPlan, bool]:
-    """The plan of a training on ranks that share the graph or, where every rank learns by itself on all of
-    it, that of one; and whether they do. Raises CaseError."""
+def planned(case: Case, ranks: int, make: Make, crowded: bool = False) -> tuple[RelationalPlan, bool]:
+    """The plan of a training on ranks that share the graph or, where every rank has all of it and one learns,
+    that of one; and whether that is so. Raises CaseError.
+
+    crowded   some host has fewer cores than ranks
+    """
     plan = make(ranks)
     if ranks == 1 or case.run.task != "classify":
         return plan, False
@@ -125,7 +129,7 @@ def planned(case: Case, ranks: int, make: Make) -> tuple[RelationalPlan, bool]:
     alone = plan if whole is False else make(1)
     if whole is None:
         shared = slowest(Rates(DEFAULTS, ranks), training.epochs())
-        whole = is_small(alone.training.epochs()[0], shared, ranks)
+        whole = is_small(alone.training.epochs()[0], shared, ranks, crowded)
     return (alone, True) if whole else (plan, False)
 
 
@@ -136,16 +140,17 @@ def settle(context: Context, name: str, make: Make) -> Context:
     make   of what was read under that name; rank 0 calls it
     """
     group, words, needed, whole = context.group, "", 0, False
+    crowded = are_crowded(group)
     with raise_together(group, "estimating the memory"):
         if group.rank == 0:
-            plan, whole = planned(context.case, group.size, make)
+            plan, whole = planned(context.case, group.size, make, crowded)
             context.log.info("estimate: %s", plan.said)
             words, needed = f"{name}: about {plan.said} ({memory.words(plan.held)})", plan.needed
     if group.device.name == "cpu" and not context.case.memory.fast_mb:
         refuse_without_room(group, context.case, group.broadcast_text(words), needed)
     if not group.max_integer(int(whole)):
         return context
-    context.log.info("%s: %s", name, WHOLE)
+    context.log.info("%s: %s", name, said_whole(context.case))
     return context.whole()
 
 

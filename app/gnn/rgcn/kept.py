@@ -82,15 +82,17 @@ class Best:
 
 
 def state_of(
-    group: Group, net: RGCN, steps: Any, epochs: int, records: list[dict[str, float]], took: Took
-) -> State:
+    group: Group, net: RGCN, steps: Any, epochs: int, records: list[dict[str, float]], took: Took,
+    last: bool = False,
+) -> State:  # fmt: skip
     """All that later epochs depend on, after `epochs` of them, and the seconds they took.
 
     steps   the optimisers
+    last    there are none, so that what the optimisers keep, most of it, is left out
     Ranks   all call
     """
     arrays = gathered(group, net)
-    for kind in MOMENTS if steps.has_moments else ():
+    for kind in MOMENTS if steps.has_moments and not last else ():
         arrays |= gathered(group, net, steps.moments(kind), kind)
     return State({"epochs": epochs, "records": records, "seconds": took()}, arrays)
 

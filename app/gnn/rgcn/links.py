@@ -12,9 +12,10 @@ import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.comm.guard import check_replicas
+from app.comm.guard import check_replicas, each_by_itself
 from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_optimiser
@@ -98,7 +99,8 @@ def train_links(
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
     begin         called with network, relations' rows and the graph learned from, before the first epoch
     keeper        where training may be stopped, and what it goes on from
-    alike         ranks whose weights are the same; None: those of `group`
+    alike         ranks that each have all: the first one trains, the others rest, and share the ranking;
+                  None: those of `group` do both
     Ranks         all call
     Raises NumericsError where the loss is no longer finite.
     """
@@ -108,13 +110,29 @@ def train_links(
     placement = links_placement(group.size, graph, case)
     widths = widths_of(case, case.dimension)
     shape = widths, bases_of(case), seed, False, None, None, case.blocks
-    net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
-    decoder = DECODERS[loss_of(case, triples.nodes)](
-        group, split, triples.nodes, triples.relations, case, seed
-    )
-    begin(net, decoder.D, graph)
-    relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
-    run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
+    with each_by_itself(alike, "setting up the network"):
+        net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
+        decoder = DECODERS[loss_of(case, triples.nodes)](
+            group, split, triples.nodes, triples.relations, case, seed
+        )
+        begin(net, decoder.D, graph)
+        relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
+        run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
+    epochs = partial(_epochs, run, split, case, seed, record, check_every)
+    made = led(alike, keeper, "training", epochs)
+    run.best.restore(run.arrays())
+    with each_by_itself(alike, "evaluating the network"):
+        E = run.embeddings()
+    if alike is not None and check_every:
+        check_replicas(alike, {"embeddings": group.device.get(E)}, "what the network says")
+    return _rank_held_out(alike or group, run, E, triples, split, case, made)
+
+
+def _epochs(
+    run: "_Run", split: Split, case: RgcnCase, seed: int, record: Callable[[dict[str, float]], None],
+    check_every: int, keeper: Keeper,
+) -> int:  # fmt: skip
+    """The epochs of `train_links`; how many were made. Ranks: those of the network call."""
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
         made = run.restore(earlier)
@@ -127,12 +145,12 @@ def train_links(
         loss = run.step(epoch, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
         if check_every and epoch % check_every == 0:
-            check_replicas(alike or group, run.replicated(), f"the weights after epoch {epoch}")
+            check_replicas(run.group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             record(run.evaluate(split, epoch, loss))
         made = epoch
-    run.best.restore(run.arrays())
-    return _rank_held_out(run, triples, split, case, made)
+    keeper.ended("fit", partial(run.state, made, last=True))
+    return made
 
 
 def refuse_unwatched_triples(case: RgcnCase, split: Split) -> None:
@@ -141,9 +159,15 @@ def refuse_unwatched_triples(case: RgcnCase, split: Split) -> None:
         raise CaseError("rgcn.patience: goes by validation triples, and there are none; leave it out")
 
 
-def _rank_held_out(run: "_Run", triples: Triples, split: Split, case: RgcnCase, made: int) -> LinkFit:
-    """What training leaves after `made` epochs, with ranks by the weights at hand. Ranks: all call."""
-    group, D, E = run.group, run.decoder.D, run.embeddings()
+def _rank_held_out(
+    group: Group, run: "_Run", E: Array, triples: Triples, split: Split, case: RgcnCase, made: int
+) -> LinkFit:
+    """What training leaves after `made` epochs, with ranks by the weights at hand.
+
+    group   that ranks, each with embeddings E [n, d] of all nodes
+    Ranks   all call
+    """
+    D = run.decoder.D
     relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
     largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))
     refuse_infinite(largest, case.epochs, case.learning_rate, case.epochs, "the largest embedding")
@@ -221,10 +245,10 @@ class _Run:
         """Of these, on the host, what all ranks hold alike."""
         return {**self.net.replicated(), "links/D": self.group.device.get(self.decoder.D)}
 
-    def state(self, epochs: int) -> State:
-        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
+    def state(self, epochs: int, last: bool = False) -> State:
+        """All that later epochs depend on, after `epochs` of them; last: as of state_of. Ranks: all call."""
         group, device, best = self.group, self.group.device, self.best
-        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took)
+        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took, last)
         best.enter(state, group, self.net)
         state.arrays["links/D"] = np.array(device.get(self.decoder.D))
         state.arrays |= optimiser_arrays(self.relation_step, device, "links")

@@ -10,9 +10,10 @@ import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.comm.guard import check_replicas
+from app.comm.guard import check_replicas, each_by_itself
 from app.comm.ordered import sum_blocks
 from app.errors import CaseError
 from app.gnn.goals import softmax
@@ -211,7 +212,8 @@ def train_rgcn(
     inputs        features of the nodes; None: one-hot
     begin         called with the network before the first epoch; all ranks call it
     keeper        where training may be stopped, and what it goes on from
-    alike         ranks whose weights are the same; None: those of `group`
+    alike         ranks that each have all: the first one trains, the others rest and take what it learned;
+                  None: those of `group` train together
     Ranks         all call
     Raises NumericsError where the loss is no longer finite.
     """
@@ -221,13 +223,29 @@ def train_rgcn(
     slow = budget if budget.limit else None
     widths = widths_of(case, labels.classes)
     shape = widths, bases_of(case), seed, case.prune, slow, inputs, case.blocks
-    net = RGCN(group, placement, graph, labels.nodes, *shape)
-    begin(net)
-    run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
+    with each_by_itself(alike, "setting up the network"):
+        net = RGCN(group, placement, graph, labels.nodes, *shape)
+        begin(net)
+        run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
     found = RelationalFit(case, net, placement, run.records)
+    found.epochs = led(alike, keeper, "training", partial(_epochs, run, seed, record, check_every))
+    with each_by_itself(alike, "evaluating the network"):
+        found.best_epoch = run.choose(found.epochs)
+        _apply(group, labels, run.targets, found)
+    if alike is not None and check_every:
+        check_replicas(alike, {"probabilities": found.probabilities}, "what the network says")
+    found.seconds = run.took()
+    return found
+
+
+def _epochs(
+    run: "_Run", seed: int, record: Callable[[dict[str, float]], None], check_every: int, keeper: Keeper
+) -> int:
+    """The epochs of `train_rgcn`; how many were made. Ranks: those of the network call."""
+    case, net, made = run.case, run.net, 0
     if (earlier := keeper.recall("fit")) is not None:
-        found.epochs = run.restore(earlier)
-    for epoch in range(found.epochs + 1, case.epochs + 1):
+        made = run.restore(earlier)
+    for epoch in range(made + 1, case.epochs + 1):
         beat()
         keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
         if case.patience and run.best.waited >= case.patience:
@@ -235,15 +253,13 @@ def train_rgcn(
         due = epoch % case.evaluate_every == 0 or epoch == case.epochs
         row = run.step(epoch, due, Drops.of(case, seed, epoch))
         if check_every and epoch % check_every == 0:
-            check_replicas(alike or group, net.replicated(), f"the weights after epoch {epoch}")
+            check_replicas(run.group, net.replicated(), f"the weights after epoch {epoch}")
         if due:
             run.records.append(row)
             record(row)
-        found.epochs = epoch
-    found.best_epoch = run.choose(found.epochs)
-    _apply(group, labels, run.targets, found)
-    found.seconds = run.took()
-    return found
+        made = epoch
+    keeper.ended("fit", partial(run.state, made, last=True))
+    return made
 
 
 def watches(case: RgcnCase) -> bool:
@@ -304,9 +320,9 @@ class _Run:
         self.best.restore(self.net.arrays())
         return self.best.epoch
 
-    def state(self, epochs: int) -> State:
-        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
-        state = rgcn_kept.state_of(self.group, self.net, self.steps, epochs, self.records, self.took)
+    def state(self, epochs: int, last: bool = False) -> State:
+        """All that later epochs depend on, after `epochs` of them; last: as of state_of. Ranks: all call."""
+        state = rgcn_kept.state_of(self.group, self.net, self.steps, epochs, self.records, self.took, last)
         self.best.enter(state, self.group, self.net)
         return state
 

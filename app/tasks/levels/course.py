@@ -4,6 +4,7 @@ What a level of predictions (gnn.level) brings to it are its Examples (examples.
 links.py).
 """
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
-from app.comm.guard import digest, raise_together
+from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
@@ -21,6 +22,7 @@ from app.gnn.importance import Importance, importance, told_by
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
 from app.gnn.training import Fit
+from app.output import plain as as_json
 from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
@@ -96,17 +98,30 @@ class Learned:
 
 
 def learn(context: Context, examples: Examples, model: SavedModel | None = None) -> Learned:
-    """Train for gnn.epochs on examples, from gnn.weights where given; each rank by itself on those that are
-    too small to be split. Ranks: all call.
+    """Train for gnn.epochs on examples, from gnn.weights where given; of those that are too small to be split
+    each rank has all. Ranks: all call.
 
     model   the weights, where they are in memory
     """
-    case = context.case
-    context, examples, gnn, saved = _checked(context, examples, model)
-    classifier, balanced = _set_up(context, examples, gnn, saved)
-    check_asked(case, classifier)
-    examples.say_model(context, classifier)
+    context, examples, saved = _checked(context, examples, model)
+    with context.each_by_itself("setting up the network"):
+        examples, gnn = _drawn(context, examples, saved)
+        classifier, balanced = _set_up(context, examples, gnn, saved)
     fits = train_members(context, examples, classifier, balanced, saved)
+    with context.each_by_itself("evaluating the network"):
+        done = _told(context, examples, gnn, classifier, balanced, fits)
+    if context.alike is not None and context.case.run.check_every:
+        scores = json.dumps(examples.named(done.final), default=as_json)
+        both = digest_text({"weights": done.digest, "scores": scores})
+        check_same(context.alike, both, "weights and scores after the training")
+    return done
+
+
+def _told(
+    context: Context, examples: Examples, gnn: GnnCase, classifier: Classifier, balanced: Balanced | None,
+    fits: list[Fit],
+) -> Learned:  # fmt: skip
+    """What is made of the trained weights of all members, and said of them. Ranks: all call."""
     weights = [each.weights for each in fits]
     with context.log.phase("evaluate"):
         together = say_together(classifier, weights) if len(fits) > 1 else None
@@ -130,9 +145,9 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
 
 def _checked(
     context: Context, examples: Examples, model: SavedModel | None
-) -> tuple[Context, Examples, GnnCase, SavedModel | None]:
-    """Examples that can be learned from, with their sets, and the ranks that do; the network's table, and its
-    weights where some are given. Ranks: all call. Raises CaseError, GraphError."""
+) -> tuple[Context, Examples, SavedModel | None]:
+    """Examples that can be learned from, and the ranks that do; the network's weights where some are given.
+    Ranks: all call. Raises CaseError, GraphError."""
     case, group = context.case, context.group
     with raise_together(group, "checking the data"):
         saved = _weights_of(case.gnn, examples, model)
@@ -141,12 +156,17 @@ def _checked(
         if saved is not None:
             examples = examples.known_to(case.gnn.weights, saved)
             said.warn_of_weights(context, gnn, saved, examples)
-    context, examples = whole_where_small(context, examples, saved)
+    return *whole_where_small(context, examples, saved), saved
+
+
+def _drawn(context: Context, examples: Examples, saved: SavedModel | None) -> tuple[Examples, GnnCase]:
+    """Examples with their sets, and the network's table. Ranks: all call."""
+    gnn = context.case.gnn if saved is None else saved.architecture_of(context.case.gnn)
     group, examples = context.group, examples.drawn(context)
     if not gnn.epochs and examples.about.labels is not None and not any(examples.counts.values()):
         examples = examples.all_tested(group)  # nothing is trained on: all can tell how good weights are
     said.warn_of_validation(context, gnn, examples.counts["val"], examples.lacking)
-    return context, examples, gnn, saved
+    return examples, gnn
 
 
 def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> SavedModel | None:
@@ -168,7 +188,8 @@ def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> S
 def _set_up(
     context: Context, examples: Examples, gnn: GnnCase, saved: SavedModel | None
 ) -> tuple[Classifier, Balanced | None]:
-    """A network with weights drawn by the case's seed, or saved ones, and what moves its rows. Ranks: all."""
+    """A network with weights drawn by the case's seed, or saved ones, and what moves its rows; the log tells
+    of it. Ranks: all call. Raises CaseError for what it will not be able to tell."""
     case, log, block = context.case, context.log, examples.rows(context, gnn)
     if gnn.edge_weights and not block.adjacency.weighted:
         name = examples.loaded.graph.name
@@ -178,7 +199,10 @@ def _set_up(
         if saved is not None:
             classifier.params.set(saved.arrays)
         cost = cost_model_of(context, classifier)
-        return classifier, Balanced(classifier, cost) if follows(case) else None
+        balanced = Balanced(classifier, cost) if follows(case) else None
+    check_asked(case, classifier)
+    examples.say_model(context, classifier)
+    return classifier, balanced
 
 
 def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:

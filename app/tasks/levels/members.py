@@ -115,7 +115,7 @@ def _tell(record: Record, state: State) -> None:
         record(row)
 
 
-class _Turn:
+class _Turn(Keeper):
     """Members that are trained at the same time, one by each rank: a keeper of this rank's loop.
 
     All ranks look at signals and clocks as often as the longest loop may, gnn.epochs times, in step; a rank

@@ -1,4 +1,4 @@
-"""Whether a network learns on a graph that its ranks share, or each of them on all of it by itself."""
+"""Whether a network learns on a graph that its ranks share, or on all of it, which each of them has."""
 
 from dataclasses import replace
 
@@ -6,10 +6,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from app.case.config import Case
+from app.comm.cores import are_crowded
 from app.gnn.saved import SavedModel
 from app.model.gnn import Inputs
 from app.model.node_plan import SOME, learns_whole, training_by
-from app.model.whole import WHOLE
+from app.model.whole import said_whole
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
 
@@ -29,9 +30,9 @@ def whole_where_small(
     graph, stored = examples.loaded.graph, stored_of(context, examples)
     sizes = graph.n, 2 * graph.edges, inputs_of(case, examples, stored, saved)
     training = training_by(case, graph.name, *sizes, group.size, group.device, saved)
-    if not learns_whole(case, training):
+    if not learns_whole(case, training, are_crowded(group)):
         return context, examples
-    context.log.info("%s: %s", graph.name, WHOLE)
+    context.log.info("%s: %s", graph.name, said_whole(case))
     return context.whole(), examples.whole(group)
 
 
