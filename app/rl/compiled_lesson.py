@@ -246,6 +246,11 @@ class Choices:
 
 def _give_choices(sample: Sample, before: Looks, after: Looks) -> None:
     """Tell of the choices that led to the states: those before are the first of those after."""
+    if (found := sample.collected) is not None:
+        after.chosen = before.chosen = found.chosen
+        after.begin = before.begin = found.begin
+        before.count, after.count = found.before, found.after
+        return
     after.chosen = before.chosen = np.concatenate(sample.after, dtype=np.int64)
     after.count = np.array([len(each) for each in sample.after], dtype=np.int64)
     before.count = np.array([len(each) for each in sample.before], dtype=np.int64)
