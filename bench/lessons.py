@@ -1,7 +1,7 @@
 """Minibatches of learners in a compiled call or two against the same products asked for one by one.
 
-Both sides are `lesson` on the same minibatches, of the same bits: with `Learner.whole`, and without. The memory
-of the deep Q-learner is filled by episodes of random choices. Whole steps hold acting and collecting as well.
+Both sides are `lesson` on the same minibatches, of the same bits: with `Learner.whole`, and without. The
+memory of the deep Q-learner is filled by episodes of random choices. Whole steps hold acting and collecting.
 """
 
 from collections.abc import Iterator

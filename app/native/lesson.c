@@ -1,7 +1,7 @@
 /* One minibatch of the deep Q-learner (RL4GO Alg. 1) on one rank, from its choices to the gradient; and of policies that draw.
  *
- * The same products as app/rl/agent.py and policy_gradient.py ask for one by one, by the same kernels, and between them the same operations in
- * the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
+ * The same products as app/rl/agent.py and policy_gradient.py ask for one by one, by the same kernels, and between them the
+ * same operations in the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
 #include "lesson.h"
 
 void lk_gram(const Gram *g);

@@ -40,7 +40,7 @@ ENTRIES = 6  # of the fields of a graph in lesson.h
 
 
 class CompiledLessons:
-    """What learners and QNetwork do on one rank with many products of small graphs, by lesson.c: the same bits.
+    """What learners do on one rank with many products of small graphs, by lesson.c: the same bits.
 
     A minibatch of 16 states of 75 nodes is arithmetic of half a millisecond; asking for its products one by
     one takes several times as long.

@@ -48,7 +48,7 @@ class Played:
 
     log_probability   of the choices that were made
     value             of the states, where the learner has a value head
-    back              carries the derivatives of a loss to the weights, before others are played. Ranks: all call
+    back              carries the derivatives of a loss to the weights, before others are played
     """
 
     moments: list[Moment]

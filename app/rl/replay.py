@@ -230,7 +230,8 @@ class EpisodeReplay:
         states, count = chosen[0].named(found.totals.tolist()), len(picks)
         return Sample(
             found.graphs, found.nodes, found.returns, found.discounts,
-            Prefixes(found, found.before), Prefixes(found, found.after), states[:count], states[count:], found,
+            Prefixes(found, found.before), Prefixes(found, found.after),
+            states[:count], states[count:], found,
         )  # fmt: skip
 
     def _collect(self, picks: list[list[int]], graphs: np.ndarray) -> Sample:
