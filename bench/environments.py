@@ -17,7 +17,7 @@ from app.case.policy import AgentCase, PolicyCase, ProblemCase, TrainCase
 from app.gnn.stopwatch import Stopwatch
 from app.partition.load import generate_set
 from app.problems.table import make_problem
-from app.rl.agent import Agent
+from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.replica import Replica
 from app.sparse.rowblock import RowBlock
@@ -47,7 +47,7 @@ class Loop:
 
     def __init__(self, group: subjects.Group, blocks: list[RowBlock], case: Case) -> None:
         net = QNetwork(case.policy, make_problem(case.problem.name))
-        learner = Agent(group, case.agent, net, blocks, case.seed, 0)
+        learner = find_learner(case.agent.learner)(group, case.agent, net, blocks, case.seed, 0)
         self.replica = Replica(case, learner, Stopwatch(group.device))
         self.replica.renew()
 

@@ -1,7 +1,7 @@
-"""Minibatches of the deep Q-learner in one compiled call against the same products asked for one by one.
+"""Minibatches of learners in a compiled call or two against the same products asked for one by one.
 
-Both sides are `Agent.lesson` on the same minibatches, of the same bits: with `Learner.whole`, and without.
-The memory is filled by episodes of random choices.
+Both sides are `lesson` on the same minibatches, of the same bits: with `Learner.whole`, and without. The
+memory of the deep Q-learner is filled by episodes of random choices. Whole steps hold acting and collecting.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from app.rl.agent import Agent
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
 from app.rl.qnet import QNetwork
+from app.rl.replay import EpisodeReplay
 from app.rl.select import random_candidates
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
@@ -32,6 +33,12 @@ GOAL = ">= 4"
 SETTINGS = (
     ("mvc", {}, 16, GOAL), ("mvc", {"double": True}, 16, ""), ("mvc", {}, 64, ""), ("mis", {}, 16, GOAL),
     ("fvs", {}, 16, ""), ("mds", {}, 16, ""), ("maxcut", {}, 16, ""),
+)  # fmt: skip
+# learner, settings, what is compared, environments, steps, goal
+LOOPS = (
+    ("dqn", {"epsilon_start": 0.1}, "mvc, BA n=50-100 d=4, B=16", 1, 32, ">= 3"),
+    ("ppo", {}, "mvc by ppo, BA n=50-100 d=4, B=16", 1, 512, ">= 2"),
+    ("reinforce", {}, "mvc by reinforce, BA n=50-100 d=4, 16 rollouts", 8, 1024, ">= 1"),
 )  # fmt: skip
 LARGER = GraphCase(generator="ba", nodes=500, d=4, count=20)
 LARGEST = GraphCase(generator="ba", nodes=1000, d=4, count=20)  # of 32 about the most rows of one call
@@ -65,9 +72,11 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
         agent = _filled(group, blocks, net, AgentCase(**settings), TRANSITIONS)
         double = ", double" if settings else ""
         yield _compare(f"{problem}, BA n=50-100 d=4, B={batch}{double}", agent, batch, effort, goal)
-    yield _loops(group, blocks, effort)
+    for loop in LOOPS[: 1 if quick else None]:
+        yield _loops(group, blocks, loop, effort)
     if quick:
         return
+    yield _collected(group, blocks, effort)
     for label, graphs, problem, policy, batch, goal in RECIPES:
         blocks = [
             RowBlock(group, each.graph, each.rows, metric=each.metric)
@@ -90,16 +99,40 @@ def _compare(case: str, agent: Agent, batch: int, effort: Effort, goal: str) -> 
     )  # fmt: skip
 
 
-def _loops(group: subjects.Group, blocks: list[RowBlock], effort: Effort) -> Record:
+def _loops(
+    group: subjects.Group, blocks: list[RowBlock], loop: tuple[str, dict, str, int, int, str], effort: Effort
+) -> Record:
     """Whole steps of Alg. 1: act, step, remember, learn; exploration at its later rate."""
-    case = Case(agent=AgentCase(epsilon_start=0.1), train=TrainCase(steps=1 << 30), seed=1)
+    name, settings, label, environments, steps, goal = loop
+    train = TrainCase(steps=1 << 30, environments=environments)
+    case = Case(agent=AgentCase(learner=name, **settings), train=train, seed=1)
     ours, theirs = Loop(group, blocks, case), Loop(group, blocks, case)
     theirs.replica.learner.whole = None
-    for loop in (ours, theirs):
-        loop.run(case.agent.warmup)
+    if name == "dqn":
+        theirs.replica.learner.replay.compiled = False
+    for each in (ours, theirs):
+        each.run(case.agent.warmup)
     return compare(
-        "mvc, BA n=50-100 d=4, B=16, 32 whole steps", "product by product",
-        lambda i: ours.run(32), lambda i: theirs.run(32), effort, ">= 3",
+        f"{label}, {steps} whole steps", "product by product",
+        lambda i: ours.run(steps), lambda i: theirs.run(steps), effort, goal,
+    )  # fmt: skip
+
+
+def _collected(group: subjects.Group, blocks: list[RowBlock], effort: Effort) -> Record:
+    """A hundred minibatches of 16 from the memory of episodes."""
+    sides = [
+        _filled(group, blocks, QNetwork(PAPER, make_problem("mvc")), AgentCase(), TRANSITIONS) for _ in "12"
+    ]
+    ours, theirs = (each.replay for each in sides)
+    theirs.compiled = False
+
+    def draw(replay: EpisodeReplay, i: int) -> None:
+        for k in range(100):
+            replay.sample(stream(1, "bench/samples", 100 * i + k), 16)
+
+    return compare(
+        "100 minibatches of 16 transitions", "collected one by one", lambda i: draw(ours, i),
+        lambda i: draw(theirs, i), effort, ">= 1",
     )  # fmt: skip
 
 

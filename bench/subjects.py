@@ -27,6 +27,7 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 GRAPHS = {
+    "BA n=75 d=4": GraphCase(generator="ba", nodes=75, d=4, generator_seed=1),
     "ER n=1,920 p=.065": GraphCase(generator="er", nodes=1920, p=0.065, generator_seed=1),
     "ER n=2,000 p=.15": GraphCase(generator="er", nodes=2000, p=0.15, generator_seed=1),
     "BA n=14,400 d=4": GraphCase(generator="ba", nodes=14_400, d=4, generator_seed=1),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpi4py import MPI
 
+from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
 from app.device import HostDevice
@@ -16,6 +17,7 @@ from app.errors import NumericsError
 from app.graphs.metric import Metric
 from app.native import residual
 from app.numerics.products import Operand
+from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl import compiled_lesson, stored_tables
 from app.rl.agent import Agent
@@ -23,6 +25,8 @@ from app.rl.core_env import CoreEnv
 from app.rl.dynamics import begin_environment
 from app.rl.env import GraphEnv, step_together
 from app.rl.learner import score_environments
+from app.rl.policy_gradient import Moment, Push
+from app.rl.ppo import ProximalPolicy
 from app.rl.qnet import QNetwork
 from app.rl.reinforce import Reinforce
 from app.rl.rollout import _side_by_side
@@ -32,6 +36,7 @@ from app.rl.stored_tables import StoredTables
 from app.rl.tour_env import CODE_STEPS, _codes_of, seen
 from app.rng import stream
 from app.search.tour.insertion import InsertionState
+from app.sparse.rowblock import RowBlock
 
 pytestmark = pytest.mark.mpi_skip
 SMALL = [
@@ -235,6 +240,118 @@ def test_a_policy_that_draws_its_actions_draws_the_same(alone):
         mine = learner.act(envs, [0, 1, 2, 3], step)
         theirs = plainly(learner, lambda each, at=step: each.act(envs, [0, 1, 2, 3], at))
         assert mine.tolist() == theirs.tolist()
+
+
+def drawn(group, kind, problem, policy, blocks):
+    """A learner that draws, its weights not Glorot's, and the moments of four episodes that it played."""
+    learner = kind(group, AgentCase(), QNetwork(policy, make_problem(problem)), blocks, 3, 0)
+    draws = stream(1, "test/weights")
+    for params in (learner.params, *([learner.value.params] if learner.value else [])):
+        params.flat[:] = draws.normal(0, 0.4, params.size).astype(np.float32)
+    moments = []
+    for number in range(4):
+        graph = number % len(blocks)
+        env = begin_environment(group, learner.blocks[graph], learner.net.problem)
+        learner.begin(number, graph, env)
+        for t in range(8):
+            if env.done:
+                break
+            act = partial(kind.act, envs=[env], graphs=[graph], step=t)
+            nodes = act(learner)
+            assert nodes.tolist() == plainly(learner, act).tolist()
+            step_together(group, [env], [nodes])
+            learner.remember(number, int(nodes[0]), 1.0, env)
+            moments.append(Moment(number, t))
+    return learner, moments
+
+
+def any_push(played):
+    """Derivatives that say nothing."""
+    draws, count = stream(5, "test/push", len(played.nodes)), len(played.nodes)
+    dlog, dentropy, dvalue = draws.normal(size=(3, count))
+    losses = dlog * played.log_probability + dentropy * played.entropy
+    if played.value is None:
+        return Push(losses, dlog, dentropy)
+    return Push(losses + dvalue * played.value, dlog, dentropy, dvalue)
+
+
+def check_policy_lessons(learner, moments):
+    """Losses, entropies and gradients: the same bits. Returns whether the gradient is not 0."""
+    assert learner.whole is not None
+    mine, entropy = learner.lesson(moments, any_push), learner.entropy
+    theirs = plainly(learner, lambda each: each.lesson(moments, any_push))
+    assert (mine.loss, entropy) == (theirs.loss, learner.entropy)
+    assert mine.gradient.tobytes() == theirs.gradient.tobytes()
+    return bool(np.any(mine.gradient))
+
+
+@given(
+    kind=st.sampled_from([Reinforce, ProximalPolicy]),
+    problem=st.sampled_from([*PROBLEMS, "dismantle"]),
+    layers=st.integers(1, 3),
+    dimension=st.sampled_from([5, 16, 24]),
+    hidden=st.sampled_from([7, 32]),
+    flags=st.tuples(*[st.booleans()] * 5),
+    graphs=st.sampled_from([SMALL, WEIGHTED]),
+    head=st.sampled_from(["separate", "mixing"]),
+)
+def test_policies_that_draw_learn_with_the_bits_of_their_products(
+    alone, kind, problem, layers, dimension, hidden, flags, graphs, head
+):
+    shared, self_weight, mean_degree, paper, edges = flags
+    edges |= problem == "maxcut" and graphs is WEIGHTED  # else nodes have mirror images
+    policy = PolicyCase(
+        layers=layers, dimension=dimension, hidden=hidden, shared_layers=shared, self_weight=self_weight,
+        mean_degree=mean_degree, head=head, edge_weights=edges,
+        features="paper" if paper and "paper" in make_problem(problem).feature_counts else "scale_free",
+    )  # fmt: skip
+    check_policy_lessons(*drawn(alone, kind, problem, policy, make_blocks(alone, graphs)))
+
+
+@pytest.mark.parametrize("kind", [Reinforce, ProximalPolicy])
+def test_policies_learn_alike_in_parts(alone, monkeypatch, kind):
+    """The addends of several calls, and of more states than a call holds."""
+    for name in ("PART_ROWS", "MOST_ROWS"):
+        monkeypatch.setattr(f"app.rl.agent.{name}", 300)
+    learner, moments = drawn(
+        alone, kind, "mis", PolicyCase(head="mixing", edge_weights=True), make_blocks(alone, SMALL)
+    )
+    assert len(list(learner._parts(moments))) > 2
+    assert check_policy_lessons(learner, moments)
+    monkeypatch.setattr(learner.whole, "_most", 299)
+    assert not learner.whole.holds([0] * 6, 1 << 15)
+    assert check_policy_lessons(learner, moments)
+
+
+def test_policies_of_tours_are_told_their_codes(alone):
+    case = GraphCase(generator="uniform_points", nodes=(12, 18), count=3)
+    blocks = [
+        RowBlock(alone, each.graph, each.rows, metric=each.metric)
+        for each in generate_set(alone, case, 1, "test")
+    ]
+    learner, moments = drawn(alone, ProximalPolicy, "tsp", PolicyCase(), blocks)
+    assert learner.whole.wants_codes
+    assert check_policy_lessons(learner, moments)
+
+
+def test_only_the_states_played_last_can_be_learned_from(alone):
+    learner, moments = drawn(alone, Reinforce, "mvc", PolicyCase(), make_blocks(alone, SMALL))
+    (first,) = learner.replay(moments)
+    (second,) = learner.replay(moments)
+    with pytest.raises(NumericsError, match="not the last that were played"):
+        first.back(any_push(first))
+    second.back(any_push(second))
+
+
+def test_policies_that_diverged_end_both_ways(alone):
+    learner, moments = drawn(alone, ProximalPolicy, "mvc", PolicyCase(), make_blocks(alone, SMALL))
+    learner.params.flat[:] = np.nan
+    env = begin_environment(alone, learner.blocks[0], learner.net.problem)
+    for ask in (lambda each: each.lesson(moments, any_push), lambda each: each.act([env], [0], 1)):
+        with pytest.raises(NumericsError, match="NaN"):
+            ask(learner)
+        with pytest.raises(NumericsError, match="NaN"):
+            plainly(learner, ask)
 
 
 @pytest.mark.parametrize(

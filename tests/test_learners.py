@@ -229,7 +229,7 @@ def test_advantages_of_ppo_are_generalised(solo):
 
 def played_with(log_probability, value):
     moments = [Moment(0, t) for t in range(len(log_probability))]
-    return Played(moments, None, None, None, None, log_probability, np.full(len(moments), 0.7), value)
+    return Played(moments, None, log_probability, np.full(len(moments), 0.7), value, None)
 
 
 def test_pushes_are_central_differences(solo):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import listed, make_blocks, random_graph
 
+from app.errors import NumericsError
 from app.problems.problem import Totals
 from app.rl.replay import BitsReplay, EpisodeReplay, paper_bytes
 from app.sparse.batch import StateBatch
@@ -155,3 +156,27 @@ def test_bits_of_all_ranks_are_the_papers_formula(group):
     everywhere = int(group.sum_integers(np.array([bits.tuple_bytes()]))[0])
     assert everywhere == 8 * 10 * (64 + group.size)
     assert paper_bytes(10, 64, group.size) == everywhere // group.size
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("n_step", [1, 3, 10])
+@pytest.mark.parametrize("capacity", [5, 40, 1000])
+def test_a_compiled_call_collects_the_same_minibatches(compiled, n_step, capacity):
+    plain, replay = (EpisodeReplay(capacity, n_step, DISCOUNT, each) for each in (False, True))
+    assert replay.compiled
+    play(n_step + capacity, [plain, replay], 4)
+    for seed in range(5):
+        samples = [each.sample(np.random.default_rng(seed), 60) for each in (plain, replay)]
+        assert transitions(samples[0]) == transitions(samples[1])
+        for name in ("graphs", "nodes", "returns", "discounts"):
+            mine, theirs = (getattr(each, name) for each in samples)
+            assert (mine.dtype, mine.tobytes()) == (theirs.dtype, theirs.tobytes())
+
+
+@pytest.mark.mpi_skip
+def test_what_is_no_step_of_an_episode_is_refused(compiled):
+    replay = EpisodeReplay(10, 1, DISCOUNT, True)
+    play(1, [replay], steps=3)
+    replay.ring[:, 1] = 50
+    with pytest.raises(NumericsError, match="no step of its episode"):
+        replay.sample(np.random.default_rng(1), 4)

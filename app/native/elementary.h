@@ -51,4 +51,20 @@ INLINE float log_float(float x) {
     return x == x ? out : x;
 }
 
+/* The same of a normal float64, from which a float32 follows by rounding. */
+INLINE double log_double(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, 8);
+    int64_t e = (bits >> 52) - 1022;
+    const int64_t half = (bits & INT64_C(0xFFFFFFFFFFFFF)) | INT64_C(0x3FE0000000000000);
+    double m;
+    memcpy(&m, &half, 8);
+    const int low = m < 0.7071067811865476;
+    m = low ? m + m : m;
+    e -= low;
+    const double s = (m - 1.0) / (m + 1.0), t = s * s;
+    const double series = ((t * (1.0 / 9) + 1.0 / 7) * t + 1.0 / 5) * t + 1.0 / 3;
+    return (double)e * 0.6931471805599453 + 2.0 * s * (1.0 + t * series);
+}
+
 #endif

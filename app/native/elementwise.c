@@ -3,6 +3,7 @@
 #pragma GCC optimize("no-trapping-math") /* nobody asks which exceptions were raised: both sides of a choice may run */
 #endif
 #include "elementary.h"
+#include "random.h"
 
 /* Which elements are dropped: see Dropout in app/numerics/elementwise.py. */
 typedef struct {
@@ -13,16 +14,6 @@ typedef struct {
 
 /* Columns of a row at a time; of a hash; rows whose chains run beside; stored entries at a time. */
 enum { TILE = 256, FIELDS = 4, TOGETHER = 8, DRAWN = 1024 };
-
-static const uint64_t GAMMA = UINT64_C(0x9E3779B97F4A7C15);
-
-/* Output i of SplitMix64 (Steele, Lea and Flood 2014) from `state`. */
-INLINE uint64_t splitmix(uint64_t state, uint64_t i) {
-    uint64_t z = state + (i + 1) * GAMMA;
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
 
 /* factor[j] of columns at..at+width-1 of a node with generator `state`: drop->factor where kept, else 0. */
 INLINE void drop_factors(const Drop *drop, uint64_t state, int64_t at, int64_t width, int32_t *keep) {

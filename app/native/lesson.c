@@ -1,7 +1,7 @@
-/* One minibatch of the deep Q-learner (RL4GO Alg. 1) on one rank, from its choices to the gradient.
+/* One minibatch of the deep Q-learner (RL4GO Alg. 1) on one rank, from its choices to the gradient; and of policies that draw.
  *
- * The same products as app/rl/agent.py asks for one by one, by the same kernels, and between them the same operations in
- * the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
+ * The same products as app/rl/agent.py and policy_gradient.py ask for one by one, by the same kernels, and between them the
+ * same operations in the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
 #include "lesson.h"
 
 void lk_gram(const Gram *g);
@@ -15,6 +15,14 @@ void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const 
                        float *Y, const float *live, int first);
 void lk_best_rows(int64_t graphs, const int64_t *at, const int64_t *counts, const int64_t *first, const int64_t *rows,
                   const float *score, const uint8_t *candidate, float lowest, float least, float *top, int64_t *where);
+void lk_softmax_shift(int64_t rows, const int32_t *state, const uint8_t *candidate, const float *score, const float *top,
+                      float *shifted, float *pairs);
+void lk_softmax_close(int64_t rows, int64_t states, const int32_t *state, const float *pairs, const float *sums,
+                      float *log_total, float *entropy, float *probability);
+void lk_softmax_back(int64_t rows, int64_t states, const int32_t *state, const float *shifted, const float *probability,
+                     const float *log_total, const float *entropy, const float *dlog, const float *dentropy,
+                     const int64_t *chosen, const float *candidate, float *dz);
+void lk_gumbel(int64_t nodes, uint64_t key, uint64_t number, const uint8_t *candidate, float *score);
 
 static const float LOWEST = -3.0e38f, LEAST = -2.9e38f; /* as in app/rl/select.py */
 enum { CODE_ALIVE = 2, MEMBER = 9, OCTET = 8, WIDTH = 16, ALIGNED = 64 };
@@ -22,7 +30,7 @@ enum { CODE_ALIVE = 2, MEMBER = 9, OCTET = 8, WIDTH = 16, ALIGNED = 64 };
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
 /* All that a call works on. Shapes: R rows, S states, G graphs, B blocks, T rows of the tables of all states. */
-typedef struct {
+typedef struct Work {
     const Network *net;
     const World *world;
     const Sample *sample;
@@ -44,6 +52,10 @@ typedef struct {
     float *sums, *part[MOST_ROUNDS];                             /* [B, S K], [B, rows of W times K] */
     float *pooled, *mean, *V, *Z6, *Z5, *A, *q, *qa, *dq, *dV, *dpool, *later, *top;
     int64_t *where;
+    float *hidden, *dhidden, *shifted, *probability, *pairs;     /* of a softmax: [R, hidden] twice, [R], [R], [R, 2] */
+    float *pair_sums, *totals, *log_total, *entropy, *dhead;     /* [B, S 2], [S 2], [S], [S], [B, S hidden] */
+    float *part6, *part7, *sum5, *sum_value;                     /* addends that are not in this room */
+    struct Work *kept;                                           /* from the first of two calls to the second */
 } Work;
 
 INLINE int64_t up_to(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
@@ -112,6 +124,11 @@ static int64_t lay_out(Work *w, char *room, const Network *net, const World *wor
     TAKE(sums, B * S * K), TAKE(pooled, S8 * K), TAKE(mean, S);
     TAKE(V, S8 * head), TAKE(Z6, S8 * net->hidden), TAKE(Z5, S8 * net->hidden), TAKE(A, S8 * net->hidden);
     TAKE(q, S8), TAKE(qa, S8), TAKE(dq, S8), TAKE(dV, S8 * head), TAKE(dpool, S8 * K), TAKE(later, S), TAKE(top, S);
+    const int64_t draws = sample->draws != 0;
+    TAKE(hidden, draws * R * net->hidden), TAKE(dhidden, draws * R * net->hidden), TAKE(shifted, draws * R);
+    TAKE(probability, draws * R), TAKE(pairs, draws * 2 * R), TAKE(pair_sums, draws * B * S * 2), TAKE(totals, draws * 2 * S);
+    TAKE(log_total, draws * S), TAKE(entropy, draws * S), TAKE(kept, draws);
+    TAKE(dhead, net->theta7a < 0 ? draws * B * S * net->hidden : 0);
 #undef TAKE
     return used;
 }
@@ -208,7 +225,7 @@ static void write_codes(const Residual *g, int64_t codes, int every, int32_t *co
     }
 }
 
-/* [rows] codes of the states before and after; the choices before are the first of those after. */
+/* [rows] codes of the states before and, where asked for, after; the choices before are the first of those after. */
 static void make_residual_codes(Work *w, const Look *before, const Look *after) {
     const int32_t least = (int32_t)w->world->least;
     const int64_t codes = w->world->codes;
@@ -225,12 +242,13 @@ static void make_residual_codes(Work *w, const Look *before, const Look *after) 
             choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
         for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
         write_codes(&g, codes, w->sample->every != 0, w->code[0] + at);
+        for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
+        if (!after) continue;
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, after->chosen + after->begin[s] + before->count[s], after->count[s] - before->count[s],
                    w->world->closed);
         for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);
         write_codes(&g, codes, w->sample->every != 0, w->code[1] + at);
-        for (int k = 0; k < 2; ++k) memset(w->code[k] + at + n * count, 0, (size_t)padding * sizeof **w->code);
     }
 }
 
@@ -297,6 +315,7 @@ static void make_side_codes(Work *w, const Look *before, const Look *after) {
             for (int64_t i = 0; i < before->count[s]; ++i) move(&g, chosen[i], i, 0);
             add_sides(&g);
             write_side_codes(&g, w->world, fields, before->count[s], count, w->code[0] + at + j);
+            if (!after) continue;
             chosen = after->chosen + after->begin[s];
             for (int64_t i = before->count[s]; i < after->count[s]; ++i) move(&g, chosen[i], i, 1);
             write_side_codes(&g, w->world, fields, after->count[s], count, w->code[1] + at + j);
@@ -571,8 +590,9 @@ static void embed(Work *w, const float *weights, int pool) {
 
 static float *own_rows(const Work *w) { return w->H[w->net->layers - 1]; }
 
-/* [R] scores up to a constant of each state; 0 where a node is no candidate. */
-static void local_scores(Work *w, const float *weights, float *score) {
+/* [R] scores up to a constant of each state; 0 where a node is no candidate. hidden [R, hidden] or null: what they are made
+ * of, which is written. */
+static void node_scores(Work *w, const float *weights, float *score, float *hidden_rows) {
     const Network *net = w->net;
     const int64_t hidden = net->hidden;
     const Part part[2] = {{own_rows(w), net->K, net->K, 0, 0}, features_of(w)};
@@ -582,10 +602,16 @@ static void local_scores(Work *w, const float *weights, float *score) {
             memcpy(w->base + r * hidden, w->Z5 + w->state[r] * hidden, (size_t)hidden * 4);
     }
     product(w, (Dense){.rows = w->R, .parts = net->paper ? 1 : 2, .m = hidden, .mp = w->Hp, .part = part,
-                       .W = padded(w, weights + net->theta6, w->head, hidden, hidden, 0), .ldz = hidden,
+                       .W = padded(w, weights + net->theta6, w->head, hidden, hidden, 0), .Z = hidden_rows, .ldz = hidden,
                        .base = net->theta7a < 0 ? w->base : 0, .ldbase = hidden, .relu = 1, .scale = w->candidate,
-                       .w = weights + net->theta7b, .out = score});
+                       .w = hidden_rows ? 0 : weights + net->theta7b, .out = score});
+    if (!hidden_rows) return;
+    const Part rows = {hidden_rows, hidden, hidden, 0, 0};
+    lk_dense(&(Dense){.rows = w->R, .parts = 1, .m = 1, .mp = WIDTH, .part = &rows, .Z = score, .ldz = 1,
+                      .W = padded(w, weights + net->theta7b, hidden, 1, 1, 0), .scale = w->candidate});
 }
+
+static void local_scores(Work *w, const float *weights, float *score) { node_scores(w, weights, score, 0); }
 
 /* q [S8], the constant of each state, from the pooled embeddings; keeps Z5. */
 static void pooled_scores(Work *w, const float *weights, float *q) {
@@ -727,8 +753,8 @@ static void add_round(Work *w, int64_t layer) {
     }
 }
 
-/* The gradients of the rounds from dZ of the last one (Structure2Vec.backward). */
-static void embed_back(Work *w, const float *weights, float *gradient) {
+/* The addends of the rounds' gradients from dZ of the last one (Structure2Vec.backward). */
+static void embed_back(Work *w, const float *weights) {
     const Network *net = w->net;
     const int64_t K = net->K, F = net->F, last = net->layers - 1;
     const Part known = w->edges ? (Part){w->known, F + 2, F + 2, w->index, 0} : features_of(w);
@@ -738,16 +764,137 @@ static void embed_back(Work *w, const float *weights, float *gradient) {
         const Gram g = {w->G, w->B, layer ? (net->self_weight ? 3 : 2) : 1, K, part, w->starts, w->dZ, live, w->part[layer]};
         memset(w->part[layer], 0, (size_t)(w->B * gram_rows(net, layer) * K) * 4);
         lk_gram(&g);
-        if (w->edges) terms_back(w, layer, weights + net->W[layer] + F * K, gradient + net->W[layer] + F * K);
         if (net->shared && layer < last) add_round(w, layer);
-        else if (!net->shared) sum_round(w, layer, gradient + net->W[layer]);
         if (layer) through_round(w, weights + net->W[layer] + w->wide * K, layer);
     }
-    if (net->shared) sum_round(w, last, gradient + net->W[0]);
+}
+
+/* The gradients of the rounds from their addends (Structure2Vec.finish). */
+static void embed_close(Work *w, const float *weights, float *gradient) {
+    const Network *net = w->net;
+    const int64_t K = net->K, F = net->F, last = net->layers - 1;
+    for (int64_t layer = last; layer >= 0; --layer) {
+        if (w->edges) terms_back(w, layer, weights + net->W[layer] + F * K, gradient + net->W[layer] + F * K);
+        if (layer == last || !net->shared) sum_round(w, layer, gradient + net->W[layer]);
+    }
     for (int64_t k = 0; k < w->edges * K; ++k) {
         const float theta2 = weights[net->theta2 + k];
         gradient[net->theta2 + k] = w->dpair[k] * (theta2 > 0.0f ? 1.0f : 0.0f) - w->dpair[K + k] * (theta2 < 0.0f ? 1.0f : 0.0f);
     }
+}
+
+/* ---- policies that draw: Softmax, node_head.py ---------------------------------------------------------------------- */
+
+/* The next `count` of some numbers; null while they are only counted. */
+static float *next_of(float *at, int64_t *used, int64_t count) {
+    float *next = at ? at + *used : 0;
+    *used += count;
+    return next;
+}
+
+/* Where the addends of a gradient lie: of theta6 and theta7b by blocks, of the rounds, of theta5 where the head is "mixing", of
+ * a value's head. Returns how many they are. */
+static int64_t lay_addends(Work *w, int has_value, float *at) {
+    const Network *net = w->net;
+    int64_t used = 0;
+    w->part6 = next_of(at, &used, w->B * w->head * net->hidden);
+    w->part7 = next_of(at, &used, w->B * net->hidden);
+    for (int64_t layer = 0; layer < net->layers; ++layer)
+        w->part[layer] = next_of(at, &used, w->B * gram_rows(net, layer) * net->K);
+    w->sum5 = next_of(at, &used, net->theta7a < 0 ? net->K * net->hidden : 0);
+    w->sum_value = next_of(at, &used, has_value ? net->K + 1 : 0);
+    return used;
+}
+
+/* log pi of the nodes, entropies and values of states that were embedded; 1 where a score is NaN. */
+static int draw_probabilities(Work *w, const PolicyLesson *l) {
+    const int64_t S = w->S, K = w->net->K;
+    node_scores(w, l->weights, w->score, w->hidden);
+    lk_best_rows(w->G, w->at, w->counts, w->first, w->n, w->score, w->is_candidate, LOWEST, LEAST, w->top, w->where);
+    for (int64_t s = 0; s < S; ++s) {
+        if (w->top[s] != w->top[s]) return 1;
+        w->top[s] = w->top[s] == LOWEST ? 0.0f : w->top[s] + 0.0f;
+    }
+    lk_softmax_shift(w->R, w->state, w->is_candidate, w->score, w->top, w->shifted, w->pairs);
+    lk_pool(w->G, w->B, w->nodes, w->at, w->counts, w->first, S, 2, w->pairs, w->pair_sums);
+    sum_blocks(w, w->pair_sums, 2 * S, w->totals);
+    lk_softmax_close(w->R, S, w->state, w->pairs, w->totals, w->log_total, w->entropy, w->probability);
+    find_rows(w, l->nodes);
+    for (int64_t s = 0; s < S; ++s)
+        l->log_probability[s] = (w->row[s] < 0 ? 0.0f : w->shifted[w->row[s]]) - w->log_total[s];
+    memcpy(l->entropy, w->entropy, (size_t)S * 4);
+    if (!l->value) return 0;
+    small_product(w, w->pooled, K, l->value, 1, 0, 0, w->q);
+    for (int64_t s = 0; s < S; ++s) l->values[s] = w->q[s] + l->value[K];
+    return 0;
+}
+
+/* dpool [S8, K] of the value's head, and the addends of that (ValueHead.backward). */
+static void value_back(Work *w, const PolicyLesson *l) {
+    const int64_t K = w->net->K;
+    memset(w->dq, 0, (size_t)w->S8 * 4);
+    memcpy(w->dq, l->dvalue, (size_t)w->S * 4);
+    small_gram(w, w->pooled, K, w->dq, 1, w->sum_value);
+    for (int64_t s = 0; s < w->S8; ++s) w->q[s] = s < w->S ? 1.0f : 0.0f;
+    small_gram(w, w->q, 1, w->dq, 1, w->sum_value + K);
+    for (int64_t i = 0; i < w->S * K; ++i) w->dpool[i] = w->dq[i / K] * l->value[i % K];
+}
+
+/* The same of a head that mixes; `more`: to what is there. */
+static void mixed_back(Work *w, const float *weights, int more) {
+    const int64_t K = w->net->K, hidden = w->net->hidden;
+    lk_pool(w->G, w->B, w->nodes, w->at, w->counts, w->first, w->S, hidden, w->dhidden, w->dhead);
+    memset(w->Z5, 0, (size_t)(w->S8 * hidden) * 4);
+    sum_blocks(w, w->dhead, w->S * hidden, w->Z5);
+    small_gram(w, w->pooled, K, w->Z5, hidden, w->sum5);
+    small_product(w, w->Z5, hidden, weights + w->net->theta5, K, 1, 0, w->dV);
+    for (int64_t i = 0; i < w->S * K; ++i) w->dpool[i] = more ? w->dpool[i] + w->dV[i] : w->dV[i];
+}
+
+/* Addends of the gradient (node_gradient, and what it asks for). */
+static void policy_back(Work *w, const PolicyLesson *l) {
+    const Network *net = w->net;
+    const int64_t K = net->K, hidden = net->hidden, mixes = net->theta7a < 0;
+    const float *theta7b = l->weights + net->theta7b;
+    float *err = w->score;
+    if (l->value) value_back(w, l);
+    lk_softmax_back(w->R, w->S, w->state, w->shifted, w->probability, w->log_total, w->entropy, l->dlog, l->dentropy, w->row,
+                    w->candidate, err);
+    for (int64_t r = 0; r < w->R; ++r)
+        for (int64_t j = 0; j < hidden; ++j)
+            w->dhidden[r * hidden + j] = err[r] * theta7b[j] * (w->hidden[r * hidden + j] > 0.0f ? 1.0f : 0.0f);
+    const Part rows = {w->hidden, hidden, hidden, 0, 0}, known[2] = {{own_rows(w), K, K, 0, 0}, features_of(w)};
+    const Gram last = {w->G, w->B, 1, 1, &rows, w->starts, err, w->candidate, w->part7};
+    const Gram first = {w->G, w->B, net->paper ? 1 : 2, hidden, known, w->starts, w->dhidden, w->candidate, w->part6};
+    memset(w->part7, 0, (size_t)(w->B * hidden) * 4);
+    memset(w->part6, 0, (size_t)(w->B * w->head * hidden) * 4);
+    lk_gram(&last);
+    lk_gram(&first);
+    if (mixes) mixed_back(w, l->weights, l->value != 0);
+    const int pools = mixes || l->value;
+    for (int64_t i = 0; pools && i < w->S * K; ++i) w->dpool[i] *= w->mean[i / K];
+    if (pools) lk_gated_spread(w->R, K, w->dpool, w->state, own_rows(w), w->dN);
+    /* Rows of nodes that are no candidates are zero, as is their scale. */
+    const Part through = {w->dhidden, hidden, hidden, 0, w->candidate};
+    lk_dense(&(Dense){.rows = w->R, .parts = 1, .m = K, .mp = w->Kp, .part = &through, .Z = w->dZ, .ldz = K,
+                      .W = padded(w, l->weights + net->theta6, hidden, K, hidden, 1), .base = pools ? w->dN : 0, .ldbase = K,
+                      .gate = own_rows(w), .ldgate = K});
+    embed_back(w, l->weights);
+}
+
+/* The gradient from the addends of all parts. */
+static void policy_close(Work *w, const PolicyLesson *l) {
+    const Network *net = w->net;
+    const int64_t hidden = net->hidden, pooled = net->K * hidden;
+    sum_blocks(w, w->part6, w->head * hidden, l->gradient + net->theta6);
+    sum_blocks(w, w->part7, hidden, l->gradient + net->theta7b);
+    if (net->theta7a < 0) memcpy(l->gradient + net->theta5, w->sum5, (size_t)pooled * 4);
+    else {
+        memset(l->gradient + net->theta5, 0, (size_t)pooled * 4);
+        memset(l->gradient + net->theta7a, 0, (size_t)hidden * 4);
+    }
+    embed_close(w, l->weights, l->gradient);
+    if (l->value) memcpy(l->gradient + net->size, w->sum_value, (size_t)(net->K + 1) * 4);
 }
 
 /* ---- what is called ------------------------------------------------------------------------------------------------- */
@@ -816,7 +963,8 @@ int64_t lk_lesson(const Lesson *l, char *room) {
     chosen_values(&w, l->weights, l->nodes);
     td_loss(&w, l);
     head_back(&w, l->weights, l->gradient);
-    embed_back(&w, l->weights, l->gradient);
+    embed_back(&w, l->weights);
+    embed_close(&w, l->weights, l->gradient);
     return 0;
 }
 
@@ -843,4 +991,54 @@ int64_t lk_lesson_best(const Network *net, const World *world, Sample *sample, c
     lay_out(&w, room, net, world, sample);
     score_states(&w, look, weights, w.score);
     return best_of_states(&w, node);
+}
+
+/* The same of a draw from the softmax of the scores: of Gumbel noise on top of them (draw_nodes of app/rl/softmax.py). */
+int64_t lk_lesson_draw(const Network *net, const World *world, Sample *sample, const Look *look, const float *weights,
+                       char *room, uint64_t key, int64_t *node) {
+    Work w;
+    lay_out(&w, room, net, world, sample);
+    score_states(&w, look, weights, w.score);
+    for (int64_t s = 0; s < w.S; ++s)
+        lk_gumbel(w.n[s], key, (uint64_t)s, w.is_candidate + w.at[s], w.score + w.at[s]);
+    return best_of_states(&w, node);
+}
+
+/* How many addends a gradient has. */
+int64_t lk_policy_addends(const Network *net, const World *world, Sample *sample, int64_t has_value) {
+    Work w;
+    lay_out(&w, 0, net, world, sample);
+    return lay_addends(&w, has_value != 0, 0);
+}
+
+/* log pi of the choices, entropies and values of some states; what was worked out stays in the room for the next call. 1: a
+ * score is NaN. */
+int64_t lk_policy_play(const PolicyLesson *l, char *room) {
+    Work w;
+    lay_out(&w, room, l->net, l->world, l->sample);
+    lay_states(&w);
+    if (!l->look->code) make_codes(&w, l->look, 0);
+    make_inputs(&w, l->look, l->look->code ? l->look->code : w.code[0]);
+    embed(&w, l->weights, l->value || l->net->theta7a < 0);
+    if (draw_probabilities(&w, l)) return 1;
+    *w.kept = w;
+    return 0;
+}
+
+/* The addends of these states' part of a gradient. */
+void lk_policy_back(const PolicyLesson *l, char *room) {
+    Work w;
+    lay_out(&w, room, l->net, l->world, l->sample);
+    w = *w.kept;
+    lay_addends(&w, l->value != 0, l->addends);
+    policy_back(&w, l);
+}
+
+/* The gradient, once the addends of all parts were added up. The room is that of one of them. */
+void lk_policy_close(const PolicyLesson *l, char *room) {
+    Work w;
+    lay_out(&w, room, l->net, l->world, l->sample);
+    w = *w.kept;
+    lay_addends(&w, l->value != 0, l->addends);
+    policy_close(&w, l);
 }

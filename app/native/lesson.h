@@ -1,4 +1,4 @@
-/* Lessons of the deep Q-learner in one call: what app/rl/qnet.py and app/gnn/structure2vec.py do on one rank. */
+/* Lessons of learners in a call or two: what app/rl/qnet.py, node_head.py and app/gnn/structure2vec.py do on one rank. */
 #ifndef LOCKSTEP_LESSON_H
 #define LOCKSTEP_LESSON_H
 
@@ -50,9 +50,9 @@ typedef struct {
 } World;
 
 /* States, those of a graph one behind the other: they are rows side by side unless they are `apart`. every: the codes
- * give every node an embedding. */
+ * give every node an embedding. draws: there is a softmax over their candidates. */
 typedef struct {
-    int64_t states, apart, every;
+    int64_t states, apart, every, draws;
     const int64_t *graph; /* [states] */
     int64_t rows, members, entries;
 } Sample;
@@ -79,5 +79,20 @@ typedef struct {
     int64_t twice, huber, whole;
     float *losses, *gradient; /* [states], [size] */
 } Lesson;
+
+/* States in which a policy chose `nodes`. First come log pi of the choices, the entropies and the values of the states; from their
+ * derivatives the addends of the gradient (PolicyAddends), the sum of which over all parts of a minibatch becomes the gradient.
+ * value: a linear head of the pooled embeddings, its weights [K] and its constant, or null. */
+typedef struct {
+    const Network *net;
+    const World *world;
+    Sample *sample;
+    const Look *look;
+    const float *weights, *value;
+    const int64_t *nodes;
+    float *log_probability, *entropy, *values; /* [states] */
+    const float *dlog, *dentropy, *dvalue;     /* [states] */
+    float *addends, *gradient;                 /* [lk_policy_addends], [size], and [K + 1] where there is a value */
+} PolicyLesson;
 
 #endif

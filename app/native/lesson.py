@@ -1,4 +1,4 @@
-"""Whole lessons of the deep Q-learner, and scores of states, in one compiled call each; see lesson.c."""
+"""Whole lessons of learners, and scores of states, in a compiled call or two each; see lesson.c."""
 
 import ctypes
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class _World(ctypes.Structure):
 
 class _Sample(ctypes.Structure):
     _fields_ = (
-        ("states", Long), ("apart", Long), ("every", Long), ("graph", Pointer),
+        *((name, Long) for name in ("states", "apart", "every", "draws")), ("graph", Pointer),
         *((name, Long) for name in ("rows", "members", "entries")),
     )  # fmt: skip
 
@@ -58,16 +58,33 @@ class _Lesson(ctypes.Structure):
     )  # fmt: skip
 
 
+class _PolicyLesson(ctypes.Structure):
+    _fields_ = (
+        ("net", ctypes.POINTER(_Network)), ("world", ctypes.POINTER(_World)),
+        ("sample", ctypes.POINTER(_Sample)), ("look", ctypes.POINTER(_Look)),
+        *((name, Pointer) for name in ("weights", "value", "nodes", "log_probability", "entropy", "values")),
+        *((name, Pointer) for name in ("dlog", "dentropy", "dvalue", "addends", "gradient")),
+    )  # fmt: skip
+
+
 N, W, S = (ctypes.POINTER(kind) for kind in (_Network, _World, _Sample))
 ROOM = function("lk_lesson_room", N, W, S, returns=Long)
 LESSON = function("lk_lesson", ctypes.POINTER(_Lesson), Pointer, returns=Long)
 SCORES = function("lk_lesson_scores", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 4)
 BEST = function("lk_lesson_best", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 3, returns=Long)
 
+DRAW = function(
+    "lk_lesson_draw", N, W, S, ctypes.POINTER(_Look), *(Pointer,) * 2, ctypes.c_uint64, Pointer, returns=Long
+)
+ADDENDS = function("lk_policy_addends", N, W, S, Long, returns=Long)
+PLAY = function("lk_policy_play", ctypes.POINTER(_PolicyLesson), Pointer, returns=Long)
+BACK = function("lk_policy_back", ctypes.POINTER(_PolicyLesson), Pointer)
+CLOSE = function("lk_policy_close", ctypes.POINTER(_PolicyLesson), Pointer)
+
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (ROOM, LESSON, SCORES, BEST)
+    return None not in (ROOM, LESSON, SCORES, BEST, DRAW, ADDENDS, PLAY, BACK, CLOSE)
 
 
 @dataclass
@@ -156,6 +173,7 @@ class LessonKernels:
             ages, parts, _ = rules.code_of.shape
             world.ages, world.parts, world.code_of = ages - 1, parts // 2, address(rules.code_of)
         self._room = aligned((0,), np.uint8)
+        self._policy_room, self._played = aligned((0,), np.uint8), 0
 
     def set_tables(self, tables: np.ndarray, factors: np.ndarray | None) -> None:
         """Feature tables [looks, entries, F], and factors of neighbour sums [looks] or [looks, entries]."""
@@ -218,14 +236,97 @@ class LessonKernels:
         bad = BEST(self._net, self._world, sample, *given, room, address(node))
         return node, bool(bad)
 
+    def draw(
+        self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray, key: int
+    ) -> tuple[np.ndarray, bool]:
+        """`best` of scores with the Gumbel noise of a key of 64 bits: draws from their softmax."""
+        sample, room = self._prepare(graphs, True, every)
+        node = np.empty(len(graphs), np.int64)
+        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
+        bad = DRAW(self._net, self._world, sample, *given, room, key, address(node))
+        return node, bool(bad)
+
     def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> tuple[_Sample, int]:
         """A sample, and the address of room for a call with it."""
         at = _vector(graphs, len(graphs), np.int64)
-        sample = _Sample(len(graphs), int(apart), int(every), at)
+        sample = _Sample(len(graphs), int(apart), int(every), 0, at)
         needed = ROOM(self._net, self._world, sample)
         if needed > self._room.size:
             self._room = aligned((needed + needed // 4,), np.uint8)
         return sample, address(self._room)
+
+    # ---- policies ---------------------------------------------------------------------------------------
+
+    def play(
+        self,
+        graphs: np.ndarray,
+        look: Looks,
+        weights: np.ndarray,
+        value: np.ndarray | None,
+        nodes: np.ndarray,
+    ) -> "PlayedStates | None":
+        """States in which a policy chose nodes [states] int64; None where a score is NaN.
+
+        graphs   [states] int64, those of a graph one behind the other
+        value    [K + 1] float32, the weights of a linear head and its constant, or None
+        """
+        sample = _Sample(len(graphs), 0, int(self._net.paper), 1, _vector(graphs, len(graphs), np.int64))
+        needed = ROOM(self._net, self._world, sample)
+        if needed > self._policy_room.size:
+            self._policy_room = aligned((needed + needed // 4,), np.uint8)
+        self._played += 1
+        played = PlayedStates(self, self._played, sample, (graphs, look, weights, value, nodes))
+        return None if PLAY(played.struct, address(self._policy_room)) else played
+
+    def back(self, played: "PlayedStates") -> None:
+        """Fill the addends of the states that were played last. Raises NumericsError for others."""
+        self._check_last(played)
+        BACK(played.struct, address(self._policy_room))
+
+    def close(self, played: "PlayedStates", addends: np.ndarray) -> np.ndarray:
+        """The gradient [weights + those of a value] from the sum of the addends of several plays.
+
+        played   the last of them
+        """
+        self._check_last(played)
+        gradient = np.empty(self._net.size + (played.values is not None) * (self._net.K + 1), np.float32)
+        played.struct.addends = _vector(addends, len(played.addends), np.float32)
+        played.struct.gradient = address(gradient)
+        CLOSE(played.struct, address(self._policy_room))
+        return gradient
+
+    def _check_last(self, played: "PlayedStates") -> None:
+        if played.number != self._played:
+            raise NumericsError("lesson: these states were not the last that were played")
+
+
+class PlayedStates:
+    """What became of one `play`: arrays [states] float32, and room for the addends of a gradient.
+
+    values   None without a head for them
+    """
+
+    def __init__(self, kernels: LessonKernels, number: int, sample: _Sample, given: tuple) -> None:
+        graphs, look, weights, value, nodes = self._held = given
+        net, world, states = kernels._net, kernels._world, len(graphs)
+        self.number = number
+        self.log_probability, self.entropy = np.empty((2, states), np.float32)
+        self.values = None if value is None else np.empty(states, np.float32)
+        self.addends = np.empty(ADDENDS(net, world, sample, value is not None), np.float32)
+        self._sample, self._look = sample, look.struct(states, sample.rows)
+        self.struct = _PolicyLesson(
+            *map(ctypes.pointer, (net, world, sample, self._look)), _vector(weights, net.size, np.float32),
+            0 if value is None else _vector(value, net.K + 1, np.float32), _vector(nodes, states, np.int64),
+            address(self.log_probability), address(self.entropy), address(self.values),
+        )  # fmt: skip
+        self.struct.addends = address(self.addends)
+
+    def push(self, dlog: np.ndarray, dentropy: np.ndarray, dvalue: np.ndarray | None) -> None:
+        """The derivatives of a loss by log pi of the choices, entropies and values, [states] float32."""
+        self._pushed = dlog, dentropy, dvalue
+        states, given = len(self.entropy), (dlog, dentropy) if self.values is None else self._pushed
+        at = [_vector(each, states, np.float32) for each in given]
+        self.struct.dlog, self.struct.dentropy, self.struct.dvalue = *at, *(0,) * (3 - len(at))
 
 
 def _vector(values: np.ndarray, size: int, kind: type) -> int:

@@ -52,7 +52,10 @@ class Agent(Learner):
         if case.replay == "bits" and net.problem.ordered:
             raise CaseError(f"agent.replay: states of {net.problem.name!r} need the order of the choices")
         memory = (case.replay_capacity, case.n_step, case.discount)
-        self.replay = BitsReplay(*memory, blocks) if case.replay == "bits" else EpisodeReplay(*memory)
+        # It lies on the host, whatever the device.
+        compiled = getattr(group.device, "native", True) is not None
+        by_lists = case.replay != "bits"
+        self.replay = EpisodeReplay(*memory, compiled) if by_lists else BitsReplay(*memory, blocks)
 
     # ---- acting -----------------------------------------------------------------------------------------
 

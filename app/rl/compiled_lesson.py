@@ -1,5 +1,6 @@
-"""CompiledLessons: minibatches of the deep Q-learner, and scores of states, in one compiled call each."""
+"""CompiledLessons: minibatches of learners, and scores of states, in a compiled call or two each."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,16 @@ from app.errors import NumericsError
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import Structure2Vec
 from app.native import lesson
-from app.native.lesson import BY_DEGREE, BY_GAIN, BY_SIDES, MOST_ROUNDS, CodeRules, LessonKernels, Looks
+from app.native.lesson import (
+    BY_DEGREE,
+    BY_GAIN,
+    BY_SIDES,
+    MOST_ROUNDS,
+    CodeRules,
+    LessonKernels,
+    Looks,
+    PlayedStates,
+)
 from app.native.library import address
 from app.problems.problem import Problem, StateTotals
 from app.rl.core_env import LEAST_DEGREE
@@ -30,7 +40,7 @@ ENTRIES = 6  # of the fields of a graph in lesson.h
 
 
 class CompiledLessons:
-    """What Agent and QNetwork do on one rank with many products of small graphs, by lesson.c: the same bits.
+    """What learners do on one rank with many products of small graphs, by lesson.c: the same bits.
 
     A minibatch of 16 states of 75 nodes is arithmetic of half a millisecond; asking for its products one by
     one takes several times as long.
@@ -172,6 +182,38 @@ class CompiledLessons:
             raise NumericsError(NAN_SCORE)
         return nodes
 
+    def draw(self, params: Parameters, envs: list[Environment], graphs: list[int], key: int) -> np.ndarray:
+        """draw_nodes of these: [envs] int64 nodes, by the noise of a key. Raises NumericsError."""
+        nodes, bad = self.kernels.draw(*self._states(envs, graphs), params.flat, key)
+        if bad:
+            raise NumericsError(NAN_SCORE)
+        return nodes
+
+    def play(
+        self,
+        graphs: np.ndarray,
+        totals: list[StateTotals],
+        seen: "Choices | np.ndarray",
+        weights: tuple[Parameters, Parameters | None],
+        nodes: np.ndarray,
+    ) -> PlayedStates:
+        """States in which a policy chose nodes [states] int64. Raises NumericsError.
+
+        graphs    [states] int64, those of a graph one behind the other
+        seen      the choices that led to the states, or where `wants_codes` their codes [rows]
+        weights   of the network, and of a linear head for values or None
+        """
+        look = Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals))
+        if isinstance(seen, Choices):
+            look.chosen, look.begin, look.count = seen.chosen, seen.begin, seen.count
+        else:
+            look.code = np.ascontiguousarray(seen, dtype=np.int32)
+        params, value = weights
+        played = self.kernels.play(graphs, look, params.flat, value and value.flat, nodes)
+        if played is None:
+            raise NumericsError(NAN_SCORE)
+        return played
+
     def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:
         """The states of environments as the kernels want them."""
         every = self.net.paper and self.net.pools_to_choose
@@ -193,8 +235,22 @@ class CompiledLessons:
         return numbers
 
 
+@dataclass
+class Choices:
+    """What led to some states: state i has count[i] of `chosen`, from begin[i] on; all int64."""
+
+    chosen: np.ndarray
+    begin: np.ndarray
+    count: np.ndarray
+
+
 def _give_choices(sample: Sample, before: Looks, after: Looks) -> None:
     """Tell of the choices that led to the states: those before are the first of those after."""
+    if (found := sample.collected) is not None:
+        after.chosen = before.chosen = found.chosen
+        after.begin = before.begin = found.begin
+        before.count, after.count = found.before, found.after
+        return
     after.chosen = before.chosen = np.concatenate(sample.after, dtype=np.int64)
     after.count = np.array([len(each) for each in sample.after], dtype=np.int64)
     before.count = np.array([len(each) for each in sample.before], dtype=np.int64)

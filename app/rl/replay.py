@@ -5,14 +5,21 @@ RL4GO section 5.1 stores the graph index and the partial solution of each tuple,
 does just that, for comparison.
 """
 
+import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 
+from app.native import replay
+from app.native.replay import Collected, Collector
 from app.problems.problem import StateTotals
 from app.sparse.rowblock import RowBlock
+
+RECORD = struct.Struct(f"{replay.RECORD}q")
 
 
 class Episode:
@@ -24,27 +31,41 @@ class Episode:
     def __init__(self, graph: int, totals: StateTotals) -> None:
         self.graph, self.finished = graph, False
         self.actions, self.rewards = array("q"), array("d")
-        self._make, self._width = type(totals)._make, len(totals)
+        self._kind, self._width = type(totals), len(totals)
         self._totals = array("q", totals)  # one state more than actions
+        self._record: bytes | None = None
 
     def add(self, action: int, reward: float, totals: StateTotals) -> None:
         """Append a step and the totals of the state it led to."""
+        self._record = None
         self.actions.append(action)
         self.rewards.append(reward)
         self._totals.extend(totals)
 
     def totals(self, t: int) -> StateTotals:
         """The totals of the state after t steps."""
-        return self._make(self.numbers(t))
+        return self._kind._make(self.numbers(t))
 
     def numbers(self, t: int) -> array:
         """The same as numbers alone."""
         return self._totals[self._width * t : self._width * (t + 1)]
 
-    def named(self, numbers: array) -> list[StateTotals]:
+    def named(self, numbers: Iterable[int]) -> list[StateTotals]:
         """Numbers of states like this episode's, end to end, as totals."""
         each = iter(numbers)
-        return list(map(self._make, zip(*[each] * self._width)))
+        return list(map(tuple.__new__, repeat(self._kind), zip(*[each] * self._width)))
+
+    def record(self) -> bytes:
+        """What app/native/replay.py knows of it; holds until the next step."""
+        if self._record is None or not self.finished:
+            places = (each.buffer_info()[0] for each in (self.actions, self.rewards, self._totals))
+            self._record = RECORD.pack(self.graph, self.finished, len(self.actions), *places)
+        return self._record
+
+    @property
+    def width(self) -> int:
+        """Numbers of a state's totals."""
+        return self._width
 
     def nbytes(self) -> int:
         """Bytes of the arrays."""
@@ -92,6 +113,22 @@ def _joined(parts: list[array], kind: type) -> np.ndarray:
     return np.concatenate([np.zeros(0, dtype=kind), *(np.frombuffer(each, dtype=kind) for each in parts)])
 
 
+class Prefixes(Sequence[np.ndarray]):
+    """The first counts[i] choices of each of some states, cut when they are asked for."""
+
+    def __init__(self, found: Collected, counts: np.ndarray) -> None:
+        self._chosen, self._begin, self._counts = found.chosen, found.begin, counts
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[at] for at in range(*i.indices(len(self)))]
+        lo = int(self._begin[i])
+        return self._chosen[lo : lo + int(self._counts[i])]
+
+
 @dataclass
 class Sample:
     """A minibatch of transitions, sorted by graph and step, the same on all ranks.
@@ -101,23 +138,30 @@ class Sample:
     discounts [B] float32 factor of the value after them, 0 at the end
     before, after    choices that led to the states, in order, and to the states n steps later, which begin
                      with the former
+    collected        the same as flat arrays, or None
     """
 
     graphs: np.ndarray
     nodes: np.ndarray
     returns: np.ndarray
     discounts: np.ndarray
-    before: list[np.ndarray]
-    after: list[np.ndarray]
+    before: Sequence[np.ndarray]
+    after: Sequence[np.ndarray]
     totals_before: list[StateTotals]
     totals_after: list[StateTotals]
+    collected: Collected | None = None
 
 
 class EpisodeReplay:
-    """The default memory: 8 bytes a transition in the ring, and for its episode 40 a step with 3 totals."""
+    """The default memory: 8 bytes a transition in the ring, and for its episode 40 a step with 3 totals.
 
-    def __init__(self, capacity: int, n_step: int, discount: float) -> None:
+    compiled   kernels may collect minibatches, with the same bits
+    """
+
+    def __init__(self, capacity: int, n_step: int, discount: float, compiled: bool = False) -> None:
         self.capacity, self.n_step, self.discount = capacity, n_step, discount
+        self.compiled = compiled and replay.available()
+        self._collector: Collector | None = None
         self.episodes: dict[int, Episode] = {}
         self.ring = np.empty((capacity, 2), dtype=np.int32)  # (episode, t)
         self.added = 0
@@ -166,11 +210,29 @@ class EpisodeReplay:
 
     def sample(self, rng: np.random.Generator, size: int) -> Sample:
         """`size` transitions drawn uniformly, with replacement."""
-        picks = self.ring[rng.integers(0, len(self), size)].tolist()
+        drawn = self.ring[rng.integers(0, len(self), size)]
+        if self.compiled:
+            return self._collect_compiled(drawn)
+        picks = drawn.tolist()
         # Of one graph by progress: states that are worked on together then have similar nodes left.
         keys = [(self.episodes[number].graph, t, i) for i, (number, t) in enumerate(picks)]
         keys.sort()
         return self._collect([picks[i] for *_, i in keys], np.array([graph for graph, *_ in keys]))
+
+    def _collect_compiled(self, drawn: np.ndarray) -> Sample:
+        """The transitions of slots [B, 2], in the order that `sample` gives them."""
+        picks, episodes = drawn.tolist(), self.episodes
+        chosen = [episodes[number] for number, _ in picks]
+        if self._collector is None:
+            self._collector = Collector(self.n_step, self._powers, chosen[0].width)
+        records = b"".join([each.record() for each in chosen])
+        found = self._collector.collect(drawn, records, sum([t for _, t in picks]))
+        states, count = chosen[0].named(found.totals.tolist()), len(picks)
+        return Sample(
+            found.graphs, found.nodes, found.returns, found.discounts,
+            Prefixes(found, found.before), Prefixes(found, found.after),
+            states[:count], states[count:], found,
+        )  # fmt: skip
 
     def _collect(self, picks: list[list[int]], graphs: np.ndarray) -> Sample:
         returns, discounts, ends = [], [], []
