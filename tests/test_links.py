@@ -106,7 +106,13 @@ def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
 
 
 def score(scorer, *rows):
-    """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions."""
+    """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions.
+
+    With "loops" behind the scorer rows have a column more: numbers of nodes, what relations add where they agree.
+    """
+    if scorer.endswith("loops"):
+        *rows, loops = *(each[..., :-1] for each in rows), [each[..., -1] for each in rows]
+        return score(scorer.split()[0], *rows) + loops[1] * (loops[0] == loops[2])
     h = rows[0].shape[-1] // 2
     if scorer in ("complex", "rotate"):
         rows = [each[..., :h] + 1j * each[..., h:] for each in rows]
@@ -122,7 +128,7 @@ def sigmoid_loss(scorer, E, D, train):
     """The mean logistic loss of the triples and of two wrong ones each, in float64."""
     ends = np.concatenate([train[:, None, ::2], draw_wrong(1, 1, train, len(E), 2)], axis=1)
     f = score(scorer, E[ends[..., 0]], D[train[:, 1]][:, None], E[ends[..., 1]])
-    f += MARGIN * (scorer in ("rotate", "transe"))
+    f += MARGIN * (scorer.split()[0] in ("rotate", "transe"))
     sign = np.ones(f.shape)
     sign[:, 0] = -1
     return np.log1p(np.exp(sign * f)).mean()
@@ -174,17 +180,25 @@ def norm(scorer, E, D, train):
     return total
 
 
-@pytest.mark.parametrize("n3", [0.0, 0.3])
+@pytest.mark.parametrize("n3, loops", [(0.0, False), (0.3, False), (0.3, True)])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6), ("rotate", 6), ("transe", 5)])
-def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3):
+def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3, loops):
     monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
     candidates = DRAWN if loss == "sampled" else 0
     split, case = (
         split_triples(make_triples(), 0.1, 1),
-        RgcnCase(scorer=scorer, dimension=d, negatives=2, n3=n3, margin=MARGIN, candidates=candidates),
+        RgcnCase(
+            scorer=scorer, dimension=d, negatives=2, n3=n3, margin=MARGIN, candidates=candidates, loops=loops
+        ),
     )
     decoder = DECODERS[loss](group, split, 40, 4, case, 1)
+    if loops:
+        assert (split.train[:, 0] == split.train[:, 2]).any()
+        begun = np.array(group.device.get(decoder.D))
+        assert begun.shape == (4, d + 1) and not begun[:, d].any()
+        begun[:, d] = [0.5, -1.0, 2.0, -0.25]
+        decoder.D[...] = group.device.put(begun)
     E = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32)
     lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
     found, dD, dE_own = decoder.gradients(group.device.put(E), 1, lo, hi)
@@ -194,7 +208,11 @@ def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, los
     dD = group.device.get(dD)
 
     def wanted(E, D):
-        return LOSSES[loss](scorer, E, D, split.train) + n3 * norm(scorer, E, D, split.train)
+        kept = n3 * norm(scorer, E, D[:, :d], split.train)
+        if not loops:
+            return LOSSES[loss](scorer, E, D, split.train) + kept
+        numbered = np.column_stack([E, np.arange(len(E))])
+        return LOSSES[loss](f"{scorer} loops", numbered, D, split.train) + kept
 
     assert found == pytest.approx(wanted(E.astype(float), D), rel=1e-6)
     for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
@@ -228,8 +246,9 @@ def test_queries_stand_for_every_triple_twice(monkeypatch, nodes, most):
     )
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_learned_ranks_are_those_of_the_scores(group, scorer):
+def test_learned_ranks_are_those_of_the_scores(group, scorer, loops):
     """Both ends, of triples whose order tells them apart where the scorer knows directions."""
     split = split_triples(make_triples(count=300), 0.2, 2)
     draws = np.random.default_rng(6)  # small integers: scores are exact
@@ -239,6 +258,9 @@ def test_learned_ranks_are_those_of_the_scores(group, scorer):
         D = np.concatenate(list(D), axis=1).astype(np.float32)
     table = np.array([[score(scorer, E[:, None], D[r], E[None])] for r in range(4)])[:, 0]  # [r, s, o]
     table = np.rint(table)  # they are whole: of RotatE squares of roots
+    if loops:
+        D = np.column_stack([D, [300, -50, 7, 0]]).astype(np.float32)
+        table += D[:, 6, None, None] * np.eye(40)
 
     def scores_of(side, part):
         return np.array([table[r, s] if side == 0 else table[r, :, o] for s, r, o in part.tolist()])
@@ -326,6 +348,9 @@ def trained(group, **settings):
         {"loss": "softmax", "scorer": "transe", "dimension": 5, "n3": 0.02},
         {"scorer": "rotate", "margin": 3.0, "n3": 0.02},
         {"scorer": "transe", "dimension": 5},
+        {"loops": True, "layers": 0},
+        {"loops": True, "loss": "softmax", "layers": 0, "n3": 0.02},
+        {"loops": True, "loss": "softmax", "candidates": 9, "scorer": "rotate", "layers": 1, "bases": 0},
     ],
 )
 def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings):

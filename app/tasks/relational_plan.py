@@ -177,7 +177,7 @@ def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> Re
     refuse_blocks(case.blocks, widths)
     graph = links_graph(triples, split, case)
     placement = links_placement(ranks, graph, case)
-    nodes = nodes_by_layer(graph, np.arange(triples.nodes), case.layers, prune=False)
+    nodes = nodes_by_layer(graph, np.arange(triples.nodes), len(widths), prune=False)
     terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
     weights = terms["weights"] // 4
     scored = scored_nodes(case, triples.nodes)

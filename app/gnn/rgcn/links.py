@@ -65,9 +65,10 @@ class LinkFit:
 
 
 def links_graph(triples: Triples, split: Split, case: RgcnCase) -> RelationalGraph:
-    """The edges of the triples that are learned from."""
+    """The edges of the triples that are learned from; none, where there is no layer to read them."""
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
-    return relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+    graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+    return graph if case.layers else graph.of_targets(np.zeros(0, dtype=np.int64))
 
 
 def loss_of(case: RgcnCase, nodes: int) -> str:

@@ -367,6 +367,15 @@ SCORERS: dict[str, Scorer] = {
 LEAST_SIZE = 1e-12  # of a complex number that is divided by: zero stays zero
 
 
+def split_relations(xp: Any, D: Array, d: int) -> tuple[Array, Array | None]:
+    """The rows [R, d] of relations, row-major, and [R] what each adds where both ends of a triple are one
+    node; None: nothing.
+
+    D   [R, d] or [R, d + 1]
+    """
+    return (D, None) if D.shape[1] == d else (xp.ascontiguousarray(D[:, :d]), xp.ascontiguousarray(D[:, d]))
+
+
 def ends_columns(scorer: Scorer, d: int) -> int:
     """c, of `ends` of rows of d numbers."""
     return scorer.ends(np, np.zeros((1, d), dtype=np.float32)).shape[1]

@@ -176,20 +176,25 @@ class Asking(Decoder):
         return self.scorer.query(self.device.xp, asked.side, *self._rows(E, asked.known, asked.relation))
 
     def lead_back(self, E: Array, dQ: Array, lo: int, hi: int) -> tuple[Array, Array]:
-        """From gradients by rows of queries those by E of the nodes lo..hi-1 as known ends, and by D."""
-        xp, queries = self.device.xp, self.queries
+        """From gradients by rows of queries those by E of the nodes lo..hi-1 as known ends, and by D.
+
+        dQ   [q, c]; with loops [q, c + 1], the last column by the score of each known end itself
+        """
+        xp, queries, c = self.device.xp, self.queries, dQ.shape[1] - (self.loops is not None)
         cut, pieces = queries.blocks[queries.first_object_block], []
         for side, part in enumerate((slice(0, cut), slice(cut, None))):
             rows = self._rows(E, queries.known[part], queries.relation[part])
-            pieces.append(self.scorer.query_back(xp, side, *rows, dQ[part]))
+            pieces.append(self.scorer.query_back(xp, side, *rows, dQ[part, :c]))
         of_known, of_relations = (xp.concatenate(each) for each in zip(*pieces))
+        if self.loops is not None:
+            of_relations = xp.concatenate([of_relations, dQ[:, c:]], axis=1)
         dD = self._sums(of_relations, queries.relation, 0, self.R)
         return self._sums(of_known, queries.known, lo, hi), dD
 
     def _rows(self, E: Array, known: np.ndarray, relation: np.ndarray) -> tuple[Array, Array]:
         """The rows of known ends and of relations."""
         put, take = self.device.put, self.device.xp.take
-        return take(E, put(known), axis=0), take(self.D, put(relation), axis=0)
+        return take(E, put(known), axis=0), take(self.rows, put(relation), axis=0)
 
     def _sums(self, X: Array, keys: np.ndarray, lo: int, hi: int) -> Array:
         """[hi - lo, d], row i the sum of the rows of X with key lo + i, in their order."""
@@ -204,11 +209,12 @@ class FullSoftmax(Asking):
 
     Query     u = (s, r), or (o, r): its row q_u of e_s and w_r is what a product with a row x of `ends` of E
               scores (scorers.py); it has the k_u right answers of the triples that it stands for
-    Forward   f_uj = <q_u, x_j>     L_u = log sum_j exp f_uj
+    Forward   f_uj = <q_u, x_j>, with loops + l_r [j is the known end]     L_u = log sum_j exp f_uj
     Loss      1 / (2 m) sum_u (k_u L_u - sum of f_uj over right j)     over m triples, each from both ends
     Shapes    E [n, d]   X [n, c]   f, G [q, n]   q_u [c]
     Backward  G_uj = (k_u exp(f_uj - L_u) - [j is right]) / (2 m)
               dx_j = sum_u G_uj q_u     dq_u = sum_j G_uj x_j, which the scorer leads to e_s, or e_o, and w_r
+              dl_r = sum_u G_uj over the queries of r, j the known end
     Ranks     as all that ask (Asking): n c + 1 numbers are added up, dq is gathered, 4 c bytes a query
     Source    Lacroix, Usunier and Obozinski 2018, section 2.1, without reciprocal relations
     """
@@ -219,8 +225,9 @@ class FullSoftmax(Asking):
         X = self.scorer.ends(xp, E)
         X_t = xp.ascontiguousarray(X.T)
         every = np.array([0, len(self.queries.blocks) - 1])
+        columns = X.shape[1] + (self.loops is not None)
         (whole,), dQ = self.over_blocks(
-            lambda block: self._block(E, X, X_t, block), X.size + 1, X.shape[1], every
+            lambda block: self._block(E, X, X_t, block), X.size + 1, columns, every
         )
         of_known, dD = self.lead_back(E, dQ, lo, hi)
         dX = whole[:-1].reshape(X.shape)[lo:hi]
@@ -228,7 +235,7 @@ class FullSoftmax(Asking):
         return float(device.get(whole[-1:])[0]), dD, dE
 
     def _block(self, E: Array, X: Array, X_t: Array, block: int) -> tuple[Array, Array]:
-        """[1, n c + 1], dX and the loss of a block of queries; and its dq [queries, c].
+        """[1, n c + 1], dX and the loss of a block of queries; and its dq [queries, c], with loops dl besides.
 
         X_t   [c, n], X transposed
         """
@@ -239,6 +246,9 @@ class FullSoftmax(Asking):
         rows, answers, line, first = (
             put(each) for each in (asked.rows, asked.answers, asked.lines, asked.first)
         )
+        if self.loops is not None:
+            known = put(asked.known[:count])
+            F[line, known] += xp.take(self.loops, put(asked.relation[:count]))
         # softmax_loss takes the first right answer for all k: what the others score instead is added.
         others = (F[line, first[:count]][rows] - F[rows, answers]) * unit
         weight = put(unit * asked.counts)
@@ -246,6 +256,8 @@ class FullSoftmax(Asking):
         F[line, first[:count]] += weight[:count]
         F[rows, answers] -= unit
         dQ = device.row_product(F, X)[:count]
+        if self.loops is not None:
+            dQ = xp.concatenate([dQ, F[line, known][:, None]], axis=1)
         dX = device.block_gram(F[:count], xp.ascontiguousarray(Q[:count]), np.array([[0, count]]))
         terms = xp.concatenate([losses[:count], others])[:, None]
         return xp.concatenate([dX, device.fold(np.array([0, len(terms)]), terms)], axis=1), dQ
