@@ -108,7 +108,8 @@ def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
 def score(scorer, *rows):
     """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions.
 
-    With "loops" behind the scorer rows have a column more: numbers of nodes, what relations add where they agree.
+    With "loops" behind the scorer rows have a column more: numbers of nodes, and what relations add where
+    these are equal.
     """
     if scorer.endswith("loops"):
         *rows, loops = *(each[..., :-1] for each in rows), [each[..., -1] for each in rows]

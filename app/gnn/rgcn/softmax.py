@@ -235,7 +235,7 @@ class FullSoftmax(Asking):
         return float(device.get(whole[-1:])[0]), dD, dE
 
     def _block(self, E: Array, X: Array, X_t: Array, block: int) -> tuple[Array, Array]:
-        """[1, n c + 1], dX and the loss of a block of queries; and its dq [queries, c], with loops dl besides.
+        """[1, n c + 1], dX and the loss of a block of queries; and its dq [queries, c], with loops also dl.
 
         X_t   [c, n], X transposed
         """
