@@ -14,7 +14,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.links import DECODERS, loss_of, train_links
+from app.gnn.rgcn.links import DECODERS, loss_of, make_decoder, train_links
 from app.gnn.rgcn.negatives import draw_wrong
 from app.gnn.rgcn.queries import Query, best_ends
 from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
@@ -170,6 +170,13 @@ MARGIN, DRAWN = 2.5, 11
 LOSSES = {"sigmoid": sigmoid_loss, "softmax": softmax_loss, "sampled": sampled_loss}
 
 
+def relation_loss(scorer, E, D, train):
+    """Minus the mean logarithm of how likely the right relations of the triples are, in float64."""
+    s, r, o = train.T
+    f = score(scorer, E[s][:, None], D[None], E[o][:, None])
+    return (np.log(np.exp(f).sum(axis=1)) - f[np.arange(len(f)), r]).mean()
+
+
 def norm(scorer, E, D, train):
     """The mean over triples of the cubes of absolute values, in float64."""
     total = 0.0
@@ -225,6 +232,41 @@ def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, los
                 values.append(wanted(*((moved, D) if which == 0 else (E.astype(float), moved))))
             slope = (values[0] - values[1]) / 2e-5
             assert gradient.reshape(-1)[at] == pytest.approx(slope, abs=1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6), ("rotate", 6), ("transe", 5)])
+def test_gradients_of_asked_relations_are_slopes(group, monkeypatch, scorer, d, loops):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
+    split = split_triples(make_triples(), 0.1, 1)
+    E, found = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32), []
+    lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
+    counts = group.gather_integers(np.array([hi - lo]))[:, 0].tolist()
+    for weight in (0.0, 1.5):
+        case = RgcnCase(scorer=scorer, dimension=d, loss="softmax", loops=loops, ask_relations=weight)
+        decoder = make_decoder(group, split, 40, 4, case, 1)
+        loss, dD, dE_own = decoder.gradients(group.device.put(E), 1, lo, hi)
+        dE = group.gather_host(np.array(group.device.get(dE_own)), counts)
+        found.append((loss, dE.astype(float), group.device.get(dD).astype(float)))
+    D = group.device.get(decoder.D).astype(float)
+
+    def wanted(E, D):
+        if not loops:
+            return 1.5 * relation_loss(scorer, E, D, split.train)
+        numbered = np.column_stack([E, np.arange(len(E))])
+        return 1.5 * relation_loss(f"{scorer} loops", numbered, D, split.train)
+
+    more, dE, dD = (with_relations - without for without, with_relations in zip(*found))
+    assert more == pytest.approx(wanted(E.astype(float), D), rel=1e-5)
+    for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
+        for at in np.random.default_rng(3).choice(array.size, 15, replace=False):
+            values = []
+            for step in (1e-5, -1e-5):
+                moved = array.copy()
+                moved.reshape(-1)[at] += step
+                values.append(wanted(*((moved, D) if which == 0 else (E.astype(float), moved))))
+            slope = (values[0] - values[1]) / 2e-5
+            assert gradient.reshape(-1)[at] == pytest.approx(slope, abs=2e-6, rel=2e-5)
 
 
 @pytest.mark.parametrize("nodes, most", [(40, 512), (40, 16), (1 << 20, 512)])
@@ -352,6 +394,8 @@ def trained(group, **settings):
         {"loops": True, "layers": 0},
         {"loops": True, "loss": "softmax", "layers": 0, "n3": 0.02},
         {"loops": True, "loss": "softmax", "candidates": 9, "scorer": "rotate", "layers": 1, "bases": 0},
+        {"loops": True, "ask_relations": 0.5, "scorer": "transe", "layers": 0},
+        {"ask_relations": 0.5, "loss": "softmax", "n3": 0.02, "layers": 1, "bases": 0},
     ],
 )
 def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings):

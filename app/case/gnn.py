@@ -367,6 +367,14 @@ class RgcnCase(Table, frozen=True):
             "many as there are nodes: all"
         ),
     ] = 0
+    ask_relations: Annotated[
+        float,
+        Meta(ge=0.0, le=1e6),
+        about(
+            "links: times the mean loss of the relation of each triple, asked by softmax among all "
+            "relations, is added to the loss"
+        ),
+    ] = 0.0
     margin: Annotated[
         float,
         Meta(ge=0.0, le=1e6),

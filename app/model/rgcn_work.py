@@ -28,7 +28,7 @@ import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
-from app.gnn.rgcn.scorers import SCORERS, ends_columns
+from app.gnn.rgcn.scorers import SCORERS, choices_columns, ends_columns
 from app.gnn.rgcn.softmax import Queries, deal_blocks, groups_of_blocks, scored_nodes
 from app.gnn.rgcn.triples import deal_relations
 from app.graphs.triples.relational import RelationalGraph
@@ -97,6 +97,7 @@ class Links:
     counts   [relations] triples to learn from     chosen, held_out   triples to choose the epoch by, to rank
     rows     [ranks] nodes that each rank owns     d        numbers of a row
     queries  that softmax asks; None: triples are learned beside wrong ones
+    pairs    whose relations are asked (gnn/rgcn/between.py); None: none are
     """
 
     counts: np.ndarray
@@ -105,6 +106,7 @@ class Links:
     rows: Counts
     d: int
     queries: Queries | None = None
+    pairs: Queries | None = None
 
     def learn(self, share: Share, case: RgcnCase) -> None:
         """Scores of triples and their gradients, and the step of the relations' rows."""
@@ -115,20 +117,26 @@ class Links:
         if self.queries is None:
             self._triples(share, case, 1 + case.negatives)
         else:
-            self._asked(share, self.queries, scored, ends_columns(SCORERS[case.scorer], self.d))
+            self._asked(share, self.queries, scored, ends_columns(SCORERS[case.scorer], self.d), n)
             if scored < n:
                 self._triples(share, case, 1)
+        if self.pairs is not None:
+            R = len(self.counts)
+            self._asked(share, self.pairs, R, choices_columns(SCORERS[case.scorer], self.d), R)
         if case.n3:
             share.passes("norms", 8 * int(self.rows.sum()) * self.d)
         share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
 
-    def _asked(self, share: Share, queries: Queries, scored: int, c: int) -> None:
-        """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py)."""
+    def _asked(self, share: Share, queries: Queries, scored: int, c: int, answers: int) -> None:
+        """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py), or Between.
+
+        answers   among which are those that are scored: all nodes, or all relations
+        """
         blocks, P = len(queries.blocks) - 1, share.P
         cuts = deal_blocks(blocks, P)
         asked = np.diff(queries.blocks[cuts])
         own, roots = int(asked[share.rank]), [0] * P
-        for lo, hi in pairwise(groups_of_blocks(blocks, int(self.rows.sum()), scored).tolist()):
+        for lo, hi in pairwise(groups_of_blocks(blocks, answers, scored).tolist()):
             ends = np.clip(cuts, lo, hi) - lo
             for rank, (a, b) in enumerate(pairwise(ends.tolist())):
                 roots[rank] += len(owned_roots(hi - lo, a, b))

@@ -5,7 +5,7 @@ softmax.py with all nodes in the place of an end, sampled.py with some of them.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,16 @@ from app.gnn.rgcn.split import Split
 from app.rng import stream
 
 Array = Any
+
+
+class Term(Protocol):
+    """More of a loss."""
+
+    def add(self, E: Array, rows: Array, loops: Array | None, dE: Array, dD: Array, lo: int) -> float:
+        """The loss; its gradients are added to dE, that of the nodes from lo on, and to dD.
+
+        Ranks   all call
+        """
 
 
 class Decoder(ABC):
@@ -34,6 +44,7 @@ class Decoder(ABC):
     Ranks     E and D are whole on every rank; a rank makes the rows of dE of the nodes that it owns
 
     D             of the relations, learned
+    also          what is added to the loss of triples; None: nothing
     rows, loops   its parts [R, d] and [R], as of this epoch; None: there are no loops
     """
 
@@ -51,6 +62,7 @@ class Decoder(ABC):
         self.D = group.device.put(drawn.astype(np.float32))
         self.rows, self.loops = split_relations(group.device.xp, self.D, case.dimension)
         self._norms = self._shares(case.n3) if case.n3 else None
+        self.also: Term | None = None
 
     def gradients(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
         """The loss, dD, and dE of the nodes lo..hi-1.
@@ -62,6 +74,8 @@ class Decoder(ABC):
         d = E.shape[1]
         self.rows, self.loops = split_relations(self.device.xp, self.D, d)
         loss, dD, dE = self.of_triples(E, epoch, lo, hi)
+        if self.also is not None:
+            loss += self.also.add(E, self.rows, self.loops, dE, dD, lo)
         if self._norms is not None:
             of_nodes, of_relations = self._norms
             norms = self._shorten(E, of_nodes, dE, lo)

@@ -19,6 +19,7 @@ from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
+from app.gnn.rgcn.between import Between
 from app.gnn.rgcn.decoder import Decoder
 from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops
@@ -76,6 +77,17 @@ def loss_of(case: RgcnCase, nodes: int) -> str:
     return "sampled" if case.loss == "softmax" and 0 < case.candidates < nodes else case.loss
 
 
+def make_decoder(
+    group: Group, split: Split, nodes: int, relations: int, case: RgcnCase, seed: int
+) -> Decoder:
+    """What a case learns triples by."""
+    decoder = DECODERS[loss_of(case, nodes)](group, split, nodes, relations, case, seed)
+    if case.ask_relations:
+        weight = case.ask_relations
+        decoder.also = Between(group, decoder.scorer, split.train, nodes, relations, weight)
+    return decoder
+
+
 def links_placement(ranks: int, graph: RelationalGraph, case: RgcnCase) -> Placement:
     """The grid of ranks that a case asks for, and the parts of its relations."""
     return place(graph, ranks, grid_groups(ranks, case), case.grouping, case.parts or 1)
@@ -110,9 +122,7 @@ def train_links(
     widths = widths_of(case, case.dimension)
     shape = widths, bases_of(case), seed, False, None, None, case.blocks
     net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
-    decoder = DECODERS[loss_of(case, triples.nodes)](
-        group, split, triples.nodes, triples.relations, case, seed
-    )
+    decoder = make_decoder(group, split, triples.nodes, triples.relations, case, seed)
     begin(net, decoder.D, graph)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
     run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)

@@ -7,7 +7,7 @@ import numpy as np
 from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.scorers import ends_columns
-from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, scored_nodes
+from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, over_blocks, scored_nodes
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.triples import SharedTriples
 from app.numerics.elementary import exp, log
@@ -105,7 +105,9 @@ class SampledSoftmax(Asking):
             return self._block(E, here[group], right, block)
 
         columns = c + (self.loops is not None)
-        sums, made = self.over_blocks(work, (self._drawn + 1) * c + 1, columns + 1, self._groups)
+        sums, made = over_blocks(
+            self.group, self.queries.blocks, work, (self._drawn + 1) * c + 1, columns + 1, self._groups
+        )
         of_known, dD = self.lead_back(E, xp.ascontiguousarray(made[:, :columns]), lo, hi)
         # Right answers, as scores of triples
         g = self._of_triples(right, made[:, columns])
