@@ -28,6 +28,7 @@ in training
                      for each level of the tree of blocks and three more, C = n or the candidates; with these
                      84 m of the scores of right answers, 12 c more for each query, whose gradients are led
                      back beside the operands, and 8 C c for each group of blocks
+    pairs asked      with rgcn.ask_relations, the same of pairs of nodes for queries, of relations for nodes
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 

@@ -117,20 +117,25 @@ class Links:
         if self.queries is None:
             self._triples(share, case, 1 + case.negatives)
         else:
-            self._asked(share, self.queries, scored, ends_columns(SCORERS[case.scorer], self.d), n)
+            columns = ends_columns(SCORERS[case.scorer], self.d)
+            self._asked(share, self.queries, scored, columns, n, (scored < n) + case.loops)
             if scored < n:
                 self._triples(share, case, 1)
         if self.pairs is not None:
             R = len(self.counts)
-            self._asked(share, self.pairs, R, choices_columns(SCORERS[case.scorer], self.d), R)
+            columns = choices_columns(SCORERS[case.scorer], self.d) + case.loops
+            self._asked(share, self.pairs, R, columns, R)
         if case.n3:
             share.passes("norms", 8 * int(self.rows.sum()) * self.d)
-        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
+        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * (self.d + case.loops))
 
-    def _asked(self, share: Share, queries: Queries, scored: int, c: int, answers: int) -> None:
+    def _asked(
+        self, share: Share, queries: Queries, scored: int, c: int, answers: int, more: int = 0
+    ) -> None:
         """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py), or Between.
 
         answers   among which are those that are scored: all nodes, or all relations
+        more      numbers that go with the gradient of a query
         """
         blocks, P = len(queries.blocks) - 1, share.P
         cuts = deal_blocks(blocks, P)
@@ -146,7 +151,7 @@ class Links:
         share.dense("gradients of nodes", own, scored, c, "wide gram")
         share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * scored * c)
         share.sum_addends("gradients of nodes", scored * c + 1, roots[share.rank], sum(roots))
-        share.to_all("gradients of queries", asked, c)
+        share.to_all("gradients of queries", asked, c + more)
         share.passes("gradients led back", 12 * len(queries) * self.d)
 
     def _triples(self, share: Share, case: RgcnCase, each: int) -> None:
@@ -163,7 +168,7 @@ class Links:
         for name, rows in (("scores", 3 * own), ("by relation", 2 * own), ("by node", 4 * every / P)):
             share.add(name, "product", rows, own, width, 4 * stored * width, width, 0)
         share.add("loss", "loss", own, 4 * own)
-        share.to_all("gradients of relations", relations, self.d + 1)
+        share.to_all("gradients of relations", relations, self.d + case.loops + (each > 1))
         share.to_all("gradients of scores", triples, 1)
         share.passes("places of nodes", 4 * every)
 

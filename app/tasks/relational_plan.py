@@ -12,8 +12,8 @@ import numpy as np
 from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.comm.guard import raise_together
-from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.between import pairs_of
+from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.model import refuse_blocks
 from app.gnn.rgcn.saved import load_rgcn
