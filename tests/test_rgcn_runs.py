@@ -390,8 +390,8 @@ def test_links_without_layers_are_written_and_applied(tmp_path):
     code, printed = lockstep(tmp_path / "other", *applied, "seed=9", case="rgcn_links")
     assert code == 0, printed
     for wrong, said in (
-        (["rgcn.blocks=2"], "rgcn.blocks: is read by relational layers, and rgcn.layers is 0"),
-        (["rgcn.goal=classes"], 'rgcn.layers: at least 1 would be right without rgcn.goal = "links", got 0'),
+        (["rgcn.blocks=2"], "is read by relational layers, and rgcn.layers is 0; leave it out"),
+        (["rgcn.goal=classes"], 'at least 1 would be right without rgcn.goal = "links", got 0'),
     ):
         code, printed = lockstep(tmp_path / "wrong", *keys, *wrong, case="rgcn_links")
         assert code == 2 and said in " ".join(printed.split()), printed

@@ -150,7 +150,8 @@ class Links:
         share.dense("gradients of queries", own, scored, c)
         share.dense("gradients of nodes", own, scored, c, "wide gram")
         share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * scored * c)
-        share.sum_addends("gradients of nodes", scored * c + 1, roots[share.rank], sum(roots))
+        width = (scored + (scored < answers)) * c + 1  # candidates are followed by what stands for the right
+        share.sum_addends("gradients of nodes", width, roots[share.rank], sum(roots))
         share.to_all("gradients of queries", asked, c + more)
         share.passes("gradients led back", 12 * len(queries) * self.d)
 
