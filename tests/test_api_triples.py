@@ -326,13 +326,16 @@ def test_sparse_features_are_dense_ones():
         classify_relational(rows_of(), X[:49], **options)
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("scorer", ["complex", "distmult", "rotate", "transe"])
-def test_the_best_ends_are_those_of_the_largest_scores(scorer):
-    rows = rows_of()
-    found = predict_links(rows, scorer=scorer, settings=LINKS)
+def test_the_best_ends_are_those_of_the_largest_scores(scorer, loops):
+    rows, settings = rows_of(), {**LINKS, "rgcn.loops": loops}
+    found = predict_links(rows, scorer=scorer, settings=settings)
     assert found.scorer == scorer
-    assert found.digest == predict_links(rows, settings={**LINKS, "rgcn.scorer": scorer}).digest
+    assert found.digest == predict_links(rows, settings={**settings, "rgcn.scorer": scorer}).digest
     E, D = found.node_rows.astype(float), found.relation_rows[2].astype(float)
+    loop = D[-1] if loops else 0.0
+    D = D[: E.shape[1]]
     if scorer in ("complex", "rotate"):
         E, D = (each[..., :3] + 1j * each[..., 3:] for each in (E, D))
     if scorer == "rotate":
@@ -341,6 +344,8 @@ def test_the_best_ends_are_those_of_the_largest_scores(scorer):
         score, back = (-((a + D - b) ** 2).sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
     else:
         score, back = ((a * D * b.conj()).real.sum(axis=1) for a, b in ((E[5], E), (E, E[5])))
+    assert (loop != 0) == loops
+    score[5], back[5] = score[5] + loop, back[5] + loop
     known = set(rows[(rows[:, 0] == 5) & (rows[:, 1] == 2), 2].tolist())
     wanted = [node for node in np.argsort(-score).tolist() if node not in known]
     assert known and [node for node, _ in found.objects(5, 2, 8)] == wanted[:8]

@@ -14,7 +14,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.rgcn.links import DECODERS, loss_of, train_links
+from app.gnn.rgcn.links import DECODERS, loss_of, make_decoder, train_links
 from app.gnn.rgcn.negatives import draw_wrong
 from app.gnn.rgcn.queries import Query, best_ends
 from app.gnn.rgcn.ranks import filtered_ranks, random_summary, rank_learned, summary
@@ -106,7 +106,14 @@ def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
 
 
 def score(scorer, *rows):
-    """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions."""
+    """f(s, r, o) of rows [..., d] of s, r and o, in float64, from the definitions.
+
+    With "loops" behind the scorer rows have a column more: numbers of nodes, and what relations add where
+    these are equal.
+    """
+    if scorer.endswith("loops"):
+        *rows, loops = *(each[..., :-1] for each in rows), [each[..., -1] for each in rows]
+        return score(scorer.split()[0], *rows) + loops[1] * (loops[0] == loops[2])
     h = rows[0].shape[-1] // 2
     if scorer in ("complex", "rotate"):
         rows = [each[..., :h] + 1j * each[..., h:] for each in rows]
@@ -122,7 +129,7 @@ def sigmoid_loss(scorer, E, D, train):
     """The mean logistic loss of the triples and of two wrong ones each, in float64."""
     ends = np.concatenate([train[:, None, ::2], draw_wrong(1, 1, train, len(E), 2)], axis=1)
     f = score(scorer, E[ends[..., 0]], D[train[:, 1]][:, None], E[ends[..., 1]])
-    f += MARGIN * (scorer in ("rotate", "transe"))
+    f += MARGIN * (scorer.split()[0] in ("rotate", "transe"))
     sign = np.ones(f.shape)
     sign[:, 0] = -1
     return np.log1p(np.exp(sign * f)).mean()
@@ -163,6 +170,13 @@ MARGIN, DRAWN = 2.5, 11
 LOSSES = {"sigmoid": sigmoid_loss, "softmax": softmax_loss, "sampled": sampled_loss}
 
 
+def relation_loss(scorer, E, D, train):
+    """Minus the mean logarithm of how likely the right relations of the triples are, in float64."""
+    s, r, o = train.T
+    f = score(scorer, E[s][:, None], D[None], E[o][:, None])
+    return (np.log(np.exp(f).sum(axis=1)) - f[np.arange(len(f)), r]).mean()
+
+
 def norm(scorer, E, D, train):
     """The mean over triples of the cubes of absolute values, in float64."""
     total = 0.0
@@ -174,17 +188,25 @@ def norm(scorer, E, D, train):
     return total
 
 
-@pytest.mark.parametrize("n3", [0.0, 0.3])
+@pytest.mark.parametrize("n3, loops", [(0.0, False), (0.3, False), (0.3, True)])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6), ("rotate", 6), ("transe", 5)])
-def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3):
+def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, loss, n3, loops):
     monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
     candidates = DRAWN if loss == "sampled" else 0
     split, case = (
         split_triples(make_triples(), 0.1, 1),
-        RgcnCase(scorer=scorer, dimension=d, negatives=2, n3=n3, margin=MARGIN, candidates=candidates),
+        RgcnCase(
+            scorer=scorer, dimension=d, negatives=2, n3=n3, margin=MARGIN, candidates=candidates, loops=loops
+        ),
     )
     decoder = DECODERS[loss](group, split, 40, 4, case, 1)
+    if loops:
+        assert (split.train[:, 0] == split.train[:, 2]).any()
+        begun = np.array(group.device.get(decoder.D))
+        assert begun.shape == (4, d + 1) and not begun[:, d].any()
+        begun[:, d] = [0.5, -1.0, 2.0, -0.25]
+        decoder.D[...] = group.device.put(begun)
     E = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32)
     lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
     found, dD, dE_own = decoder.gradients(group.device.put(E), 1, lo, hi)
@@ -194,7 +216,11 @@ def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, los
     dD = group.device.get(dD)
 
     def wanted(E, D):
-        return LOSSES[loss](scorer, E, D, split.train) + n3 * norm(scorer, E, D, split.train)
+        kept = n3 * norm(scorer, E, D[:, :d], split.train)
+        if not loops:
+            return LOSSES[loss](scorer, E, D, split.train) + kept
+        numbered = np.column_stack([E, np.arange(len(E))])
+        return LOSSES[loss](f"{scorer} loops", numbered, D, split.train) + kept
 
     assert found == pytest.approx(wanted(E.astype(float), D), rel=1e-6)
     for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
@@ -206,6 +232,41 @@ def test_gradients_are_the_slopes_of_the_loss(group, monkeypatch, scorer, d, los
                 values.append(wanted(*((moved, D) if which == 0 else (E.astype(float), moved))))
             slope = (values[0] - values[1]) / 2e-5
             assert gradient.reshape(-1)[at] == pytest.approx(slope, abs=1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("scorer, d", [("distmult", 5), ("complex", 6), ("rotate", 6), ("transe", 5)])
+def test_gradients_of_asked_relations_are_slopes(group, monkeypatch, scorer, d, loops):
+    monkeypatch.setattr("app.gnn.rgcn.softmax.MOST_QUERIES", 16)
+    split = split_triples(make_triples(), 0.1, 1)
+    E, found = np.random.default_rng(2).normal(size=(40, d)).astype(np.float32), []
+    lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
+    counts = group.gather_integers(np.array([hi - lo]))[:, 0].tolist()
+    for weight in (0.0, 1.5):
+        case = RgcnCase(scorer=scorer, dimension=d, loss="softmax", loops=loops, ask_relations=weight)
+        decoder = make_decoder(group, split, 40, 4, case, 1)
+        loss, dD, dE_own = decoder.gradients(group.device.put(E), 1, lo, hi)
+        dE = group.gather_host(np.array(group.device.get(dE_own)), counts)
+        found.append((loss, dE.astype(float), group.device.get(dD).astype(float)))
+    D = group.device.get(decoder.D).astype(float)
+
+    def wanted(E, D):
+        if not loops:
+            return 1.5 * relation_loss(scorer, E, D, split.train)
+        numbered = np.column_stack([E, np.arange(len(E))])
+        return 1.5 * relation_loss(f"{scorer} loops", numbered, D, split.train)
+
+    more, dE, dD = (with_relations - without for without, with_relations in zip(*found))
+    assert more == pytest.approx(wanted(E.astype(float), D), rel=1e-5)
+    for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
+        for at in np.random.default_rng(3).choice(array.size, 15, replace=False):
+            values = []
+            for step in (1e-5, -1e-5):
+                moved = array.copy()
+                moved.reshape(-1)[at] += step
+                values.append(wanted(*((moved, D) if which == 0 else (E.astype(float), moved))))
+            slope = (values[0] - values[1]) / 2e-5
+            assert gradient.reshape(-1)[at] == pytest.approx(slope, abs=2e-6, rel=2e-5)
 
 
 @pytest.mark.parametrize("nodes, most", [(40, 512), (40, 16), (1 << 20, 512)])
@@ -228,8 +289,9 @@ def test_queries_stand_for_every_triple_twice(monkeypatch, nodes, most):
     )
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_learned_ranks_are_those_of_the_scores(group, scorer):
+def test_learned_ranks_are_those_of_the_scores(group, scorer, loops):
     """Both ends, of triples whose order tells them apart where the scorer knows directions."""
     split = split_triples(make_triples(count=300), 0.2, 2)
     draws = np.random.default_rng(6)  # small integers: scores are exact
@@ -239,6 +301,9 @@ def test_learned_ranks_are_those_of_the_scores(group, scorer):
         D = np.concatenate(list(D), axis=1).astype(np.float32)
     table = np.array([[score(scorer, E[:, None], D[r], E[None])] for r in range(4)])[:, 0]  # [r, s, o]
     table = np.rint(table)  # they are whole: of RotatE squares of roots
+    if loops:
+        D = np.column_stack([D, [300, -50, 7, 0]]).astype(np.float32)
+        table += D[:, 6, None, None] * np.eye(40)
 
     def scores_of(side, part):
         return np.array([table[r, s] if side == 0 else table[r, :, o] for s, r, o in part.tolist()])
@@ -326,6 +391,11 @@ def trained(group, **settings):
         {"loss": "softmax", "scorer": "transe", "dimension": 5, "n3": 0.02},
         {"scorer": "rotate", "margin": 3.0, "n3": 0.02},
         {"scorer": "transe", "dimension": 5},
+        {"loops": True, "layers": 0},
+        {"loops": True, "loss": "softmax", "layers": 0, "n3": 0.02},
+        {"loops": True, "loss": "softmax", "candidates": 9, "scorer": "rotate", "layers": 1, "bases": 0},
+        {"loops": True, "ask_relations": 0.5, "scorer": "transe", "layers": 0},
+        {"ask_relations": 0.5, "loss": "softmax", "n3": 0.02, "layers": 1, "bases": 0},
     ],
 )
 def test_the_same_bits_for_any_partition_and_device(group, monkeypatch, settings):

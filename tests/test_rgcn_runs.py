@@ -370,6 +370,33 @@ def test_link_prediction_writes_weights_and_ranks(tmp_path):
     assert code == 2 and "has rows for the nodes of another graph" in printed
 
 
+def test_links_without_layers_are_written_and_applied(tmp_path):
+    """Rows of nodes alone, with loops: other triples of the same nodes are ranked by the same weights."""
+    draws = np.random.default_rng(1)
+    ends = draws.integers(0, 30, (2, 120))
+    triples = np.stack([ends[0], draws.integers(0, 3, 120), ends[1]], axis=1)
+    np.savez(tmp_path / "g.npz", triples=triples, num_nodes=30, num_relations=3)
+    keys = [f"graph.path={tmp_path / 'g.npz'}", "output.plots=false", "rgcn.loops=true", "rgcn.layers=0"]
+    learned = ["rgcn.epochs=3", "rgcn.dimension=6", "rgcn.ask_relations=0.5"]
+    code, printed = lockstep(tmp_path / "one", *keys, *learned, case="rgcn_links", ranks=2)
+    assert code == 0, printed
+    with np.load(tmp_path / "one" / "weights.npz") as file:
+        assert file["links/D"].shape == (3, 7) and file["first/self"].shape == (30, 6)
+    applied = [keys[0], f"rgcn.weights={tmp_path / 'one' / 'weights.npz'}", "rgcn.epochs=0"]
+    code, printed = lockstep(tmp_path / "applied", *applied, case="rgcn_links")
+    assert code == 0, printed
+    one, again = (result_of(tmp_path / name) for name in ("one", "applied"))
+    assert again["weights_digest"] == one["weights_digest"] and again["links"] == one["links"]
+    code, printed = lockstep(tmp_path / "other", *applied, "seed=9", case="rgcn_links")
+    assert code == 0, printed
+    for wrong, said in (
+        (["rgcn.blocks=2"], "is read by relational layers, and rgcn.layers is 0; leave it out"),
+        (["rgcn.goal=classes"], 'at least 1 would be right without rgcn.goal = "links", got 0'),
+    ):
+        code, printed = lockstep(tmp_path / "wrong", *keys, *wrong, case="rgcn_links")
+        assert code == 2 and said in " ".join(printed.split()), printed
+
+
 def test_the_study_of_parts(tmp_path):
     small = ["graph.nodes=800", "graph.edges=2000", "rgcn.labelled=100", "rgcn.relations=8", "study.epochs=2"]
     code, printed = lockstep(

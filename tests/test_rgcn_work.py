@@ -36,6 +36,15 @@ LINKS = {
     "bases, nothing to choose by": {"bases": 3, "validation": 0.0},
     "by rows": {"partition": "rows", "dimension": 12},
     "softmax": {"loss": "softmax", "n3": 0.1},
+    "loops": {"loops": True},
+    "candidates and loops": {"loss": "softmax", "candidates": 20, "loops": True},
+    "no layers, relations asked": {
+        "layers": 0,
+        "loss": "softmax",
+        "ask_relations": 0.5,
+        "loops": True,
+        "scorer": "transe",
+    },
 }
 
 

@@ -479,7 +479,8 @@ class LinkPrediction:
     ranks         [k, 2] the filtered ranks of their objects and of their subjects; half of a tie is .5
     scores        "learned", "most_frequent", "random": mean reciprocal rank, shares of ranks up to 1, 3, 10
     nodes, relations   as the caller or the file names them, or numbers, in the order of their rows
-    node_rows, relation_rows   [n, d], [R, d]: what scores are made of
+    node_rows, relation_rows   [n, d], [R, d]: what scores are made of; with rgcn.loops [R, d + 1], the last
+                  column what a relation adds to the score of a node with itself
     scorer        "distmult": the score of (s, r, o) is the sum over d of node_rows[s] relation_rows[r]
                   node_rows[o] (Yang et al. 2015); "complex": rows are d / 2 real parts, then imaginary ones,
                   and it is the real part of the sum with the object's conjugate (Trouillon et al. 2016);

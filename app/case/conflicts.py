@@ -405,6 +405,12 @@ def _relations(case: Case) -> Iterator[Mistake]:
         if rgcn.scorer in ("complex", "rotate") and rgcn.dimension % 2:
             right = 'an even number would be right, or rgcn.scorer = "distmult" or "transe"'
             yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
+        for key in ("hidden", "bases", "blocks", "inverse", "dropout"):
+            usual = (getattr(RgcnCase(), key), 0 if key == "bases" else None)
+            if not rgcn.layers and getattr(rgcn, key) not in usual:
+                yield ("rgcn", key), "is read by relational layers, and rgcn.layers is 0; leave it out"
+    elif not rgcn.layers:
+        yield ("rgcn", "layers"), 'at least 1 would be right without rgcn.goal = "links", got 0'
     elif rgcn.keep == "best" and case.memory.fast_mb:
         yield (
             ("rgcn", "keep"),

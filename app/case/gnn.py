@@ -281,7 +281,12 @@ class RgcnCase(Table, frozen=True):
 
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
-        int, Meta(ge=1, le=64), about("relational layers; the first reads graph.features, or one-hot inputs")
+        int,
+        Meta(ge=0, le=64),
+        about(
+            "relational layers; the first reads graph.features, or one-hot inputs; links: 0: rows of nodes "
+            "are learned as they are, without a graph"
+        ),
     ] = 2
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
     blocks: Annotated[
@@ -339,6 +344,13 @@ class RgcnCase(Table, frozen=True):
             "relation turns, with an even dimension, or moves by a step"
         ),
     ] = "complex"
+    loops: Annotated[
+        bool,
+        about(
+            "links: learn for each relation a number that is added to the score of a node with itself, so "
+            "that the known end is no answer where no relation leads back to it"
+        ),
+    ] = False
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
     loss: Annotated[
         Literal["sigmoid", "softmax"],
@@ -355,6 +367,14 @@ class RgcnCase(Table, frozen=True):
             "many as there are nodes: all"
         ),
     ] = 0
+    ask_relations: Annotated[
+        float,
+        Meta(ge=0.0, le=1e6),
+        about(
+            "links: times the mean loss of the relation of each triple, asked by softmax among all "
+            "relations, is added to the loss"
+        ),
+    ] = 0.0
     margin: Annotated[
         float,
         Meta(ge=0.0, le=1e6),
@@ -408,5 +428,5 @@ class RgcnCase(Table, frozen=True):
 
 
 def bases_of(case: RgcnCase) -> int:
-    """Bases of a layer's relation weights; 0: they are free, or of blocks."""
-    return 0 if case.blocks else case.bases
+    """Bases of a layer's relation weights; 0: they are free, or of blocks, or there are none."""
+    return 0 if case.blocks or not case.layers else case.bases

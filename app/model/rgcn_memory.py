@@ -28,6 +28,7 @@ in training
                      for each level of the tree of blocks and three more, C = n or the candidates; with these
                      84 m of the scores of right answers, 12 c more for each query, whose gradients are led
                      back beside the operands, and 8 C c for each group of blocks
+    pairs asked      with rgcn.ask_relations, the same of pairs of nodes for queries, of relations for nodes
     known triples    links: 24 T, and KNOWN more for each while triples are ranked
     best             of links, or with keep = "best": weights once more
 
@@ -44,7 +45,7 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
-from app.gnn.rgcn.scorers import SCORERS, ends_columns
+from app.gnn.rgcn.scorers import SCORERS, choices_columns, ends_columns
 from app.gnn.rgcn.softmax import Queries, groups_of_blocks, queries_at_once, scored_nodes
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.formats.source import Limits, graph_suffix
@@ -136,11 +137,13 @@ def by_rank(
 
 
 def of_links(
-    terms: dict[str, Counts], nodes: int, learned: int, triples: int, case: RgcnCase, queries: Queries | None
-) -> dict[str, Counts]:
+    terms: dict[str, Counts], nodes: int, learned: int, triples: int, case: RgcnCase, queries: Queries | None,
+    pairs: Queries | None = None, relations: int = 0,
+) -> dict[str, Counts]:  # fmt: skip
     """The terms of `by_rank` with those of learning links: `learned` of so many triples.
 
     queries   that softmax asks; None: triples are learned beside wrong ones
+    pairs     whose relations are asked among so many `relations`; None: none are
     """
     ranks, d, scorer = len(terms["triples"]), case.dimension, SCORERS[case.scorer]
     all_of, scored = np.ones(ranks, dtype=np.int64), scored_nodes(case, nodes)
@@ -152,6 +155,9 @@ def of_links(
     made = (rows, columns) != (nodes, d) and (queries is None or scored < nodes)
     operands = rows * columns if made else 0
     ranking = nodes * ((1 + scorer.distance) * ends_columns(scorer, d) + 2 * RANKED_AT_ONCE)
+    if pairs is not None:
+        columns = choices_columns(scorer, d)
+        terms = terms | {"pairs asked": _of_queries(pairs, learned, relations, relations, columns) * all_of}
     return terms | {
         beside[0]: beside[1] * all_of,
         "rows of nodes": 4 * (nodes * d + max(ranking, operands)) * all_of,

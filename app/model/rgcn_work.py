@@ -28,7 +28,7 @@ import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
-from app.gnn.rgcn.scorers import SCORERS, ends_columns
+from app.gnn.rgcn.scorers import SCORERS, choices_columns, ends_columns
 from app.gnn.rgcn.softmax import Queries, deal_blocks, groups_of_blocks, scored_nodes
 from app.gnn.rgcn.triples import deal_relations
 from app.graphs.triples.relational import RelationalGraph
@@ -97,6 +97,7 @@ class Links:
     counts   [relations] triples to learn from     chosen, held_out   triples to choose the epoch by, to rank
     rows     [ranks] nodes that each rank owns     d        numbers of a row
     queries  that softmax asks; None: triples are learned beside wrong ones
+    pairs    whose relations are asked (gnn/rgcn/between.py); None: none are
     """
 
     counts: np.ndarray
@@ -105,6 +106,7 @@ class Links:
     rows: Counts
     d: int
     queries: Queries | None = None
+    pairs: Queries | None = None
 
     def learn(self, share: Share, case: RgcnCase) -> None:
         """Scores of triples and their gradients, and the step of the relations' rows."""
@@ -115,20 +117,31 @@ class Links:
         if self.queries is None:
             self._triples(share, case, 1 + case.negatives)
         else:
-            self._asked(share, self.queries, scored, ends_columns(SCORERS[case.scorer], self.d))
+            columns = ends_columns(SCORERS[case.scorer], self.d)
+            self._asked(share, self.queries, scored, columns, n, (scored < n) + case.loops)
             if scored < n:
                 self._triples(share, case, 1)
+        if self.pairs is not None:
+            R = len(self.counts)
+            columns = choices_columns(SCORERS[case.scorer], self.d) + case.loops
+            self._asked(share, self.pairs, R, columns, R)
         if case.n3:
             share.passes("norms", 8 * int(self.rows.sum()) * self.d)
-        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * self.d)
+        share.passes("relations", OPTIMISER[case.optimiser] * len(self.counts) * (self.d + case.loops))
 
-    def _asked(self, share: Share, queries: Queries, scored: int, c: int) -> None:
-        """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py)."""
+    def _asked(
+        self, share: Share, queries: Queries, scored: int, c: int, answers: int, more: int = 0
+    ) -> None:
+        """FullSoftmax, or the candidates of SampledSoftmax (gnn/rgcn/softmax.py, sampled.py), or Between.
+
+        answers   among which are those that are scored: all nodes, or all relations
+        more      numbers that go with the gradient of a query
+        """
         blocks, P = len(queries.blocks) - 1, share.P
         cuts = deal_blocks(blocks, P)
         asked = np.diff(queries.blocks[cuts])
         own, roots = int(asked[share.rank]), [0] * P
-        for lo, hi in pairwise(groups_of_blocks(blocks, int(self.rows.sum()), scored).tolist()):
+        for lo, hi in pairwise(groups_of_blocks(blocks, answers, scored).tolist()):
             ends = np.clip(cuts, lo, hi) - lo
             for rank, (a, b) in enumerate(pairwise(ends.tolist())):
                 roots[rank] += len(owned_roots(hi - lo, a, b))
@@ -137,8 +150,9 @@ class Links:
         share.dense("gradients of queries", own, scored, c)
         share.dense("gradients of nodes", own, scored, c, "wide gram")
         share.passes("blocks added", (cuts[share.rank + 1] - cuts[share.rank]) * scored * c)
-        share.sum_addends("gradients of nodes", scored * c + 1, roots[share.rank], sum(roots))
-        share.to_all("gradients of queries", asked, c)
+        width = (scored + (scored < answers)) * c + 1  # candidates are followed by what stands for the right
+        share.sum_addends("gradients of nodes", width, roots[share.rank], sum(roots))
+        share.to_all("gradients of queries", asked, c + more)
         share.passes("gradients led back", 12 * len(queries) * self.d)
 
     def _triples(self, share: Share, case: RgcnCase, each: int) -> None:
@@ -155,7 +169,7 @@ class Links:
         for name, rows in (("scores", 3 * own), ("by relation", 2 * own), ("by node", 4 * every / P)):
             share.add(name, "product", rows, own, width, 4 * stored * width, width, 0)
         share.add("loss", "loss", own, 4 * own)
-        share.to_all("gradients of relations", relations, self.d + 1)
+        share.to_all("gradients of relations", relations, self.d + case.loops + (each > 1))
         share.to_all("gradients of scores", triples, 1)
         share.passes("places of nodes", 4 * every)
 

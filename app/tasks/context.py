@@ -65,8 +65,8 @@ KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs trai
 OF_CLASSES = 'rgcn.goal = "classes"'
 # Keys of [rgcn] that links alone read, beside those that have messages of their own.
 OF_LINKED_TRIPLES = (
-    "scorer", "queries", "dimension", "loss", "negatives", "candidates", "margin", "n3", "held_out",
-    "validation",
+    "scorer", "loops", "queries", "dimension", "loss", "ask_relations", "negatives", "candidates",
+    "margin", "n3", "held_out", "validation",
 )  # fmt: skip
 # Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
 UNREAD_BY_RELATIONS = (

@@ -116,7 +116,8 @@ class _Saved:
 
     def architecture_of(self, given: RgcnCase) -> RgcnCase:
         """The given table with the architecture of this network."""
-        return msgspec.structs.replace(self.saved.architecture_of(given), dimension=self.rows.shape[1])
+        known = self.saved.architecture_of(given)
+        return msgspec.structs.replace(known, dimension=self.rows.shape[1] - known.loops)
 
     def put(self, edges: str, context: Context, net: RGCN, D: Array) -> None:
         """Take its arrays as weights. Raises GraphError where they are for another graph. Ranks: all call."""

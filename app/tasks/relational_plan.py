@@ -13,6 +13,7 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.comm.cores import are_crowded
 from app.comm.guard import raise_together
+from app.gnn.rgcn.between import pairs_of
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.model import refuse_blocks
@@ -182,16 +183,19 @@ def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> Re
     refuse_blocks(case.blocks, widths)
     graph = links_graph(triples, split, case)
     placement = links_placement(ranks, graph, case)
-    nodes = nodes_by_layer(graph, np.arange(triples.nodes), case.layers, prune=False)
+    nodes = nodes_by_layer(graph, np.arange(triples.nodes), len(widths), prune=False)
     terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
     weights = terms["weights"] // 4
     scored = scored_nodes(case, triples.nodes)
     queries = Queries.of(split.train, triples.nodes, scored) if case.loss == "softmax" else None
-    terms = rgcn_memory.of_links(terms, triples.nodes, learned, len(triples), case, queries)
+    pairs = pairs_of(split.train, triples.nodes, triples.relations) if case.ask_relations else None
+    terms = rgcn_memory.of_links(
+        terms, triples.nodes, learned, len(triples), case, queries, pairs, triples.relations
+    )
     held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
     counts = np.bincount(split.train[:, 1], minlength=triples.relations)
     rows = np.array(placement.rows.row_counts())
-    links = Links(counts, len(split.valid), len(split.test), rows, case.dimension, queries)
+    links = Links(counts, len(split.valid), len(split.test), rows, case.dimension, queries, pairs)
     return RelationalPlan(
         RelationalTraining(graph, nodes, widths, case, placement, 0, weights, links=links), held
     )

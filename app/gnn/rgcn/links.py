@@ -20,6 +20,7 @@ from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
+from app.gnn.rgcn.between import Between
 from app.gnn.rgcn.decoder import Decoder
 from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops
@@ -66,14 +67,26 @@ class LinkFit:
 
 
 def links_graph(triples: Triples, split: Split, case: RgcnCase) -> RelationalGraph:
-    """The edges of the triples that are learned from."""
+    """The edges of the triples that are learned from; none, where there is no layer to read them."""
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
-    return relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+    graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+    return graph if case.layers else graph.of_targets(np.zeros(0, dtype=np.int64))
 
 
 def loss_of(case: RgcnCase, nodes: int) -> str:
     """One of DECODERS. Candidates that are all nodes are no sample."""
     return "sampled" if case.loss == "softmax" and 0 < case.candidates < nodes else case.loss
+
+
+def make_decoder(
+    group: Group, split: Split, nodes: int, relations: int, case: RgcnCase, seed: int
+) -> Decoder:
+    """What a case learns triples by."""
+    decoder = DECODERS[loss_of(case, nodes)](group, split, nodes, relations, case, seed)
+    if case.ask_relations:
+        weight = case.ask_relations
+        decoder.also = Between(group, decoder.scorer, split.train, nodes, relations, weight)
+    return decoder
 
 
 def links_placement(ranks: int, graph: RelationalGraph, case: RgcnCase) -> Placement:
@@ -112,9 +125,7 @@ def train_links(
     shape = widths, bases_of(case), seed, False, None, None, case.blocks
     with each_by_itself(alike, "setting up the network"):
         net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
-        decoder = DECODERS[loss_of(case, triples.nodes)](
-            group, split, triples.nodes, triples.relations, case, seed
-        )
+        decoder = make_decoder(group, split, triples.nodes, triples.relations, case, seed)
         begin(net, decoder.D, graph)
         relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
         run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)

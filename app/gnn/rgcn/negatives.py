@@ -40,7 +40,7 @@ class NegativeSampling(Decoder):
         m, w = wrong.shape[:2]
         device, xp = self.device, self.device.xp
         triples, counts = _columns_of(self.train, wrong), self._counts * (w + 1)
-        shared = SharedTriples(self.group, self.scorer, triples, counts, E, self.D)
+        shared = SharedTriples(self.group, self.scorer, triples, counts, E, self.rows, self.loops)
         own = np.arange(shared.own.start, shared.own.stop)
         Z = shared.scores()[:, None]
         if self._margin is not None:

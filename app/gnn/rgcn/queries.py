@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.comm.group import Group
-from app.gnn.rgcn.scorers import SCORERS
+from app.gnn.rgcn.scorers import SCORERS, split_relations
 from app.numerics.elementwise import row_sums
 
 NOBODY = -1  # in the place of a node, where fewer are left than were asked for
@@ -28,11 +28,15 @@ def best_ends(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nodes [k] and their scores [k] float32, the best first, of equal ones the lower number; k <= count.
 
-    E, D    [n, d] rows of nodes, [R, d] of relations     scorer   one of SCORERS
+    E, D    [n, d] rows of nodes; of relations [R, d], or with loops [R, d + 1] (decoder.py)
+    scorer  one of SCORERS
     known   [m, 3] triples, whose ends are no answers
     """
-    rows, how = (E[query.node : query.node + 1], D[query.relation : query.relation + 1]), SCORERS[scorer]
+    relation, loop = split_relations(np, D[query.relation : query.relation + 1], E.shape[1])
+    rows, how = (E[query.node : query.node + 1], relation), SCORERS[scorer]
     scores = row_sums(np, how.ends(np, E) * how.query(np, query.side, *rows))
+    if loop is not None:
+        scores[query.node] += loop[0]
     near, far = (2, 0) if query.side else (0, 2)
     left = np.ones(len(scores), dtype=bool)
     left[known[(known[:, near] == query.node) & (known[:, 1] == query.relation), far]] = False

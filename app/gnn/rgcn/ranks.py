@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
-from app.gnn.rgcn.scorers import Scorer
+from app.gnn.rgcn.scorers import Scorer, split_relations
 from app.gnn.rgcn.split import Split
 from app.graphs.triples.data import Triples
 
@@ -68,17 +68,26 @@ def filtered_ranks(
 def rank_learned(
     group: Group, E: Array, D: Array, split: Split, ranked: np.ndarray, scorer: Scorer
 ) -> np.ndarray:
-    """filtered_ranks by learned scores. Ranks: all call."""
+    """filtered_ranks by learned scores.
+
+    E, D    [n, d] rows of nodes; of relations [R, d], or with loops [R, d + 1] (decoder.py)
+    Ranks   all call
+    """
     device, xp = group.device, group.device.xp
+    rows_of, loops = split_relations(xp, D, E.shape[1])
+    of_loops = None if loops is None else device.get(loops)
     X_t = xp.ascontiguousarray(scorer.ends(xp, E).T)
 
     def scores_of(side: int, part: np.ndarray) -> np.ndarray:
         near = np.zeros(-(-len(part) // 8) * 8, dtype=np.int64)
         relation = near.copy()
         near[: len(part)], relation[: len(part)] = part[:, 2 * side], part[:, 1]
-        of_relations = xp.take(D, device.put(relation), axis=0)
+        of_relations = xp.take(rows_of, device.put(relation), axis=0)
         rows = scorer.query(xp, side, xp.take(E, device.put(near), axis=0), of_relations)
-        return device.get(device.row_product(rows, X_t))[: len(part)]
+        scores = device.get(device.row_product(rows, X_t))[: len(part)]
+        if of_loops is not None:
+            scores[np.arange(len(part)), part[:, 2 * side]] += of_loops[part[:, 1]]
+        return scores
 
     return filtered_ranks(group, split, D.shape[0], scores_of, ranked)
 

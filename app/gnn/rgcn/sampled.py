@@ -7,7 +7,7 @@ import numpy as np
 from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.scorers import ends_columns
-from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, scored_nodes
+from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, over_blocks, scored_nodes
 from app.gnn.rgcn.split import Split
 from app.gnn.rgcn.triples import SharedTriples
 from app.numerics.elementary import exp, log
@@ -58,6 +58,7 @@ class SampledSoftmax(Asking):
               L_u = log(exp R_u + n / C sum of exp f_uc over c that are not right)
     Loss      1 / (2 m) sum_u (k_u L_u - sum of f_uj over right j)
     Shapes    G [q, C]   g [2 m] of each answer   otherwise as FullSoftmax
+              with loops f has l_r besides where j, or c, is the known end
     Backward  G_uc = k_u (n / C) exp(f_uc - L_u) / (2 m), 0 for right c, which leads to x_c and q_u as there
               g_uj = (k_u exp(f_uj - L_u) - 1) / (2 m) of right j. f_uj is the score of a triple, so both of
               a triple's g are added, and lead to dE and dD as SharedTriples says.
@@ -90,7 +91,7 @@ class SampledSoftmax(Asking):
     def of_triples(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
         """The loss, dD and dE of the nodes lo..hi-1. Ranks: all call."""
         device, xp, scorer = self.device, self.device.xp, self.scorer
-        shared = SharedTriples(self.group, scorer, self._columns, self._relations, E, self.D)
+        shared = SharedTriples(self.group, scorer, self._columns, self._relations, E, self.rows, self.loops)
         right = self._right(shared.gather_triples(shared.scores()[:, None])[:, 0])
         candidates = draw_candidates(self._seed, epoch, self.n, self._drawn, len(self._groups) - 1)
         c = ends_columns(scorer, E.shape[1])
@@ -103,10 +104,13 @@ class SampledSoftmax(Asking):
                 here[group] = self._rows_of(E, candidates[group])
             return self._block(E, here[group], right, block)
 
-        sums, made = self.over_blocks(work, (self._drawn + 1) * c + 1, c + 1, self._groups)
-        of_known, dD = self.lead_back(E, xp.ascontiguousarray(made[:, :c]), lo, hi)
+        columns = c + (self.loops is not None)
+        sums, made = over_blocks(
+            self.group, self.queries.blocks, work, (self._drawn + 1) * c + 1, columns + 1, self._groups
+        )
+        of_known, dD = self.lead_back(E, xp.ascontiguousarray(made[:, :columns]), lo, hi)
         # Right answers, as scores of triples
-        g = self._of_triples(right, made[:, c])
+        g = self._of_triples(right, made[:, columns])
         dD += shared.gather_relations(shared.relation_sums(xp.ascontiguousarray(g[shared.own])))
         dE = of_known + shared.node_sums(g, lo, hi)
         # Candidates, each in one group at most
@@ -138,7 +142,8 @@ class SampledSoftmax(Asking):
         return Drawn(at, X, xp.ascontiguousarray(X.T))
 
     def _block(self, E: Array, drawn: Drawn, right: Right, block: int) -> tuple[Array, Array]:
-        """[1, (C + 1) c + 1], dX and the loss of a block of queries; and [queries, c + 1], dq and dR of each.
+        """[1, (C + 1) c + 1], dX and the loss of a block of queries; and [queries, c + 1], dq and dR of each,
+        with loops [queries, c + 2], dl between them.
 
         Column C of the scores is R_u - log(n / C): softmax is the same where n / C is on neither side.
         """
@@ -147,16 +152,31 @@ class SampledSoftmax(Asking):
         count, Q = asked.count, self.query_rows(E, asked)
         F = device.row_product(Q, drawn.X_t)
         F[:count, C] = right.R[own] - np.float32(np.log(self.n / C))
+        hit = self._add_loops(F, asked, drawn.at)
         self._hide_right(F, asked, drawn.at)
         labels, weight = np.full(len(F), -1, dtype=np.int32), device.zeros((len(F),))
         labels[:count] = C
         weight[:count] = self._weights[own]
         losses = device.softmax_loss(F, put(labels), weight)
         rows = device.row_product(F, drawn.X)[:count]
-        made = xp.concatenate([rows, F[:count, C:]], axis=1)
+        of_loops = []
+        if self.loops is not None:
+            of_loops = [device.zeros((count, 1))]
+            of_loops[0][hit[0], 0] = F[hit]
+        made = xp.concatenate([rows, *of_loops, F[:count, C:]], axis=1)
         dX = device.block_gram(F[:count], xp.ascontiguousarray(Q[:count]), np.array([[0, count]]))
         loss = device.fold(np.array([0, count]), losses[:count, None])
         return xp.concatenate([dX, loss], axis=1), made
+
+    def _add_loops(self, F: Array, asked: Asked, at: np.ndarray) -> tuple[Array, Array] | None:
+        """Rows and columns of the scores of known ends that are candidates, of which loops are a part now."""
+        if self.loops is None:
+            return None
+        put, column = self.device.put, at[asked.known[: asked.count]]
+        line = np.flatnonzero(column >= 0)
+        hit = put(line), put(column[line])
+        F[hit] += self.device.xp.take(self.loops, put(asked.relation[line]))
+        return hit
 
     def _hide_right(self, F: Array, asked: Asked, at: np.ndarray) -> None:
         """Candidates that are right answers of a query have no part as wrong ones."""

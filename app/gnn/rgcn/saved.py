@@ -15,8 +15,12 @@ from app.graphs.formats.source import shown
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 
-ARCHITECTURE = ("hidden", "layers", "bases", "blocks", "inverse", "min_edges", "prune", "scorer")
-OLDER = {"scorer": "distmult", "blocks": 0}  # what files do not tell that are older than the key
+ARCHITECTURE = ("hidden", "layers", "bases", "blocks", "inverse", "min_edges", "prune", "scorer", "loops")
+OLDER = {
+    "scorer": "distmult",
+    "blocks": 0,
+    "loops": False,
+}  # what files do not tell that are older than the key
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,19 @@ class Scorer(Protocol):
     def query_back(self, xp: Any, side: int, near: Array, relation: Array, dQ: Array) -> tuple[Array, Array]:
         """[k, d] each, the gradients by near and by relation, from that by `query` of them."""
 
+    def pair(self, xp: Any, S: Array, T: Array) -> Array:
+        """[k, c] of subjects and objects [k, d]: its product with a row of `choices` is the score with that
+        relation, less what is the same for all relations."""
+
+    def pair_back(self, xp: Any, S: Array, T: Array, dQ: Array) -> tuple[Array, Array]:
+        """[k, d] each, the gradients by S and by T, from that by `pair` of them."""
+
+    def choices(self, xp: Any, D: Array) -> Array:
+        """[R, c] of rows D [R, d]: what pairs are multiplied with."""
+
+    def choices_back(self, xp: Any, D: Array, dX: Array) -> Array:
+        """[R, d], the gradient by D from that by `choices` of it."""
+
     def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
         """[rows] of X [rows, d] the sums of cubes of absolute values; and [rows, d] their gradients."""
 
@@ -77,6 +90,14 @@ class Product:
         return E
 
     def ends_back(self, xp: Any, E: Array, dX: Array) -> Array:
+        """The gradient itself."""
+        return dX
+
+    def choices(self, xp: Any, D: Array) -> Array:
+        """The rows themselves."""
+        return D
+
+    def choices_back(self, xp: Any, D: Array, dX: Array) -> Array:
         """The gradient itself."""
         return dX
 
@@ -121,6 +142,14 @@ class DistMult(Product):
         """The same from both sides."""
         return dQ * relation, dQ * near
 
+    def pair(self, xp: Any, S: Array, T: Array) -> Array:
+        """The products."""
+        return S * T
+
+    def pair_back(self, xp: Any, S: Array, T: Array, dQ: Array) -> tuple[Array, Array]:
+        """The same from both sides."""
+        return dQ * T, dQ * S
+
     def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
         """Of real numbers: d |x|^3 / dx = 3 |x| x."""
         size = xp.abs(X)
@@ -141,6 +170,8 @@ class ComplEx(Product):
     Query     known subject: [pa - qb, pb + qa]      known object: [pc + qe, pe - qc]
               gradients g, h of its halves, known subject: da = pg + qh   db = ph - qg   dp = ag + bh
               dq = ah - bg;     known object c, e in the place of a, b, with -q for q and -dq for dq
+    Pair      [ac + be, ae - bc]     gradients g, h of its halves: da = gc + he   db = ge - hc
+              dc = ga - hb   de = gb + ha
     Source    Trouillon et al. 2016, eqs. 9 and 10
     """
 
@@ -200,6 +231,17 @@ class ComplEx(Product):
         of_near = xp.concatenate([p * g + q * h, p * h - q * g], axis=1)
         return of_near, xp.concatenate([a * g + b * h, -dq if side else dq], axis=1)
 
+    def pair(self, xp: Any, S: Array, T: Array) -> Array:
+        """[k, d] real parts, then imaginary ones, of conj(e_s) e_o."""
+        (a, b), (c, e) = _halves(S), _halves(T)
+        return xp.concatenate([a * c + b * e, a * e - b * c], axis=1)
+
+    def pair_back(self, xp: Any, S: Array, T: Array, dQ: Array) -> tuple[Array, Array]:
+        """By the halves of both."""
+        (a, b), (c, e), (g, h) = _halves(S), _halves(T), _halves(dQ)
+        of_subjects = xp.concatenate([g * c + h * e, g * e - h * c], axis=1)
+        return of_subjects, xp.concatenate([g * a - h * b, g * b + h * a], axis=1)
+
     def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
         """Of complex numbers z = a + ib: d |z|^3 / da = 3 |z| a."""
         a, b = _halves(X)
@@ -258,6 +300,7 @@ class TransE(Distance):
                                                [o  1  o  1 1 |o|^2]
     Backward  from gradients S, D, O by parts 1 to 3 of the columns and by the three behind, x, y, z:
               ds = S1 + S2 + 2 s Sx     do = O1 + O3 + 2 o Oz     dr = 2 D3 - 2 D2 - 2 r Dy
+    Pair      f = 2 <o - s, r> - |r|^2 - |o - s|^2: [2 (o - s), -1] times [r, |r|^2], without the last
     Source    Bordes et al. 2013, eq. 1, with the squared Euclidean distance (their section 2.1)
     Departure rows of nodes are not scaled to length 1: n3 and the loss keep them short
     """
@@ -300,6 +343,24 @@ class TransE(Distance):
         """The gradient itself, and with the sign of the step."""
         return dU, -dU if side else dU
 
+    def pair(self, xp: Any, S: Array, T: Array) -> Array:
+        """[k, d + 1]."""
+        return xp.concatenate([2 * (T - S), -_ones(xp, S)], axis=1)
+
+    def pair_back(self, xp: Any, S: Array, T: Array, dQ: Array) -> tuple[Array, Array]:
+        """Twice the gradient, with both signs."""
+        of_objects = 2 * dQ[:, : S.shape[1]]
+        return -of_objects, of_objects
+
+    def choices(self, xp: Any, D: Array) -> Array:
+        """[R, d + 1]."""
+        return xp.concatenate([D, _squares(xp, D)], axis=1)
+
+    def choices_back(self, xp: Any, D: Array, dX: Array) -> Array:
+        """[R, d]."""
+        d = D.shape[1]
+        return dX[:, :d] + 2 * dX[:, d:] * D
+
     def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
         """Of real numbers."""
         return DISTMULT.cubes(xp, X)
@@ -312,6 +373,7 @@ class RotatE(Distance):
     Forward   f = 2 Re sum_k e_sk u_rk conj(e_ok) - |e_s|^2 - |e_o|^2: the operands of ComplEx, with 2 u for
               w, and two columns [|s|^2 1] [-1 -1] [1 |o|^2]
     Backward  those of ComplEx; with du by u = w / |w|: dw = (du - u <u, du>) / |w|, of each number
+    Pair      twice that of ComplEx, times u; squares are the same for all relations
     Source    Sun et al. 2019, eq. 3
     Departure the distance is squared: theirs, a sum of absolute values, is no product of rows. Relations are
               pairs of numbers, not angles: sines differ between processors in the last bits.
@@ -355,6 +417,22 @@ class RotatE(Distance):
         of_near, of_unit = COMPLEX.query_back(xp, side, near, unit_rows(xp, relation), dU)
         return of_near, _unit_back(xp, relation, of_unit)
 
+    def pair(self, xp: Any, S: Array, T: Array) -> Array:
+        """[k, d]."""
+        return 2 * COMPLEX.pair(xp, S, T)
+
+    def pair_back(self, xp: Any, S: Array, T: Array, dQ: Array) -> tuple[Array, Array]:
+        """Those of ComplEx."""
+        return COMPLEX.pair_back(xp, S, T, 2 * dQ)
+
+    def choices(self, xp: Any, D: Array) -> Array:
+        """[R, d]."""
+        return unit_rows(xp, D)
+
+    def choices_back(self, xp: Any, D: Array, dX: Array) -> Array:
+        """[R, d]."""
+        return _unit_back(xp, D, dX)
+
     def cubes(self, xp: Any, X: Array) -> tuple[Array, Array]:
         """Of complex numbers."""
         return COMPLEX.cubes(xp, X)
@@ -367,9 +445,23 @@ SCORERS: dict[str, Scorer] = {
 LEAST_SIZE = 1e-12  # of a complex number that is divided by: zero stays zero
 
 
+def split_relations(xp: Any, D: Array, d: int) -> tuple[Array, Array | None]:
+    """The rows [R, d] of relations, row-major, and [R] what each adds where both ends of a triple are one
+    node; None: nothing.
+
+    D   [R, d] or [R, d + 1]
+    """
+    return (D, None) if D.shape[1] == d else (xp.ascontiguousarray(D[:, :d]), xp.ascontiguousarray(D[:, d]))
+
+
 def ends_columns(scorer: Scorer, d: int) -> int:
     """c, of `ends` of rows of d numbers."""
     return scorer.ends(np, np.zeros((1, d), dtype=np.float32)).shape[1]
+
+
+def choices_columns(scorer: Scorer, d: int) -> int:
+    """c, of `choices` of rows of d numbers."""
+    return scorer.choices(np, np.ones((1, d), dtype=np.float32)).shape[1]
 
 
 def unit_rows(xp: Any, W: Array) -> Array:

@@ -379,7 +379,8 @@ def choose_placement(
 
 
 def widths_of(case: RgcnCase, last: int) -> list[int]:
-    """Columns that each layer makes; `last`: of the last one."""
+    """Columns that each layer makes; `last`: of the last one. Without layers that of a table of nodes' rows,
+    which is a first layer without edges."""
     return [case.hidden] * (case.layers - 1) + [last]
 
 

@@ -320,11 +320,12 @@ class _Networks:
     def _relational(self, values: dict[str, Any]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
         """The same of settings of [rgcn]."""
         rgcn = _replaced(self.case.rgcn, values)
-        unread = BETWEEN_LAYERS if rgcn.layers == 1 else ()
+        unread = BETWEEN_LAYERS if rgcn.layers <= 1 else ()
         unread += ("negatives",) if rgcn.loss == "softmax" else ("candidates",)
         by_distance = rgcn.loss == "sigmoid" and SCORERS[rgcn.scorer].distance
         unread += () if by_distance else ("margin",)
-        unread += ("bases",) if rgcn.blocks else ()
+        unread += ("bases",) if rgcn.blocks or not rgcn.layers else ()
+        unread += () if rgcn.layers else ("blocks", "inverse")
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
         return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
 
