@@ -42,7 +42,6 @@ from app.proofs import archive
 from app.rng import SplitMix, stream
 from app.search.partition.baselines import grown as grown_from_first
 from app.search.partition.baselines import multilevel
-from app.search.partition.search import MOST as MOST_MEMBERS
 from app.search.partition.search import PartitionSearch
 from app.search.partition.tools import PartitionTools
 from app.toolbox import Instance
@@ -404,38 +403,6 @@ def test_a_finer_partition_is_never_made_worse():
         better = end_of(ways.better(balance, block))
         assert balance.cut(better) <= balance.cut(block) and not balance.over(better)
         block = better
-    stays = end_of(ways.better(balance, block, flowed=True))
-    assert balance.cut(stays) <= balance.cut(block) and not balance.over(stays)
-
-
-@alone
-def test_two_partitions_are_combined_to_one_that_is_not_worse_than_either():
-    balance = question(1)
-    ways, search = (
-        Multilevel(stream(2, "test"), SplitMix(2)),
-        PartitionSearch(balance, balanced(balance, np.arange(balance.rows.n) % balance.parts), 1),
-    )
-    search.run(20_000)
-    for _ in range(3):
-        first, second = (search._member(end_of(ways.fresh(balance)), False) for _ in range(2))
-        search._left = 1 << 40
-        child = end_of(search._combined(search._careful, first, second))
-        assert child.cut == balance.cut(child.block) <= min(first.cut, second.cut)
-        assert search.best <= child.cut and not balance.over(child.block)
-
-
-@alone
-def test_members_of_a_search_are_partitions_and_the_best_is_among_them():
-    balance = question(2)
-    search = PartitionSearch(balance, balanced(balance, np.arange(balance.rows.n) % balance.parts), 1)
-    for _ in range(10):
-        search.run(30_000)
-        members = search._members
-        assert 1 <= len(members) <= MOST_MEMBERS
-        for each in members:
-            assert each.cut == balance.cut(each.block) and not balance.over(each.block)
-        assert search.best == min(each.cut for each in members) == balance.cut(search.solution())
-    assert len(members) > 2 and all(each.apart(each) == 0 for each in members)
 
 
 @alone

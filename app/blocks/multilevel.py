@@ -30,7 +30,6 @@ TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
 ROUNDS, QUICK_ROUNDS = 12, 3
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
-ENOUGH = 0.9995  # of a cut, that a round leaves at most where the next one has flows
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
 FLOW_COST = 3  # looks for each node of a corridor
@@ -52,7 +51,7 @@ class Multilevel:
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
     ) -> None:
         self._draws, self._random, self._compiled, self._quick = draws, random, compiled, quick
-        self._turn, self._spreads, self._flowed = 0, True, False
+        self._turn, self._spreads = 0, True
 
     def fresh(self, balance: Balance, spreads: bool | None = None) -> Course:
         """Blocks from nothing, of the coarsest graph the best of TRIES (of two blocks TWO).
@@ -69,15 +68,11 @@ class Multilevel:
         other = yield from self.fresh(balance)
         return min(one, other, key=lambda block: (balance.over(block), balance.cut(block)))
 
-    def better(
-        self, balance: Balance, block: np.ndarray, within: np.ndarray | None = None, flowed: bool = False
-    ) -> Course:
+    def better(self, balance: Balance, block: np.ndarray, within: np.ndarray | None = None) -> Course:
         """Blocks that are not worse than `block` [n], of groups of nodes that are together in `within` [n], a
         finer partition.
-
-        flowed   flows have made nothing better of `block`: there are none between blocks that stay
         """
-        self._spreads, self._flowed = self._random.below(2) == 0, flowed
+        self._spreads = self._random.below(2) == 0
         return (yield from self._down(balance, block if within is None else within, block))
 
     def _made(self, balance: Balance, tries: int = TRIES) -> Course:
@@ -85,7 +80,7 @@ class Multilevel:
         return (yield from self._down(balance, none, None, tries))
 
     def _down(self, balance: Balance, within: np.ndarray, block: np.ndarray | None, tries: int = 0) -> Course:
-        levels: list[tuple[Balance, np.ndarray, np.ndarray | None]] = []
+        levels: list[tuple[Balance, np.ndarray]] = []
         least = max(COARSE * balance.parts, FEWEST) << self._random.below(FINER)
         if block is None:
             least *= FRESH
@@ -99,17 +94,15 @@ class Multilevel:
             yield fine.rows.n
             if int(group.max()) + 1 > SLOW * fine.rows.n:
                 break
-            levels.append((fine, group, block))
+            levels.append((fine, group))
             first = _first_of(group)
             within, block = within[first], None if block is None else block[first]
             fine = replace(fine, rows=fine.rows.contracted(group, self._compiled))
         if block is None:
             block = yield from self._begun(fine, tries)
-            block = yield from self._settled(fine, block)
-        else:
-            block = yield from self._settled(fine, block, block)
-        for level, group, before in reversed(levels):
-            block = yield from self._settled(level, block[group], before)
+        block = yield from self._settled(fine, block)
+        for level, group in reversed(levels):
+            block = yield from self._settled(level, block[group])
         return block
 
     def _grouped(self, rows: WeightedRows, most: int, within: np.ndarray) -> np.ndarray:
@@ -154,28 +147,22 @@ class Multilevel:
             block[nodes] = own.start + (yield from self._made(half, 1))
         return block
 
-    def _settled(self, balance: Balance, block: np.ndarray, before: np.ndarray | None = None) -> Course:
-        """Blocks that rounds of searches make no better, or hardly.
-
-        before   [n] the blocks that are made better; None: there were none
-        """
+    def _settled(self, balance: Balance, block: np.ndarray) -> Course:
+        """Blocks that rounds of searches make no better."""
         blocks = Blocks(balance, block, self._compiled)
         if blocks.over:
             yield from self._round(blocks, blocks.heavy(), True)
         yield from self._stirred(blocks)
-        waiting = np.full(blocks.parts, before is None or not self._flowed)
-        if before is not None:
-            _wake(waiting, before, blocks.block)
-        flows = not self._quick
+        waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
-            told, was = (blocks.over, blocks.cut), blocks.block.copy()
+            before, was = (blocks.over, blocks.cut), blocks.block.copy()
             yield from self._round(blocks, blocks.meeting(), False)
-            if flows:
-                _wake(waiting, was, blocks.block)
+            if not self._quick:
+                moved = was != blocks.block
+                waiting[was[moved]] = waiting[blocks.block[moved]] = True
                 waiting = yield from self._flows(blocks, waiting)
-            if (blocks.over, blocks.cut) == told:
+            if (blocks.over, blocks.cut) == before:
                 break
-            flows &= blocks.over < told[0] or blocks.cut < ENOUGH * told[1]
         return blocks.block
 
     def _stirred(self, blocks: Blocks) -> Rounds:
@@ -214,12 +201,6 @@ class Multilevel:
         blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:
             yield blocks.run(max(self.looks, 1))
-
-
-def _wake(waiting: np.ndarray, before: np.ndarray, block: np.ndarray) -> None:
-    """Blocks that nodes have left or come to since wait [parts]."""
-    moved = before != block
-    waiting[before[moved]] = waiting[block[moved]] = True
 
 
 def _first_of(group: np.ndarray) -> np.ndarray:
