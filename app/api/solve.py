@@ -93,10 +93,9 @@ def solve(
                NetworkX graph with the node attribute `bipartite` (app/graphs/formats/memory_sets.py); with
                problem.sets = "neighbourhoods" of the settings coverage takes any graph
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
-               qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is directed),
-               coloring, communities, partition, steiner, tsp
-               or cvrp;
-               the same as problem.name of the settings
+               qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
+               directed), coloring, communities, partition, steiner, tsp or cvrp; the same as problem.name
+               of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,

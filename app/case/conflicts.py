@@ -40,7 +40,8 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _steiner, _routing, _directed,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _steiner,
+        _routing, _directed,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -305,7 +306,9 @@ def _influence(case: Case) -> Iterator[Mistake]:
     if case.problem.name != "influence" or case.run.task != "solve":
         for key in InfluenceCase.__struct_fields__:
             if getattr(asked, key) != getattr(usual, key):
-                right = 'only problem.name = "influence" has one, and run.task = "solve" reads it: leave it out'
+                right = (
+                    'only problem.name = "influence" has one, and run.task = "solve" reads it: leave it out'
+                )
                 yield ("influence", key), right
         return
     if asked.probability != usual.probability and asked.probabilities != "constant":

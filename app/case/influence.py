@@ -8,7 +8,7 @@ from app.case.table import Table, about
 
 
 class InfluenceCase(Table, frozen=True):
-    """How news spreads along edges, and how many samples judge seeds; of problem.name = "influence"."""
+    """How news spreads along edges, and how many samples judge seeds (problem "influence")."""
 
     model: Annotated[
         Literal["independent_cascade", "linear_threshold"],

@@ -1,8 +1,9 @@
 """Diffusion: along which arcs of a graph news may go, and how likely, in whole numbers.
 
-Independent cascade: an arc u -> v is live with its probability, whatever else is; who is reached from seeds along live
-arcs is active. Linear threshold: v becomes active when the weights of arcs from active nodes add up to its threshold,
-a random number below one; of live arcs that means at most one into each node, drawn by weight.
+Independent cascade: an arc u -> v is live with its probability, whatever else is; who is reached from
+seeds along live arcs is active. Linear threshold: v becomes active when the weights of arcs from active
+nodes add up to its threshold, a random number below one; of live arcs that means at most one into each
+node, drawn by weight.
 
 Source   Kempe, Kleinberg and Tardos 2003: both models, the live arcs of either, and weighted cascade
 Probabilities are kept in units of 2^-32, those below half a unit are none.
@@ -33,11 +34,12 @@ class Diffusion:
 
     threshold      linear thresholds; else cascades
     in_ptr, into   [n+1] int64, [m] int32: tails of the arcs into each node, ascending
-    limit          [m] uint64: an arc is live where a draw of 32 bits is below; of thresholds the sums so far of a
-                   node's arcs: the first one above the draw is live
+    limit          [m] uint64: an arc is live where a draw of 32 bits is below; of thresholds the sums so
+                   far of a node's arcs: the first one above the draw is live
     out_ptr, out   [n+1] int64, [m] int32: heads of the arcs out of each node, ascending
     share          [m] uint64, of `out`: the probability (weight) of each arc, in units
-    table          [n] int32, which table tells how many of a node's arcs are live (they are alike), -1: none does
+    table          [n] int32, which table tells how many of a node's arcs are live (they are alike), -1:
+                   none does
     table_ptr, odds   [t+1] int64, [.] uint64: a draw of 53 bits below odds[k] means at most k
     """
 
@@ -64,13 +66,11 @@ class Diffusion:
         return bool((self.share == ONE).all())
 
 
-def diffusion_of(
-    graph: Graph, threshold: bool, probabilities: str, constant: float, seed: int
-) -> Diffusion:
+def diffusion_of(graph: Graph, threshold: bool, probabilities: str, constant: float, seed: int) -> Diffusion:
     """What a whole graph says; an edge without direction is an arc each way. Raises GraphError.
 
-    probabilities   of arcs: IN_DEGREE, one over the arcs into a node (weighted cascade); WEIGHTS, those of the graph;
-                    CONSTANT, all `constant`; TRIVALENCY, one of TRIVALENT, drawn by the seed
+    probabilities   of arcs: IN_DEGREE, one over the arcs into a node (weighted cascade); WEIGHTS, those of
+                    the graph; CONSTANT, all `constant`; TRIVALENCY, one of TRIVALENT, drawn by the seed
     """
     tails, heads = graph.row_of(), graph.indices.astype(np.int64)
     given = graph.weights
@@ -120,7 +120,9 @@ def _of_weights(
     if wrong.any():
         at = int(wrong.argmax())
         arc = graph.called(int(u[at]), int(v[at]))
-        raise GraphError(f"{graph.name}: found the weight {given[order][at]:g} of {arc}; {right}, from 0 to 1")
+        raise GraphError(
+            f"{graph.name}: found the weight {given[order][at]:g} of {arc}; {right}, from 0 to 1"
+        )
     return p
 
 
@@ -167,7 +169,7 @@ def _tables(
 
 
 def _odds(degree: int, p: float) -> np.ndarray:
-    """[k] uint64: ODDS times the probability that at most 0, 1, ... of so many arcs are live; ends at certainty."""
+    """[k] uint64: ODDS times the probability that at most 0, 1, ... of so many arcs are live."""
     if p >= 1.0:
         return np.zeros(degree, dtype=np.uint64)
     term, power, left = 1.0, 1.0 - p, degree
@@ -195,7 +197,8 @@ class Spreading:
 
     model, probabilities, probability   see diffusion_of; probability: of all arcs, where it is constant
     epsilon, delta   the gap that ends the sampling; the probability that a bound may miss
-    sets             of one collection, at most      simulations   cascades forward, that a spread is the mean of
+    sets             of one collection, at most      simulations   cascades forward, that a spread is the
+                     mean of
     """
 
     model: str = CASCADE

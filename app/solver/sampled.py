@@ -1,9 +1,10 @@
-"""The pipeline of a question whose values can only be sampled: influence maximisation, one instance at a time.
+"""The pipeline of questions whose values can only be sampled: influence maximisation, one instance at a time.
 
-Collections of reverse reachable sets are drawn, each twice as large (app/search/influence/rounds.py), dealt to the
-ranks set by set. The last one is a maximum coverage, and is answered as such by the usual pipeline: a search by
-exchanges, bounds by prices. Of what that proves of the collection follows, with the probability that is asked for,
-what no seeds exceed. The answer is judged by sets that nothing has seen, and its objective by cascades forward.
+Collections of reverse reachable sets are drawn, each twice as large (app/search/influence/rounds.py),
+dealt to the ranks set by set. The last one is a maximum coverage, and is answered as such by the usual
+pipeline: a search by exchanges, bounds by prices. Of what that proves of the collection follows, with the
+probability that is asked for, what no seeds exceed. The answer is judged by sets that nothing has seen,
+and its objective by cascades forward.
 """
 
 import time
@@ -111,7 +112,9 @@ class SampledPipeline:
             clock = time.perf_counter()
             made = rounds.make(number)
             took = time.perf_counter() - clock
-            said = "%s: %d sets: greedy seeds reach at least %.6g, none more than %.6g; gap %.2f %%, %.2f by chance"
+            said = (
+                "%s: %d sets: greedy seeds reach at least %.6g, none above %.6g; gap %.2f %%, %.2f by chance"
+            )
             shown = made.lower, made.upper, 100 * made.gap, 100 * made.noise
             self.log.info(said, name, made.sets, *shown)
             if number == 0 and seconds:
@@ -164,7 +167,8 @@ class SampledPipeline:
             "gap": None if gap is None else round(gap, 6),
             "optimal": gap == 0 and toolbox.confidence == 1,
             "spread": {
-                "model": toolbox.asked.model, "standard_error": float(f"{toolbox.error(answer.solution):.4g}"),
+                "model": toolbox.asked.model,
+                "standard_error": float(f"{toolbox.error(answer.solution):.4g}"),
                 "simulations": toolbox.worlds, "at_least": float(f"{lower:.8g}"),
                 "confidence": toolbox.confidence, "sets": self.rounds.last.sets, "judges": sets,
             },

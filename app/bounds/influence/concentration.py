@@ -1,9 +1,10 @@
 """What shares of reverse reachable sets say of expected spreads, with a probability that is asked for.
 
-Of `sets` independent sets each holds a seed with probability spread / n. Where a choice of seeds does not depend on the
-sets that judge it, at_least(hits) is above its spread with probability delta at most. The seeds of largest spread do
-not depend on the sets that others are chosen by, and hit no more of them than any seeds can: with a bound of that,
-at_most(bound) is below the largest spread with probability delta at most.
+Of `sets` independent sets each holds a seed with probability spread / n. Where a choice of seeds does not
+depend on the sets that judge it, at_least(hits) is above its spread with probability delta at most. The
+seeds of largest spread do not depend on the sets that others are chosen by, and hit no more of them than
+any seeds can: with a bound of that, at_most(bound) is below the largest spread with probability delta at
+most.
 
 Source   Tang, Tang, Xiao and Yuan 2018 (OPIM-C): eqs. 5 and 8, by the martingale bounds of Tang et al. 2015
 """
@@ -12,7 +13,7 @@ import math
 
 
 def at_least(hits: int, sets: int, n: int, delta: float) -> float:
-    """A lower bound of the spread of seeds that hit so many of the sets, which had no part in choosing them."""
+    """A lower bound of the spread of seeds that hit so many sets, which had no part in choosing them."""
     a = math.log(1 / delta)
     root = math.sqrt(hits + 2 * a / 9) - math.sqrt(a / 2)
     return max((root * root - a / 18) * n / sets, 0.0) if root > 0 else 0.0

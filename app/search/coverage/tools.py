@@ -96,7 +96,9 @@ class CoverageTools(Toolbox):
         forced[instance.inside] = self.barred[instance.outside] = True
         if (cost := int(self.costs[forced].sum())) > self.budget:
             spent = f"what is to be inside costs {shown_cost(cost, self.scale)}"
-            raise FixedNodesError(f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}")
+            raise FixedNodesError(
+                f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
+            )
         return forced | ((self.costs == 0) & ~self.barred)
 
     def _ask(self) -> None:

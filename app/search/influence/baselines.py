@@ -35,8 +35,8 @@ def single_discount(d: Diffusion) -> np.ndarray:
 
 
 def degree_discount(d: Diffusion) -> np.ndarray:
-    """By arcs, less what those from t chosen neighbours make useless: d - 2 t - (d - t) t p, with the mean p of all
-    arcs (Chen, Wang and Yang 2009, Algorithm 4).
+    """By arcs, less what those from t chosen neighbours make useless: d - 2 t - (d - t) t p, with the mean
+    p of all arcs (Chen, Wang and Yang 2009, Algorithm 4).
     """
     p = float(d.share.astype(np.float64).mean()) / ONE if d.arcs else 0.0
     degree = np.diff(d.out_ptr).tolist()

@@ -1,7 +1,7 @@
 """Collection: reverse reachable sets as a family of which seeds are to hit most, with its search and bounds.
 
-A node is a set of the family (app/graphs/family.py), and holds the reverse reachable sets that it is in: seeds that
-hit most of them are a maximum coverage.
+A node is a set of the family (app/graphs/family.py), and holds the reverse reachable sets that it is in:
+seeds that hit most of them are a maximum coverage.
 """
 
 from typing import Any
@@ -27,8 +27,8 @@ PREFIXES = 4  # of a greedy choice, that bounds are looked for at
 class CollectionTools(Toolbox):
     """Seeds [n] bool that hit as many sets of one collection as may be, in units of n / sets.
 
-    A core solution is a mask [m] of `names`, the nodes that may be chosen and are in sets that none of those hits
-    which are chosen in any case (`asked.forced`).
+    A core solution is a mask [m] of `names`, the nodes that may be chosen and are in sets that none of
+    those hits which are chosen in any case (`asked.forced`).
 
     asked    the InfluenceTools of the graph     number   of the collection (Rounds)
     offset   sets that are hit in any case
@@ -53,7 +53,9 @@ class CollectionTools(Toolbox):
         """The nodes that may be chosen, and the sets they are in; nodes without one are left out."""
         asked, n = self.asked, self.asked.graph.n
         kept = asked.free[nodes] & ~np.repeat(hit, np.diff(ptr))
-        rows = np.append(0, np.cumsum(np.add.reduceat(kept.astype(np.int64), ptr[:-1]))) if len(nodes) else ptr
+        rows = (
+            np.append(0, np.cumsum(np.add.reduceat(kept.astype(np.int64), ptr[:-1]))) if len(nodes) else ptr
+        )
         ones = np.ones(int(kept.sum()), dtype=np.int8)
         by_node = sp.csr_array((ones, nodes[kept], rows), shape=(len(hit), n)).tocsc()
         names = np.flatnonzero(np.diff(by_node.indptr))
@@ -115,8 +117,8 @@ class CollectionTools(Toolbox):
         return CollectionBounds(self)
 
     def greedy_bound(self) -> int:
-        """What no seeds hit more of, by the sets that a greedy choice has hit after some steps, and what each node
-        would add: the largest of these for the budget (Tang et al. 2018, eq. 10; of several steps the best).
+        """What no seeds hit more of, by the sets that a greedy choice has hit after some steps, and what each
+        node would add: the largest of these for the budget (Tang et al. 2018, eq. 10; of several steps the best).
         """
         return self.offset + self.greedy_prices().upper
 
@@ -184,8 +186,9 @@ def _pattern(family: Family, name: str) -> Graph:
 def alike(ptr: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One of those rows that have the same nodes, [k] int64 ascending, and how many it stands for [k] int64.
 
-    ptr [s+1], nodes [.], ascending in a row; empty rows are left out. Rows are told apart by their sizes and two
-    sums of hashes, and compared with the first of theirs node by node: one that differs stands for itself.
+    ptr [s+1], nodes [.], ascending in a row; empty rows are left out. Rows are told apart by their sizes
+    and two sums of hashes, and compared with the first of theirs node by node: one that differs stands for
+    itself.
     """
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes)

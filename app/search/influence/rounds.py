@@ -1,9 +1,10 @@
-"""Rounds of sampling: collections of reverse reachable sets, each twice as large, until seeds are good enough.
+"""Rounds of sampling: collections of reverse reachable sets, each twice as large, until chance leaves little.
 
-In a round seeds are chosen by one collection, greedily. What a new one says of them is below their spread, what the
-first says of all seeds is above the largest spread, with the probability that is asked for: of 1 - delta one half is
-for all bounds above together, one half for all below, each divided by the rounds that there can be (OPIM-C, Tang et
-al. 2018, Algorithm 2; collections are not added to but drawn anew, so that those that judge take no room).
+In a round seeds are chosen by one collection, greedily. What a new one says of them is below their spread,
+what the first says of all seeds is above the largest spread, with the probability that is asked for: of 1
+- delta one half is for all bounds above together, one half for all below, each divided by the rounds that
+there can be (OPIM-C, Tang et al. 2018, Algorithm 2; collections are not added to but drawn anew, so that
+those that judge take no room).
 
 How many sets fit is known before the first: by the mean size of some others.
 """
@@ -24,6 +25,7 @@ from app.toolbox import Bounds
 
 FIRST = 1 << 12  # sets of the first collection
 PROBED, LEAST = 256, 256  # sets whose sizes tell of others; and of a collection
+JUDGES = 4  # sets that judge an answer, to one that it is chosen by: they take no room, and less time
 ENTRY_BYTES, SET_BYTES = 26, 60  # that a collection takes at its fullest, for each node of a set and each set
 
 Sets = tuple[np.ndarray, np.ndarray]
@@ -50,8 +52,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Round:
-    """What a round has found: seeds [n] bool, what their spread is at least, the largest one at most, and what that
-    would be at most if no seeds hit more sets of this collection than they.
+    """What a round has found: seeds [n] bool, what their spread is at least, the largest one at most, and what
+    that would be at most if no seeds hit more sets of this collection than they.
     """
 
     number: int
@@ -68,7 +70,7 @@ class Round:
 
     @property
     def noise(self) -> float:
-        """What of that is left by sampling alone: no more is to be gained by better bounds of this collection."""
+        """What of that sampling alone leaves: better bounds of this collection gain no more."""
         return _gap(self.lower, self.if_best)
 
 
@@ -104,7 +106,8 @@ class Rounds:
     def measure(self) -> None:
         """How many of the collections fit a rank. Raises CaseError where the first does not."""
         tools = self.tools
-        mean = float(self.makes.sizes(tools.judges(len(self.sizes) + 1), PROBED).mean())
+        probed = self.sizes[0] if tools.certain else PROBED
+        mean = float(self.makes.sizes(tools.judges(len(self.sizes) + 1), probed).mean())
         each, limit = ENTRY_BYTES * mean + SET_BYTES, tools.instance.most_bytes
         self.fits = sum(each * size <= limit for size in self.sizes)
         if not self.fits:
@@ -135,6 +138,7 @@ class Rounds:
         """The same of an answer, however it was found, by sets that nothing has seen; and their number."""
         tools = self.tools
         sets = self.last.sets if self.last is not None else self.sizes[0]
+        sets *= 1 if tools.certain else JUDGES
         return self.lower(tools.judges(len(self.sizes)), sets, seeds, self.final_delta), sets
 
 
@@ -174,5 +178,3 @@ class SampledBounds(Bounds):
     def proof(self) -> InfluenceProof | None:
         """The collection of the least bound, and prices of its sets."""
         return self._proof
-
-

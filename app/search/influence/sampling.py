@@ -4,8 +4,8 @@ A reverse reachable set has the nodes from which a random node is reached along 
 share of the sets that hold a seed is the expected spread of the seeds (Borgs, Brautbar, Chayes and Lucier
 2014). Set i of a key is the same whoever makes it: ranks deal the numbers among them and have one collection.
 
-A world, likewise of a key and a number, says of every arc whether it is live (of every node which threshold it
-has): seeds are compared in the same worlds.
+A world, likewise of a key and a number, says of every arc whether it is live (of every node which
+threshold it has): seeds are compared in the same worlds.
 """
 
 import ctypes
@@ -56,8 +56,14 @@ class Sampler:
             give_arrays(_Named(self._held), self._struct, ARRAYS)
             self._queue = np.empty(d.n, dtype=np.int32)
 
+    def _refuse(self, first: int, count: int) -> None:
+        """Raises IndexError where set i has no node i to begin at."""
+        if min(first, count) < 0 or (self.rooted and first + count > self.diffusion.n):
+            raise IndexError(f"sets {first} to {first + count} of {self.diffusion.n} nodes")
+
     def sizes(self, key: int, first: int, count: int) -> np.ndarray:
         """[count] int64, how many nodes sets first .. first + count - 1 have."""
+        self._refuse(first, count)
         if not self.compiled:
             return plain.sets(self.diffusion, key, first, count, self.rooted)[0]
         found, seen = np.empty(count, dtype=np.int64), self._seen()
@@ -67,6 +73,7 @@ class Sampler:
 
     def sets(self, key: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Sizes [count] int64 of these sets, and their nodes [.] int32 one behind the other."""
+        self._refuse(first, count)
         if not self.compiled:
             return plain.sets(self.diffusion, key, first, count, self.rooted)
         sizes, parts, made = np.empty(count, dtype=np.int64), [], 0
@@ -81,6 +88,7 @@ class Sampler:
 
     def hits(self, key: int, first: int, count: int, wanted: np.ndarray) -> int:
         """How many of these sets hold a wanted node, [n] bool."""
+        self._refuse(first, count)
         if not self.compiled:
             return plain.hits(self.diffusion, key, first, count, self.rooted, wanted)
         held, seen = np.ascontiguousarray(wanted, dtype=np.uint8), self._seen()

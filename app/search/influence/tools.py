@@ -1,8 +1,8 @@
 """The toolbox of influence maximisation: what seeds may be, what they are worth, plain choices of them.
 
-Seeds are worth the mean number of nodes that become active in `simulations` cascades forward, the same worlds for
-all of them, which no choice of seeds has looked at. How seeds are found by reverse reachable sets is the affair of
-rounds.py and of app/solver/sampled.py.
+Seeds are worth the mean number of nodes that become active in `simulations` cascades forward, the same
+worlds for all of them, which no choice of seeds has looked at. How seeds are found by reverse reachable
+sets is the affair of rounds.py and of app/solver/sampled.py.
 """
 
 import math
@@ -56,7 +56,7 @@ class InfluenceTools(Toolbox):
         self._known: dict[bytes, np.ndarray] = {}
 
     def _costs(self, graph: Graph) -> tuple[int, np.ndarray]:
-        """Units to one, and costs [n] int64 in units; all one where nodes have no weights. Raises CaseError."""
+        """Units to one, and costs [n] int64 in units; all one where there are none. Raises CaseError."""
         given = graph.node_weights
         if given is None:
             return 1, np.ones(graph.n, dtype=np.int64)
@@ -66,13 +66,15 @@ class InfluenceTools(Toolbox):
         return whole_costs(given, graph.name)
 
     def _fix(self, instance: Instance) -> None:
-        """forced, barred, free, left. Raises FixedNodesError where the budget does not pay for what is forced."""
+        """forced, barred, free, left. Raises FixedNodesError where the budget is below what is forced."""
         n = self.graph.n
         self.forced, self.barred = (np.zeros(n, dtype=bool) for _ in range(2))
         self.forced[instance.inside] = self.barred[instance.outside] = True
         if (cost := int(self.costs[self.forced].sum())) > self.budget:
             spent = f"what is to be inside costs {shown_cost(cost, self.scale)}"
-            raise FixedNodesError(f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}")
+            raise FixedNodesError(
+                f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
+            )
         self.forced |= (self.costs == 0) & ~self.barred
         self.left = self.budget - cost
         self.free = ~(self.forced | self.barred) & (self.costs <= self.left)
@@ -195,4 +197,3 @@ class InfluenceTools(Toolbox):
 
     def _plain(self, rule: Callable[..., np.ndarray], label: str) -> tuple[np.ndarray, str]:
         return self.paid(rule(self.diffusion)), label
-
