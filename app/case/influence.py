@@ -54,4 +54,4 @@ class InfluenceCase(Table, frozen=True):
         int,
         Meta(ge=2, le=1 << 24),
         about("cascades that the objective, and that of plain heuristics, is the mean size of"),
-    ] = 10_000
+    ] = 1_000

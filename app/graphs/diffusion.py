@@ -207,7 +207,7 @@ class Spreading:
     epsilon: float = 0.05
     delta: float = 0.01
     sets: int = 1 << 22
-    simulations: int = 10_000
+    simulations: int = 1_000
     seed: int = 0
 
     def of(self, graph: Graph) -> Diffusion:

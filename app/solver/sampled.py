@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from app.case.config import Case
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
@@ -83,7 +84,8 @@ class SampledPipeline:
         with self.log.phase("sample"):
             greedy, stopped_by_clock = self._sample(toolbox, name, begun, kept)
         kept += self.seconds_to_judge
-        case = self.case
+        # A collection has sets that are alike joined already; reductions of what is left would take long.
+        case = structs.replace(self.case, search=structs.replace(self.case.search, reductions=False))
         if stopped_by_clock:
             self.log.info("%s: the rest of the time is for the last collection", name)
         inner = Pipeline(self.group, self.log, case, None, None, self.keeper)
