@@ -32,7 +32,7 @@ INLINE int64_t below(uint64_t bits, int64_t bound) {
 typedef struct {
     int64_t *seen;                       /* [n] the last set that has reached a node, plus one */
     int32_t *queue;                      /* [n] */
-    int64_t stamp, size, work;
+    int64_t stamp, size;
     const uint8_t *wanted;               /* [n] the set ends at such a node, or null */
     int hit;
 } Reach;
@@ -60,13 +60,11 @@ INLINE void by_table(const Diffusion *d, Reach *r, int32_t v, uint64_t *state) {
         chosen[count++] = at;
         reach(r, d->into[first + at]);
     }
-    r->work += live + 1;
 }
 
 INLINE void by_coins(const Diffusion *d, Reach *r, int32_t v, uint64_t *state) {
     for (int64_t j = d->in_ptr[v]; j < d->in_ptr[v + 1] && !r->hit; ++j)
         if (random_bits(state) >> 32 < d->limit[j]) reach(r, d->into[j]);
-    r->work += d->in_ptr[v + 1] - d->in_ptr[v];
 }
 
 /* At most one arc into a node is live: the first whose sum of shares is above a draw. */
@@ -80,7 +78,6 @@ INLINE void by_threshold(const Diffusion *d, Reach *r, int32_t v, uint64_t *stat
         else low = middle + 1;
     }
     if (low < end) reach(r, d->into[low]);
-    ++r->work;
 }
 
 /* The nodes from which a random node is reached along live arcs: in r->queue. */
@@ -102,7 +99,7 @@ static void reverse(const Diffusion *d, Reach *r, uint64_t key, int64_t i) {
  * one that no longer fits. nodes null: sizes alone. Returns how many were made. */
 int64_t lk_influence_sets(const Diffusion *d, uint64_t key, int64_t first, int64_t count, int64_t *seen,
                           int32_t *queue, int64_t *sizes, int32_t *nodes, int64_t room) {
-    Reach r = {seen, queue, 0, 0, 0, 0, 0};
+    Reach r = {seen, queue, 0, 0, 0, 0};
     int64_t used = 0;
     for (int64_t i = 0; i < count; ++i) {
         reverse(d, &r, key, first + i);
@@ -123,7 +120,7 @@ int64_t lk_influence_sets(const Diffusion *d, uint64_t key, int64_t first, int64
 /* Of these sets how many hold a wanted node; each is left as soon as one is found. */
 int64_t lk_influence_hits(const Diffusion *d, uint64_t key, int64_t first, int64_t count, int64_t *seen,
                           int32_t *queue, const uint8_t *wanted) {
-    Reach r = {seen, queue, 0, 0, 0, wanted, 0};
+    Reach r = {seen, queue, 0, 0, wanted, 0};
     int64_t hits = 0;
     for (int64_t i = 0; i < count; ++i) {
         reverse(d, &r, key, first + i);
@@ -141,7 +138,7 @@ void lk_influence_worlds(const Diffusion *d, uint64_t key, int64_t first, int64_
                          int64_t *seen, int32_t *queue, int64_t *heard_in, uint64_t *filled, int64_t *active) {
     for (int64_t i = 0; i < count; ++i) {
         const uint64_t world = drawn(key, (uint64_t)(first + i));
-        Reach r = {seen, queue, first + i + 1, 0, 0, 0, 0};
+        Reach r = {seen, queue, first + i + 1, 0, 0, 0};
         for (int64_t j = 0; j < k; ++j) reach(&r, seeds[j]);
         for (int64_t at = 0; at < r.size; ++at) {
             const int32_t u = queue[at];

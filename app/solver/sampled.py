@@ -25,7 +25,7 @@ from app.search.influence.tools import InfluenceTools
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 
-SHARE = 0.4  # of a time limit, that rounds may take
+SHARE = 0.3  # of a time limit, that rounds may take
 TRIED = 50  # parts of the simulations, one of which tells how long all take
 METHOD = "reverse reachable sets"
 

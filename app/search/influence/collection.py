@@ -21,6 +21,7 @@ from app.search.coverage.tools import paid
 from app.toolbox import Bounds, Search, Toolbox
 
 BY_GREEDY = "greedy choices"
+EVER = 1.0  # a gap at which bounds get most of the time: any
 PREFIXES = 4  # of a greedy choice, that bounds are looked for at
 
 
@@ -118,7 +119,7 @@ class CollectionTools(Toolbox):
 
     def greedy_bound(self) -> int:
         """What no seeds hit more of, by the sets that a greedy choice has hit after some steps, and what each
-        node would add: the largest of these for the budget (Tang et al. 2018, eq. 10; of several steps the best).
+        node would add: the largest of these for the budget (Tang et al. 2018, eq. 10; the best of some).
         """
         return self.offset + self.greedy_prices().upper
 
@@ -148,7 +149,7 @@ class CollectionBounds(InnerBounds):
 
     def __init__(self, tools: CollectionTools) -> None:
         super().__init__(CoverageBounds(tools.inner))
-        self.tools = tools
+        self.tools, self.near = tools, EVER
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long; the first bound is no worse than that of the greedy choice."""
@@ -158,6 +159,13 @@ class CollectionBounds(InnerBounds):
         if known.upper < self.inner.best.upper:
             self.inner.best = known
         return more and self.value > best
+
+    @property
+    def closing(self) -> bool:
+        """Whether most of the time is theirs once the search has settled: greedy choices are nearly the best
+        of a collection, and what there is to gain are better prices.
+        """
+        return self.inner.converging or self.inner.closing
 
     @property
     def check_seconds(self) -> float:

@@ -26,7 +26,10 @@ from app.toolbox import Bounds
 FIRST = 1 << 12  # sets of the first collection
 PROBED, LEAST = 256, 256  # sets whose sizes tell of others; and of a collection
 JUDGES = 4  # sets that judge an answer, to one that it is chosen by: they take no room, and less time
-ENTRY_BYTES, SET_BYTES = 26, 60  # that a collection takes at its fullest, for each node of a set and each set
+ENTRY_BYTES, SET_BYTES = (
+    66,
+    100,
+)  # that a collection takes at its fullest, for each node of a set and each set
 
 Sets = tuple[np.ndarray, np.ndarray]
 
@@ -52,8 +55,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Round:
-    """What a round has found: seeds [n] bool, what their spread is at least, the largest one at most, and what
-    that would be at most if no seeds hit more sets of this collection than they.
+    """What a round has found: seeds [n] bool, what their spread is at least, the largest one at most, and
+    what that would be at most if no seeds hit more sets of this collection than they.
     """
 
     number: int
