@@ -58,6 +58,7 @@ class Instance:
     whole_unit  that of whole_weights; of cuts, that of the graph's weights, which are whole numbers
     component   what a component may have that dismantling leaves (app/graphs/sized.py)
     budget      what chosen sets may cost together, each one where costs are not given
+    spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
     """
@@ -82,6 +83,7 @@ class Instance:
     places: int | None = None
     component: float = 0.01
     budget: float = 10.0
+    spreading: Any = None
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
@@ -315,6 +317,7 @@ class Toolbox(ABC):
                      None: it has no steps
     curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
     left_out         baselines that the instance is too large for, for the log
+    confidence       the probability with which bounds hold; below one none of them is proved
     look             asked now and then in starts and baselines that take long, after the same work on all
                      ranks: where it is true they end with what they have, or raise NoneFound
     """
@@ -342,6 +345,7 @@ class Toolbox(ABC):
     course: Callable[[np.ndarray, np.ndarray], str] | None = None
     curve: Callable[[np.ndarray], np.ndarray] | None = None
     left_out: str = ""
+    confidence: float = 1.0
     look: Look = staticmethod(never)
 
     @contextmanager

@@ -708,7 +708,7 @@ def cases(draw):
     if not routing["max_length"]:
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
-    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage"
+    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence"
     which = draw(st.sampled_from(["", *names]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
@@ -719,6 +719,9 @@ def cases(draw):
         elif which == "coverage":
             chosen |= {"sets": "neighbourhoods"} if data["graph"]["generator"] else {}
             data["problem"] |= {"name": which, **(chosen if data["run"]["task"] == "solve" else {})}
+        elif which == "influence":
+            chosen = {"budget": chosen["budget"]} if data["run"]["task"] == "solve" else {}
+            data["problem"] |= {"name": which, **chosen}
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:
@@ -727,6 +730,10 @@ def cases(draw):
         null = draw(st.sampled_from(["degrees", "sizes", "none"]))
         resolution = 1.0 if null == "none" else draw(st.floats(0, 1e300))
         data["problem"] = {"name": "communities", "null": null, "resolution": resolution}
+    if data["problem"].get("name") != "influence" or data["run"]["task"] != "solve":
+        data["influence"] = {}
+    elif data["influence"]["probabilities"] != "constant":
+        data["influence"]["probability"] = 0.1
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
     data["study"]["layer_samples"] = draw(st.sampled_from([[], [0], [0, 400], [30, 20, 10]]))

@@ -387,7 +387,11 @@ def test_branch_and_cut_reads_costs_in_their_unit_and_none_of_many_digits():
 
 FAMILY = {"A": ["x", "y"], "B": ["y"]}
 WRONG = {
-    "a budget of another problem": ("mvc", {"problem.budget": 3.0}, "only coverage has one: 10.0"),
+    "a budget of another problem": (
+        "mvc",
+        {"problem.budget": 3.0},
+        "only coverage and influence have one: 10.0",
+    ),
     "sets of another problem": ("mds", {"problem.sets": "neighbourhoods"}, 'only coverage has one: "family"'),
     "no budget": ("coverage", {"problem.budget": 0}, "problem.budget"),
     "an order": ("coverage", {"graph.order": "random"}, 'graph.order: the graph of coverage .* "natural"'),

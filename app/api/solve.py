@@ -68,7 +68,8 @@ def solve(
     mvc, mis, mds, fvs, dfvs, dismantle and clique of nodes with weights ask for the least (mis, clique: the
     largest) total weight of nodes, maxcut, tsp and cvrp of edges, qubo and ising of edges and loops,
     set_cover of sets, hitting_set of elements; coverage for the largest total weight of elements, where
-    those of sets are costs, which problem.budget of the settings limits. What is lost of weights is a Python
+    those of sets are costs, which problem.budget of the settings limits; influence for the largest expected
+    spread of nodes, whose weights are costs likewise. What is lost of weights is a Python
     warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
@@ -92,9 +93,9 @@ def solve(
                NetworkX graph with the node attribute `bipartite` (app/graphs/formats/memory_sets.py); with
                problem.sets = "neighbourhoods" of the settings coverage takes any graph
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
-               qubo, ising, set_cover, hitting_set, coverage, coloring, communities, partition, steiner, tsp
-               or cvrp;
-               the same as problem.name of the settings
+               qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
+               directed), coloring, communities, partition, steiner, tsp or cvrp; the same as problem.name
+               of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
@@ -154,7 +155,7 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness",
+        "robustness", "spread",
     }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
@@ -162,7 +163,7 @@ def solve(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
         problem=context.case.problem.name, edges=edges, routes=routes,
         order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
-        robustness=solved.entry.get("robustness", {}),
+        robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
     )  # fmt: skip
 
 

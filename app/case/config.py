@@ -13,6 +13,7 @@ from msgspec import inspect as kinds
 from app.case.embed import EmbedCase
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.case.graph import GraphCase
+from app.case.influence import InfluenceCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
 from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
 from app.case.search import SearchCase
@@ -30,6 +31,7 @@ class Case(Table, frozen=True):
     run: RunCase = RunCase()
     graph: GraphCase = GraphCase()
     problem: ProblemCase = ProblemCase()
+    influence: InfluenceCase = InfluenceCase()
     policy: PolicyCase = PolicyCase()
     agent: AgentCase = AgentCase()
     train: TrainCase = TrainCase()

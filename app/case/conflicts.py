@@ -9,6 +9,7 @@ from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relationa
 from app.case.embed import EmbedCase
 from app.case.gnn import EDGE_READERS, GnnCase, LinksCase, RgcnCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
+from app.case.influence import InfluenceCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
 from app.case.search import STARTS
@@ -39,7 +40,8 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _coverage, _steiner, _routing, _directed,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _steiner,
+        _routing, _directed,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -288,11 +290,34 @@ def _coverage(case: Case) -> Iterator[Mistake]:
             yield ("graph", "generator"), f"{right}, got {show(case.graph.generator)}"
         return
     for key in ("budget", "sets"):
+        if problem.name == "influence" and key == "budget" and case.run.task == "solve":
+            continue
         if (given := getattr(problem, key)) != (right := getattr(usual, key)):
-            yield ("problem", key), f"only coverage has one: {show(right)} would be right, got {show(given)}"
+            whose = "coverage and influence have" if key == "budget" else "coverage has"
+            yield ("problem", key), f"only {whose} one: {show(right)} would be right, got {show(given)}"
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None and graphs.element_weights:
             yield (*keys, "element_weights"), "only coverage has weights of elements: leave it out"
+
+
+def _influence(case: Case) -> Iterator[Mistake]:
+    """Keys of influence maximisation, of other problems; one that the probabilities leave unread."""
+    asked, usual = case.influence, InfluenceCase()
+    if case.problem.name != "influence" or case.run.task != "solve":
+        for key in InfluenceCase.__struct_fields__:
+            if getattr(asked, key) != getattr(usual, key):
+                right = (
+                    'only problem.name = "influence" has one, and run.task = "solve" reads it: leave it out'
+                )
+                yield ("influence", key), right
+        return
+    if asked.probability != usual.probability and asked.probabilities != "constant":
+        yield ("influence", "probability"), 'is read with influence.probabilities = "constant"; leave it out'
+    if case.graph.generator in ("sets", *OF_POINTS):
+        found = f"er, ba or arcs would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"news spreads along edges: {found}"
+    if case.graph.complement:
+        yield ("graph", "complement"), "is of edges without directions; false would be right"
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:

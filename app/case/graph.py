@@ -112,8 +112,8 @@ class GraphCase(Table, frozen=True):
         str,
         about(
             "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, dismantle, clique "
-            "(set_cover, coverage: of a cost for each set, hitting_set: for each element): lines of an id "
-            "and a number, or .npy; "
+            "(influence: of a cost for each node, set_cover, coverage: for each set, hitting_set: for each "
+            "element): lines of an id and a number, or .npy; "
             '"": those in graph.path'
         ),
     ] = ""

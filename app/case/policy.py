@@ -20,7 +20,8 @@ class ProblemCase(Table, frozen=True):
             "that last; qubo: the least value of a quadratic function of 0-1 variables, of which edges and "
             "loops of the graph are the terms; ising: the same of spins, -1 or 1; set_cover: the fewest "
             "sets of a family that hold all elements; hitting_set: the fewest elements that meet all sets; "
-            "coverage: sets for problem.budget that hold as many elements as possible; "
+            "coverage: sets for problem.budget that hold as many elements as possible; influence: the "
+            "nodes, for problem.budget, from which news is expected to reach most others ([influence]); "
             "coloring: the fewest colours such that adjacent nodes have different ones; communities: a "
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
@@ -57,8 +58,8 @@ class ProblemCase(Table, frozen=True):
     budget: Annotated[
         AboveZero,
         about(
-            "coverage: how many sets may be chosen; with costs (graph.node_weights) what they may cost "
-            "together"
+            "coverage: how many sets may be chosen, influence: how many nodes; with costs "
+            "(graph.node_weights) what they may cost together"
         ),
     ] = 10.0
     sets: Annotated[

@@ -22,6 +22,7 @@ from app.problems.table import (
     ROW_FOLLOWED,
     ROW_PEELED,
     ROW_REDUCED,
+    SAMPLED,
     UNTRAINED,
     asks_policy,
     make_problem,
@@ -220,6 +221,8 @@ def whole_bytes(case: Case, counts: Counts) -> int:
     if case.run.task != "solve" or case.search.solver != "full" or needs > 1e6 * case.memory.whole_graph_mb:
         return 0
     needs = whole_work(case.problem.name, counts.n, counts.entries // 2)
+    if case.problem.name in SAMPLED:  # collections grow up to the same limit
+        needs += round(1e6 * case.memory.whole_graph_mb)
     tours = make_problem(case.problem.name).dynamics == "tour"
     return max(needs, TOUR_BYTES * counts.n) if tours else needs
 

@@ -98,6 +98,8 @@ def certificate(entry: dict[str, Any]) -> str:
     words = [str(entry.get("bound_method"))]
     if entry.get("optimal"):
         words.append("proved optimal")
+    if (confidence := entry.get("spread", {}).get("confidence", 1)) < 1:
+        words.append(f"with probability {confidence:g}")
     if entry.get("bound_is_weak"):
         words.append("a weak bound")
     if entry.get("bound_verified"):

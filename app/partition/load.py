@@ -33,6 +33,7 @@ from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.partition.stands_for import (
     directions,
+    directions_made,
     graph_of,
     graph_of_set,
     graph_to_solve,
@@ -138,7 +139,7 @@ def load_graphs(
         loaded += recut_all(group, [item], model)
     if generated:
         limit = int(case.memory.max_decompressed_gb * 1e9)
-        kind = stands_for(case), directions(case, "both")
+        kind = stands_for(case), directions_made(case, table.generator)
         made = generate_set(group, table, case.seed, purpose, limit, generated, *kind)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model, case.parallel.partition)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from app.case.config import Case
+from app.case.conflicts import OF_ARCS
 from app.errors import GraphError
 from app.graphs.covering import COVERAGE, FAMILIES, NEIGHBOURHOODS, OF_FAMILIES, as_covering
 from app.graphs.members import counted, with_own_rows
@@ -10,6 +11,7 @@ from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
 DIRECTED = ("dfvs",)  # problems of arcs
+SPREADING = "influence"  # one of arcs, or of edges that lead both ways
 OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 
 
@@ -35,7 +37,17 @@ def is_directed(case: Case) -> bool:
 
 def directions(case: Case, neighbours: str) -> str:
     """Which arcs the rows of a case's graphs hold, where the table says `neighbours`."""
-    return "out" if is_directed(case) else neighbours
+    return "out" if is_directed(case) or (_spreads(case) and case.influence.directed) else neighbours
+
+
+def directions_made(case: Case, generator: str) -> str:
+    """The same of graphs that a generator makes: edges of some have directions."""
+    return "both" if _spreads(case) and generator not in OF_ARCS else directions(case, "both")
+
+
+def _spreads(case: Case) -> bool:
+    """Whether news spreads along the edges of a case."""
+    return case.problem.name == SPREADING and case.run.task != "classify"
 
 
 def is_set(case: Case) -> bool:

@@ -29,6 +29,7 @@ PROBLEMS = Table(
         "set_cover": "app.problems.set_cover:SetCover",
         "hitting_set": "app.problems.set_cover:HittingSet",
         "coverage": "app.problems.coverage:Coverage",
+        "influence": "app.problems.influence:Influence",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -36,6 +37,7 @@ PROBLEMS = Table(
 UNTRAINED = (
     *COVERING,
     COVERAGE,
+    "influence",
     "dfvs",
     "coloring",
     "communities",
@@ -54,6 +56,7 @@ ROW_REDUCED = (
     "maxcut",
     "maxcut_once",
 )  # that reductions on row partitions know (app/solver/rows/kinds.py)
+SAMPLED = ("influence",)  # whose values can only be sampled (app/solver/sampled.py)
 # What states depend on beside the graph, by keys of [problem].
 SETTINGS = {"dismantle": ("component",)}
 # Solutions that number nodes, and what they number.
@@ -63,7 +66,7 @@ CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique"], "nodes"),
-    **dict.fromkeys([*COVERING, COVERAGE], "nodes"),
+    **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
@@ -71,8 +74,8 @@ WEIGHED = {
 
 
 NODE_WEIGHTS_RIGHT = (
-    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set or coverage "
-    "would be right"
+    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage or "
+    "influence would be right"
 )
 
 

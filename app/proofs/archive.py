@@ -44,6 +44,7 @@ from app.proofs.kinds import (
     DismantleProof,
     DominationProof,
     FeedbackProof,
+    InfluenceProof,
     SteinerProof,
 )
 from app.reductions.domination.reducer import Step
@@ -147,6 +148,7 @@ KINDS = {
     ),
     "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
     "coverage": Kind(CoverageProof, {"log": "int64"}),
+    "influence": Kind(InfluenceProof),
     "element prices": Kind(PriceBound, {"prices": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip

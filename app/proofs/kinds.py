@@ -156,3 +156,18 @@ class CoverageProof:
     log: np.ndarray
     bound: PriceBound
     checked: bool
+
+
+@dataclass(frozen=True, eq=False)
+class InfluenceProof:
+    """Of seeds of largest spread, with the probability that is asked for: the sets are drawn again.
+
+    number, sets   which collection of reverse reachable sets, and how many it has
+    bound          prices of these: what no seeds hit more of
+    checked        False where branch and cut has found a better bound
+    """
+
+    number: int
+    sets: int
+    bound: PriceBound
+    checked: bool

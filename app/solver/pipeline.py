@@ -95,6 +95,10 @@ class Pipeline:
             stopped.so_far = None if core is None else self._so_far(toolbox, progress, core)
             raise
 
+    def told(self, toolbox: Toolbox, answer: Answer) -> dict[str, Any]:
+        """What an entry has beside the usual: nothing, where values and bounds are exact."""
+        return {}
+
     def _so_far(self, toolbox: Toolbox, progress: Progress, core: np.ndarray) -> Answer:
         """The answer that a core solution is, where the solve ends here."""
         solution = toolbox.lift(core)

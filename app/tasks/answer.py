@@ -13,6 +13,7 @@ from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
 from app.graphs.covering import count_candidates, demand_called
+from app.graphs.diffusion import Spreading
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
@@ -27,6 +28,7 @@ from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
+from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of
@@ -147,7 +149,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
-                budget=asked.budget,
+                budget=asked.budget, spreading=_spreading(context.case),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -155,6 +157,15 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             raise CaseError(f"search.inside, search.outside: {named}") from None
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
+
+
+def _spreading(case: Case) -> Spreading:
+    """What is asked of seeds, beside their budget."""
+    asked = case.influence
+    return Spreading(
+        asked.model, asked.probabilities, asked.probability, asked.epsilon, asked.delta, asked.sets,
+        asked.simulations, case.seed,
+    )  # fmt: skip
 
 
 def _called(case: Case, loaded: Loaded, whole: Graph, row: int) -> str:
@@ -271,7 +282,7 @@ def _classes_of_rows(
 
 
 def answer_whole(
-    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph,
+    context: Context, pipeline: Pipeline | SampledPipeline, problem: Problem, loaded: Loaded, whole: Graph,
     alone: np.ndarray | None = None,
 ) -> Solved:  # fmt: skip
     """The pipeline on one instance, or what is better: a plain heuristic's solution, or the policy's.
@@ -296,6 +307,7 @@ def answer_whole(
         curves = {} if toolbox.curve is None else {"answer": toolbox.curve(found.solution), **beside}
         if curves:
             entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
+        entry |= pipeline.told(toolbox, found)
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:
             text = problem.text(found.solution, written_ids(loaded, ids))

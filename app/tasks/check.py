@@ -137,4 +137,5 @@ def _say_bound(context: Context, toolbox: Toolbox, shown: float, gap: float, met
     away = f"at most {100 * gap:.2f} % from optimal" if math.isfinite(gap) else gap_words(gap)
     word = "optimal: " if not gap else f"{away}: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
-    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, figures(shown), method)
+    sure = "" if toolbox.confidence == 1 else f", with probability {toolbox.confidence:g}"
+    context.log.info("%severy %s has %s %s (%s)%s", word, toolbox.words, side, figures(shown), method, sure)

@@ -19,7 +19,7 @@ from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.problems.problem import Problem
-from app.problems.table import problem_of
+from app.problems.table import SAMPLED, problem_of
 from app.proofs.archive import LARGEST, from_bytes
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
 from app.tasks.compare import graph_bytes, too_large, words_of_need
@@ -71,8 +71,9 @@ def check_run(context: Context, path: str) -> None:
     for _, line in lines:
         context.log.info("%s", line)
     proved = group.sum_integers(np.array([sum(checked.proved for checked in mine.values())]))[0]
-    counts = len(lines), len(entries), proved
-    context.log.info("%d of %d answers checked: all hold; bounds of %d are proved", *counts)
+    counts, sampled = (len(lines), len(entries), proved), problem.name in SAMPLED
+    how = "follow from their certificates" if sampled else "are proved"
+    context.log.info("%d of %d answers checked: all hold; bounds of %d " + how, *counts)
 
 
 def _entries(path: str, problem: str) -> list[dict[str, Any]]:
@@ -116,7 +117,9 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     proved = proved_by(str(certificate), toolbox)
     shown, gap = bound_and_gap(toolbox, value, proved)
-    line += f"; {side} {figures(shown)} is proved, " + ("optimal" if not gap else gap_words(gap))
+    sure = toolbox.confidence
+    how = "is proved" if sure == 1 else f"by sets drawn again, with probability {sure:g}"
+    line += f"; {side} {figures(shown)} {how}, " + ("optimal" if not gap else gap_words(gap))
     said = shown, proved * toolbox.unit
     if max(said) >= entry["bound"] if least else min(said) <= entry["bound"]:
         return _Checked(line, True)

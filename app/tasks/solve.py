@@ -20,10 +20,11 @@ from app.partition.assemble import gather_whole
 from app.partition.load import Loaded, count_graphs
 from app.plots.runs import plot_curves, plot_solutions, plot_solves
 from app.problems.problem import Problem
-from app.problems.table import problem_of
+from app.problems.table import SAMPLED, problem_of
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.search.dismantle.course import read_curves
 from app.solver.pipeline import Pipeline
+from app.solver.sampled import SampledPipeline
 from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.answer_followed import answer_followed
 from app.tasks.answer_peeled import answer_peeled
@@ -43,6 +44,8 @@ COLUMNS = (
     "name", "nodes", "edges", "objective", "bound", "gap", "optimal", "bound_method", "bound_verified",
     "source", "learned", "greedy", "policy_evaluations", "steps", "seconds",
 )  # fmt: skip
+
+SAMPLED_COLUMNS = ("at_least", "confidence", "standard_error", "simulations", "sets")
 
 
 class Written(NamedTuple):
@@ -294,7 +297,10 @@ def solve_graph(
     if context.case.search.solver == "policy":
         ((_, solved),) = follow_policy(context, problem, policy, [loaded])
         return solved
-    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
+    if problem.name in SAMPLED:
+        pipeline = SampledPipeline(context.group, context.log, context.case, keeper)
+    else:
+        pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
     if too_large(context, loaded):
         return _solve_large(context, problem, policy, pipeline, loaded, keeper)
     introduce(context, loaded)
@@ -384,7 +390,9 @@ def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
         return
     labels = tuple(dict.fromkeys(label for i in instances for label in i["baselines"]))
     with context.log.phase("write"), raise_together(context.group, "writing the answers"):
-        context.folder.write_csv("answers.csv", COLUMNS + labels, [i | i["baselines"] for i in instances])
+        rows = [i | i.get("spread", {}) | i["baselines"] for i in instances]
+        sampled = SAMPLED_COLUMNS if any("spread" in i for i in instances) else ()
+        context.folder.write_csv("answers.csv", COLUMNS + sampled + labels, rows)
 
 
 def _say(context: Context, instance: dict[str, Any]) -> None:
@@ -395,15 +403,33 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         bound = (
             f"{side} {figures(instance['bound'])} ({instance['bound_method']}), {gap_words(instance['gap'])}"
         )
+        bound += with_probability(instance)
         bound += ", optimal" if instance["optimal"] else ", a weak bound" if instance["bound_is_weak"] else ""
     if "primal_dual_integral" in instance:
         bound += f", primal-dual integral {instance['primal_dual_integral']:.3g} s"
+    if "spread" in instance:
+        context.log.info("%s: %s", instance["name"], spread_words(instance["spread"]))
     others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
     others, objective = others or "no baselines", figures(instance["objective"])
     context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)
     if "robustness" in instance:
         areas = ", ".join(f"{label} {area:.4f}" for label, area in instance["robustness"].items())
         context.log.info("%s: area below the largest component (R): %s", instance["name"], areas)
+
+
+def with_probability(instance: dict[str, Any]) -> str:
+    """How sure a bound is that is not proved, in words; empty: it is."""
+    confidence = instance.get("spread", {}).get("confidence", 1.0)
+    return "" if confidence == 1 else f", with probability {confidence:g}"
+
+
+def spread_words(spread: dict[str, Any]) -> str:
+    """What is known of the spread of seeds beside its mean."""
+    if spread["confidence"] == 1 and spread["simulations"] == 1:
+        return f"spread {figures(spread['at_least'])}: no edge is left to chance"
+    sure = "" if spread["confidence"] == 1 else f", with probability {spread['confidence']:g}"
+    mean = f"mean of {spread['simulations']} cascades, standard error {spread['standard_error']:g}"
+    return f"{mean}; at least {figures(spread['at_least'])} by {spread['judges']} unseen sets{sure}"
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:

@@ -76,6 +76,11 @@ class CoverageBounds(Bounds):
         """Whether branch and cut is at work."""
         return self._exact is not None and self._exact.upper is not None and not self._exact.done
 
+    @property
+    def converging(self) -> bool:
+        """Whether prices may still get better."""
+        return not self._converged
+
     def expect(self, seconds: float) -> None:
         """The time limit of the run."""
         self._seconds = seconds

@@ -39,10 +39,18 @@ def by_gain(
     begun   [m] bool, sets that are chosen already
     """
     chosen = np.zeros(family.m, dtype=bool) if begun is None else begun.copy()
+    chosen[order_by_gain(family, dense, compiled, begun)] = True
+    return chosen
+
+
+def order_by_gain(
+    family: Family, dense: bool, compiled: bool = True, begun: np.ndarray | None = None
+) -> np.ndarray:
+    """[k] int32, the sets that `by_gain` adds, in their order."""
+    chosen = np.zeros(family.m, dtype=bool) if begun is None else begun
     covered, budget = family.covered(chosen), family.budget - int(family.cost[chosen].sum())
     if not (compiled and GREEDY is not None and family.m):
-        chosen[plain.greedy(family, dense, covered, budget)] = True
-        return chosen
+        return np.array(plain.greedy(family, dense, covered, budget), dtype=np.int32)
     key = np.empty(family.m, dtype=np.float64)
     heap, order = (np.empty(family.m, dtype=np.int32) for _ in range(2))
     given = family.set_ptr, family.elements, family.weight, family.cost
@@ -50,8 +58,7 @@ def by_gain(
         family.m, *map(address, given), budget, int(dense), address(covered), address(key), address(heap),
         address(order),
     )  # fmt: skip
-    chosen[order[:count]] = True
-    return chosen
+    return order[:count]
 
 
 def _single(family: Family, compiled: bool) -> np.ndarray:

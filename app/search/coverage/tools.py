@@ -81,7 +81,7 @@ class CoverageTools(Toolbox):
                 right = "0 or more would be right"
                 raise CaseError(f"{graph.name}: the {kind} of {what} {name} is below 0; {right}")
         self.weights, self.unit = whole_numbers(weights, f"{graph.name}: an element's weight")
-        self.scale, self.costs = _whole_costs(costs, graph.name)
+        self.scale, self.costs = whole_costs(costs, graph.name)
 
     def _called(self, node: int) -> str:
         return self.problem.called(self.graph, node)
@@ -95,8 +95,10 @@ class CoverageTools(Toolbox):
         forced, self.barred = (np.zeros(self.count, dtype=bool) for _ in range(2))
         forced[instance.inside] = self.barred[instance.outside] = True
         if (cost := int(self.costs[forced].sum())) > self.budget:
-            spent = f"what is to be inside costs {_shown(cost, self.scale)}"
-            raise FixedNodesError(f"{spent}, more than problem.budget = {_shown(self.budget, self.scale)}")
+            spent = f"what is to be inside costs {shown_cost(cost, self.scale)}"
+            raise FixedNodesError(
+                f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
+            )
         return forced | ((self.costs == 0) & ~self.barred)
 
     def _ask(self) -> None:
@@ -167,7 +169,7 @@ class CoverageTools(Toolbox):
             asked = self.reducer.stands_for()[asked]
         chosen = np.zeros(self.inner.m, dtype=bool)
         chosen[np.flatnonzero(np.isin(self.places, asked[asked >= 0]))] = True
-        return by_gain(self.inner, False, self.instance.compiled, _paid(self.inner, chosen))
+        return by_gain(self.inner, False, self.instance.compiled, paid(self.inner, chosen))
 
     def value_of_core(self, value: int) -> int:
         """The instance's value for the value (bound) of a core solution."""
@@ -197,8 +199,8 @@ class CoverageTools(Toolbox):
         cost = sum(self.costs[np.flatnonzero(solution)].tolist())
         if cost <= self.budget:
             return None
-        spent = f"the {self.words} costs {_shown(cost, self.scale)}"
-        return f"{spent}, more than problem.budget = {_shown(self.budget, self.scale)}"
+        spent = f"the {self.words} costs {shown_cost(cost, self.scale)}"
+        return f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
@@ -272,7 +274,7 @@ class PricedBounds(InnerBounds):
         return CoverageProof(self.log, bound, self.inner.checked)
 
 
-def _whole_costs(costs: np.ndarray, name: str) -> tuple[int, np.ndarray]:
+def whole_costs(costs: np.ndarray, name: str) -> tuple[int, np.ndarray]:
     """Units to one, and costs [k] float32 in units: 10^d to one of costs of d decimals. Raises CaseError."""
     decimals = decimals_of(costs.astype(np.float64))
     scale = 10 ** (decimals or 0)
@@ -282,12 +284,12 @@ def _whole_costs(costs: np.ndarray, name: str) -> tuple[int, np.ndarray]:
     return scale, np.rint(costs.astype(np.float64) * scale).astype(np.int64)
 
 
-def _shown(cost: int, scale: int) -> str:
+def shown_cost(cost: int, scale: int) -> str:
     """A cost in units as it was given."""
     return str(cost) if scale == 1 else f"{cost / scale:.10g}"
 
 
-def _paid(family: Family, chosen: np.ndarray) -> np.ndarray:
+def paid(family: Family, chosen: np.ndarray) -> np.ndarray:
     """[m] bool, a choice [m] without as many sets as it takes to be paid for."""
     left = chosen.copy()
     over = int(family.cost[left].sum()) - family.budget
