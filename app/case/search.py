@@ -75,8 +75,8 @@ class SearchCase(Table, frozen=True):
         about(
             "share of the candidates that the policy takes at once there, while more than 16,384 nodes are "
             "left and select.rule is single, 1e-9: one node; 0: one where that is no great work, else 1/500, "
-            "more where a time limit asks for it (replay); where no policy is asked what the plain greedy takes "
-            "at least"
+            "more where a time limit asks for it (replay); where no policy is asked what the plain greedy "
+            "takes at least"
         ),
     ] = 0.0
     row_sweeps: Annotated[

@@ -334,8 +334,13 @@ def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> Non
 
 
 def _compared(
-    context: Context, problem: Problem, toolbox: Toolbox, name: str, answer: Answer,
-    alone: np.ndarray | None, used: float,
+    context: Context,
+    problem: Problem,
+    toolbox: Toolbox,
+    name: str,
+    answer: Answer,
+    alone: np.ndarray | None,
+    used: float,
 ) -> tuple[Answer, dict[str, float | int | None], dict[str, np.ndarray]]:
     """The best of an answer and what it is compared with; the objectives of the latter, by label, and their
     curves.

@@ -35,9 +35,7 @@ def _joined(k: int, u: np.ndarray, v: np.ndarray, length: np.ndarray, wanted: np
     own = kept[u]
     indptr = np.append(0, np.cumsum(np.bincount(number[u[own]], minlength=int(kept.sum()))))
     wanted = number[wanted[kept[wanted]]]
-    return SteinerCore(
-        indptr.astype(np.int64), number[v[own]].astype(np.int32), length[own].copy(), wanted
-    )
+    return SteinerCore(indptr.astype(np.int64), number[v[own]].astype(np.int32), length[own].copy(), wanted)
 
 
 class _Replay(Replay):

@@ -214,7 +214,7 @@ class DirectedFeedbackTools(NodeTools):
 
     @property
     def baseline_seconds(self) -> Mapping[str, float]:
-        """Estimates of what they take, by name; that of the start is known where that is of the whole graph."""
+        """Estimates of what they take, by name; a start of the whole graph is known."""
         size, known = self.asked.n + self.asked.arcs, self._begun is not None and self.inner is self.asked
         return {"most_ways": 0.0 if known else WAYS_SECONDS * size, "least_backward": BACKWARD_SECONDS * size}
 

@@ -55,9 +55,7 @@ def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
     return np.array(order, dtype=np.int64)
 
 
-def curve_of(
-    whole: SizedGraph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True
-) -> np.ndarray:
+def curve_of(whole: SizedGraph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[n + 1] int64, nodes of the largest component, then without one node more each time: those of a set
     [n] bool in an order [k], that of `removal_order`, then the one of the largest degree in what is left, as
     long as there are edges, then any.

@@ -45,8 +45,8 @@ TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
 GREEDY, LATE_GREEDY = 0.01, 0.02  # of the candidates, that a plain greedy takes at once; after a policy's end
-# A plain greedy that takes a share f at once takes about so long, divided by f, for each node and entry; where
-# no two nodes may have a neighbour in common; the largest share that a time limit may ask for.
+# A plain greedy that takes a share f at once takes about so long, divided by f, for each node and entry; the
+# same where no two nodes may have a neighbour in common; the largest share that a time limit may ask for.
 GREEDY_SECONDS, APART_SECONDS, LARGEST_GREEDY = 6e-9, 2e-8, 0.2
 LEAST_GREEDY = 0.05  # s, that it has in any case
 LEAST_TAKEN = 0.1  # of such a share, of nodes that have neighbours in common: around hubs few have none
@@ -311,8 +311,8 @@ def _stage(
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
-        greedy=_greedy(kind, AFTER * peeler.part), nodes=nodes, before=before, begun=0 if begun is None else begun.selections,
-        watch=watch,
+        greedy=_greedy(kind, AFTER * peeler.part), nodes=nodes, before=before,
+        begun=0 if begun is None else begun.selections, watch=watch,
     )  # fmt: skip
 
 
