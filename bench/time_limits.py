@@ -10,6 +10,7 @@ nothing: on one rank that is what a machine without other work would show. Graph
 
 import sys
 import time
+from collections.abc import Sequence
 
 time.perf_counter = time.monotonic = time.process_time  # before anything else asks for one
 
@@ -24,7 +25,7 @@ EDGE_WEIGHTED = ("maxcut", "communities", "steiner", "coloring")
 KEYS = {"dismantle": {"problem.component": 500}, "steiner": {"problem.terminals": 2000}}
 
 
-def drawn(problem, n):
+def drawn(problem: str, n: int) -> tuple[sp.csr_matrix, dict[str, np.ndarray]]:
     """(graph, named arguments) as `solve` takes them."""
     draws = np.random.default_rng(7)
     u, v = draws.integers(0, n, size=(2, 4 * n))
@@ -39,7 +40,7 @@ def drawn(problem, n):
     return graph if problem == "dfvs" else graph + graph.T, weights
 
 
-def main(seconds, problems):
+def main(seconds: float, problems: Sequence[str]) -> None:
     """A line for each problem and size."""
     print("problem       nodes  asked s  taken s  (reading included)")
     for n in SIZES:
