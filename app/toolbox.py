@@ -10,10 +10,11 @@ tour, or the parents in a tree. Values are exact integers; `unit` turns them int
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -305,6 +306,9 @@ class Toolbox(ABC):
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
     start_share      of what a time limit has left, after which `look` of a start is true
     search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
+    closing_seconds  an estimate of what is made of an answer after the search, where it is long
+    baseline_seconds estimates of what plain heuristics take, by name, of those that take long
+    curve_seconds    an estimate of what `curve` takes
     peels            whether there is a peeler
     unasked          why the policy is not asked about the core, for the log; "": it is
     marks            [k] int32, of a policy's first state on the core; None: a fresh state
@@ -334,6 +338,9 @@ class Toolbox(ABC):
     reduce_seconds: float = 0.0
     start_share: float = 1.0
     search_seconds: float = 0.0
+    closing_seconds: float = 0.0
+    baseline_seconds: Mapping[str, float] = MappingProxyType({})
+    curve_seconds: float = 0.0
     peels: bool = False
     unasked: str = ""
     marks: np.ndarray | None = None

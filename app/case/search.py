@@ -21,7 +21,7 @@ class SearchCase(Table, frozen=True):
         Amount,
         about(
             "wall time for each graph after reading, s; 0: steps decide, the same bits anywhere; plain "
-            "heuristics come on top (search.baselines)"
+            "heuristics may take a tenth more (search.baselines)"
         ),
     ] = 0.0
     steps: Annotated[
@@ -75,7 +75,8 @@ class SearchCase(Table, frozen=True):
         about(
             "share of the candidates that the policy takes at once there, while more than 16,384 nodes are "
             "left and select.rule is single, 1e-9: one node; 0: one where that is no great work, else 1/500, "
-            "more where a time limit asks for it (replay)"
+            "more where a time limit asks for it (replay); where no policy is asked what the plain greedy "
+            "takes at least"
         ),
     ] = 0.0
     row_sweeps: Annotated[
@@ -140,8 +141,8 @@ class SearchCase(Table, frozen=True):
         bool,
         about(
             "also run the classical heuristics, for comparison: the answer is never worse than the best of "
-            "them; under a limit of seconds they come after it: "
-            "none begins once they have had as long again (at least 1 s), the last is finished; false: none"
+            "them; under a limit of seconds they have what an answer leaves of it and a tenth more (at least "
+            "0.25 s): none begins later, nor one that would take longer; false: none"
         ),
     ] = True
     heuristic: Annotated[

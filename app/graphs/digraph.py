@@ -52,6 +52,8 @@ class Digraph:
 
     def part(self, nodes: np.ndarray) -> "Digraph":
         """What nodes [k] span, numbered in their order."""
+        if len(nodes) == self.n and (np.diff(nodes) > 0).all():
+            return self
         place = np.full(self.n, -1, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         tails, heads = place[self.tails()], place[self.out]
@@ -77,11 +79,12 @@ def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np
     tails, heads = (np.asarray(ends, dtype=np.int64) for ends in (tails, heads))
     loops = np.zeros(n, dtype=bool)
     loops[tails[tails == heads]] = True
-    keys = np.unique(tails * n + heads)
+    keys = tails * n + heads
+    keys = keys if (np.diff(keys) > 0).all() else np.unique(keys)
     tails = keys // max(n, 1)
     heads = keys - tails * n
     tails, heads = tails[tails != heads], heads[tails != heads]
-    back = np.lexsort((tails, heads))
+    back = np.argsort(heads, kind="stable")  # tails ascend
     return Digraph(
         n, _starts(tails, n), heads.astype(np.int32), _starts(heads[back], n), tails[back].astype(np.int32)
     ), loops  # fmt: skip

@@ -46,7 +46,13 @@ class SteinerCore(NamedTuple):
 
     def connected(self) -> bool:
         """Whether paths join all nodes."""
-        return int(_parts(self).max(initial=0)) == 0
+        return int(self.parts().max(initial=0)) == 0
+
+    def parts(self) -> np.ndarray:
+        """[n] int32, the component of each node."""
+        ones = np.ones(len(self.indices), dtype=np.int8)
+        matrix = sp.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n))
+        return connected_components(matrix, directed=False)[1]
 
     def lengths_of(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[k] int64, the lengths of edges u[i]-v[i]; -1 where there is none."""
@@ -145,13 +151,6 @@ def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     return Asked(core, unit * step)
 
 
-def _parts(core: SteinerCore) -> np.ndarray:
-    """[n] int32, the component of each node."""
-    ones = np.ones(len(core.indices), dtype=np.int8)
-    matrix = sp.csr_array((ones, core.indices, core.indptr), shape=(core.n, core.n))
-    return connected_components(matrix, directed=False)[1]
-
-
 def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
@@ -166,7 +165,7 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
 
 def _refuse_apart(graph: Graph, core: SteinerCore) -> None:
     """Terminals that no path joins."""
-    part = _parts(core)[core.terminals]
+    part = core.parts()[core.terminals]
     apart = np.flatnonzero(part != part[0])
     if len(apart):
         first, other = (graph.called(int(node)) for node in core.terminals[[0, apart[0]]])

@@ -19,12 +19,16 @@ PIECES, MIX = 8, np.uint64(0x9E3779B97F4A7C15)  # of an order of preference; 2^6
 
 @dataclass(frozen=True)
 class Greedy:
-    """How a plain greedy takes candidates: the share at once, and whether two of them may have a neighbour in
-    common (apart: none).
+    """How a plain greedy takes candidates.
+
+    share   at once
+    apart   True: none that have a neighbour in common, unless
+    least   of these far fewer could be taken: so large a part of them then are, the best ones first
     """
 
     share: float = SHARE
     apart: bool = False
+    least: float = 0.0
 
 
 PLAIN = Greedy()
@@ -50,11 +54,21 @@ def play_rest(
         env = residual.env
         wanted = max(1, int(greedy.share * env.totals.candidates))
         nodes = top_nodes(group, group.device, group.device.put(_keys_own(residual, price_own)), wanted)
-        step_together(group, [env], [(unmet if greedy.apart else independent)(group, env.block, nodes)])
+        step_together(group, [env], [_taken(group, env.block, nodes, greedy)])
         if compact.worth_compacting(residual):
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
     return residual
+
+
+def _taken(group: Group, block: RowBlock, ordered: np.ndarray, greedy: Greedy) -> np.ndarray:
+    """Of nodes [k], best first, those that are taken at once. Ranks: all call; identical on all."""
+    if not greedy.apart:
+        return independent(group, block, ordered)
+    taken, least = unmet(group, block, ordered), int(greedy.least * len(ordered))
+    if len(taken) >= least:
+        return taken
+    return np.concatenate([taken, ordered[~np.isin(ordered, taken)]])[:least]
 
 
 def unmet(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarray:

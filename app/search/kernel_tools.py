@@ -24,6 +24,7 @@ class KernelTools(Toolbox):
     asked    has n and indices                       reducer   that works on it, or None
     kernel   what the reducer leaves of it; None: it is the core itself
     offset   what is in each solution beside what is asked
+    _joins   whether a log, an empty one, too, leaves no more than one part of what is asked
     """
 
     bounds_follow = True
@@ -31,6 +32,7 @@ class KernelTools(Toolbox):
     offset: int = 0
     reducer: Any = None
     kernel: Any = None
+    _joins = False
 
     @property
     def inner(self) -> Any:
@@ -77,7 +79,7 @@ class KernelTools(Toolbox):
 
     def _proved(self, proof: Any, verify_log: Check) -> int:
         """The bound that a proof shows, its reductions entry by entry, and the witness of what they leave."""
-        left, paid = verify_log(self.asked, proof.log)
+        left, paid = verify_log(self.asked, proof.log) if self._joins or len(proof.log) else (self.asked, 0)
         proof.bound.check(left)
         return self.offset + paid + proof.bound.lower
 
@@ -176,7 +178,8 @@ class ReducedBounds(InnerBounds):
         super().__init__(inner)
         self.log = np.array([] if tools.reducer is None else tools.reducer.log, dtype=np.int64)
         self.decided, self._kinds = decided, (proof, bound)
-        self._replay = CHECK_SECONDS * tools.entries + WORD_SECONDS * len(self.log)  # s, of a check, about
+        # s, of a check, about; of an empty log it is none
+        self._replay = CHECK_SECONDS * tools.entries + WORD_SECONDS * len(self.log) if len(self.log) else 0.0
 
     @property
     def method(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from app.case.run import ParallelCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Pace
 from app.comm.group import Group
+from app.errors import NoneFound
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
@@ -40,6 +41,7 @@ MOVE_WORK = 1 << 28  # nodes and entries, times evaluations, of a rollout whose 
 LEAST_MOVES = 20  # evaluations of such a rollout, at least
 SPARE = 0.8  # of its time, that its evaluations are planned to take
 PATIENCE = 2.0  # times the seconds planned for a tour by insertion
+REST_PATIENCE = 3.0  # times the seconds of a set's choices: a start that is not complete then is given up
 LARGEST_PART = 0.2  # of the candidates: where time would have it take more at once the policy is not asked
 LARGE_PART = 0.05  # the same for large cores, whose greedy start is as good as such parts
 
@@ -240,10 +242,12 @@ def rollout(
     marks     [n] int32 of the first state, or None: a fresh one
     returns   the core solution [n] bool on every rank, the evaluations made, the setting that makes the same
               ones. Where it ends before the last choice: the best state so far or, where states are no
-              solutions, what a plain greedy made of the last one; None before the first
+              solutions, what a plain greedy made of the last one; None before the first, and
+              where that greedy takes too long
     Ranks     all call; identical on all
     """
     clock = StartClock(group, limits, TIME_SHARE * limits.seconds)
+    last = StartClock(group, limits, REST_PATIENCE * clock.seconds)
     together = 1
     if net.problem.ordered:
         together = moves_at_once(group, net, params, block, limits)
@@ -257,11 +261,20 @@ def rollout(
         expected = evaluations + -(-env.problem.left(env.totals)[0] // together)
         limits.tell(evaluations, f"about {min(expected, limits.evaluations or expected)}")
 
+    def late() -> bool:
+        """Before each step, of the plain greedy, too, which a share of the time does not end."""
+        if last.rings():
+            raise NoneFound("the policy's start takes too long")
+        return clock.rings()
+
     rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
-    cover = roll_out(
-        block.group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
-        finish=True, marks=marks,
-    )  # fmt: skip
+    try:
+        cover = roll_out(
+            block.group, net, params, block, rule, fraction, tell, stop=late, most=limits.evaluations,
+            finish=True, marks=marks,
+        )  # fmt: skip
+    except NoneFound:
+        return None, 0, setting
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, setting
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant

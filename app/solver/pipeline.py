@@ -74,6 +74,7 @@ class Pipeline:
         self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
         self.keeper = keeper
         self.known: np.ndarray | None = None  # the best core solution before the search
+        self.used = 0.0  # s of the last answer, with those of earlier parts of the run
 
     def answer(
         self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, spent: float = 0.0,
@@ -139,6 +140,7 @@ class Pipeline:
         if value != progress.best:
             raise LockstepError(f"{name}: the solution's value is {value}, the search said {progress.best}")
         progress.tell(outcome.steps, last=True)
+        self.used = budget.elapsed()
         return Answer(
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),

@@ -38,6 +38,7 @@ from app.toolbox import Instance, Toolbox
 
 POLICY_ALONE = "policy alone"  # beside the plain heuristics
 WEAK = 0.1  # gap from which on a bound is called weak
+CLOSING_SHARE = 0.3  # of a time limit, at most, for what is made of an answer after the search
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ def answer_whole(
     alone   [n] bool, that of the policy by itself, or None
     Ranks   all call; identical on all
     """
-    case, group = context.case, context.group
+    case, group, begun = context.case, context.group, time.perf_counter()
     toolbox = make_toolbox(context, problem, loaded, whole)
     ids = whole.held_ids()
     with raise_together(group, "reading the solution to start from"):
@@ -318,11 +319,15 @@ def answer_whole(
         return Solved(entry, text, found.solution, *rest)
 
     try:
-        answer = pipeline.answer(toolbox, whole.name, given)
+        spent = time.perf_counter() - begun
+        kept = min(toolbox.closing_seconds, CLOSING_SHARE * case.search.seconds)
+        answer = pipeline.answer(toolbox, whole.name, given, spent, kept)
         _check(context, toolbox, whole.name, answer)
         if case.search.baselines:
             with context.log.phase("baselines"):
-                answer, baselines, beside = _compared(context, problem, toolbox, whole.name, answer, alone)
+                used = pipeline.used
+                compared = _compared(context, problem, toolbox, whole.name, answer, alone, used)
+                answer, baselines, beside = compared
     except Ended as ended:
         known = ended.so_far if answer is None else answer
         if known is not None:
@@ -341,17 +346,24 @@ def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> Non
 
 
 def _compared(
-    context: Context, problem: Problem, toolbox: Toolbox, name: str, answer: Answer, alone: np.ndarray | None
+    context: Context,
+    problem: Problem,
+    toolbox: Toolbox,
+    name: str,
+    answer: Answer,
+    alone: np.ndarray | None,
+    used: float,
 ) -> tuple[Answer, dict[str, float | int | None], dict[str, np.ndarray]]:
     """The best of an answer and what it is compared with; the objectives of the latter, by label, and their
     curves.
 
     The search does not begin from it: its course, and with it nearly all answers, would be others.
     alone   see answer_whole
+    used    seconds of a time limit that were
     Ranks   all call
     """
     begun = time.perf_counter()
-    compared = compare(context, toolbox, name, seconds_of_baselines(context.case), drawn=True)
+    compared = compare(context, toolbox, name, seconds_of_baselines(context.case, used), drawn=True)
     values, rival = dict(compared.values), compared.rival(context.group, toolbox)
     curves = dict(compared.curves)
     if alone is not None:

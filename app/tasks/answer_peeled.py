@@ -26,8 +26,10 @@ from app.solver.rows.own import Rounds
 from app.solver.rows.peel import (
     Peeled,
     Peeler,
+    affordable_greedy,
     affordable_part,
     complete,
+    greedy_share,
     kept_peel,
     peel_rows,
     recalled_peel,
@@ -44,6 +46,7 @@ POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy'
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit
 LEAST_REST_SHARE, MOST_REST_SHARE = 0.1, 0.5  # the same for the rest, where regions follow
 BRIEF_SHARE = 0.02  # of a time limit: scores that take less are made, whatever is left of it
+PLANNED_GREEDY = 0.8  # of the same time, that a plain greedy is planned to take where no policy is asked
 PLANNED = 0.25  # of the time of the policy, that its choices are planned to take; then it completes the rest
 
 
@@ -142,9 +145,12 @@ def _peel(work: Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[s
         log.info("%s: the policy is not asked: it does not see node weights", work.loaded.graph.name)
     elif not made.asked and not search.row_evaluations:
         log.info("%s: the policy is not asked: its scores would take too long", work.loaded.graph.name)
+    plain = kind.weights is not None or not made.asked
     with log.phase("policy"):
         peeler = _peeler(work, policy, made, done is not None, clock)
-        if made.asked and not peeler.part:
+        if not peeler.part and plain:
+            peeler = replace(peeler, part=affordable_greedy(group, kind, PLANNED_GREEDY * clock.seconds))
+        elif not peeler.part:
             part = affordable_part(group, kind, peeler, work.rest.nbytes, PLANNED * clock.seconds)
             peeler = replace(peeler, part=part)
         made.part = peeler.part
@@ -171,7 +177,7 @@ def _peel(work: Work, policy: Policy) -> tuple[Peeled, np.ndarray | None, list[s
         replay.append("search.row_evaluations=-1")
     elif peeled.cut_short or search.row_evaluations:
         replay.append(f"search.row_evaluations={peeled.evaluations}")
-    if peeled.asked and peeler.rule == "single" and kind.weights is None:
+    if peeler.part > greedy_share(kind) if plain else peeler.rule == "single":
         replay.append(f"search.row_fraction={peeler.part}")
     return peeled, given, replay
 

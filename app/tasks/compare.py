@@ -27,7 +27,7 @@ from app.tasks.context import Context
 from app.text import show
 from app.toolbox import Baseline, Bounds, Instance, Toolbox, verified
 
-LEAST_SECONDS = 1.0  # that baselines have under any time limit
+BASELINE_SHARE, LEAST_SECONDS = 0.1, 0.25  # of a time limit, that baselines may overrun it by; s, at least
 
 
 def graph_bytes(loaded: Loaded) -> int:
@@ -157,7 +157,7 @@ def compare(
 ) -> Compared:
     """The plain heuristics, each checked. Ranks: all call, each does a share.
 
-    seconds   none begins after so many, and those that look at the clock end
+    seconds   none begins after so many, nor what would take longer, and those that look at the clock end
     drawn     their curves are asked for
     """
     group, named = context.group, heuristics(context.case, toolbox)
@@ -175,15 +175,26 @@ def compare(
     told = {labels[i]: int(values[i]) for i in begun}
     if not begun:
         return Compared(told)
-    curves = {}
-    if curve is not None:
-        for i in begun:
-            own = mine.get(labels[i], np.zeros(toolbox.instance.graph.n + 1, dtype=np.int64))
-            curves[labels[i]] = group.broadcast(own, i % group.size)
+    curves = {} if curve is None else _curves_everywhere(group, toolbox, labels, mine)
     best = begun[0]
     for i in begun[1:]:
         best = i if toolbox.improves(int(values[i]), int(values[best])) else best
     return Compared(told, names[best], labels[best], int(values[best]), best % group.size, held, curves)
+
+
+def _curves_everywhere(
+    group: Group, toolbox: Toolbox, labels: list[str], mine: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The curves by label that some rank has made, on all. Ranks: all call.
+
+    labels   of the heuristics by number, "" of those that were not made
+    """
+    made = group.sum_integers(np.array([label in mine for label in labels], dtype=np.int64))
+    none = np.zeros(toolbox.instance.graph.n + 1, dtype=np.int64)
+    return {
+        labels[i]: group.broadcast(mine.get(labels[i], none), i % group.size)
+        for i in np.flatnonzero(made).tolist()
+    }
 
 
 def _my_share(
@@ -205,16 +216,16 @@ def _my_share(
     found: dict[str, np.ndarray] = {}
     curves: dict[str, np.ndarray] = {}
 
-    def late() -> bool:
+    def late(more: float = 0.0) -> bool:
         keeper.at(0)
-        return time.monotonic() - begun > seconds
+        return time.monotonic() - begun + more > seconds
 
     with raise_together(group, "baselines"), toolbox.watched(late):
         for i, (which, rule) in enumerate(named.items()):
             if i % group.size != group.rank:
                 continue
-            if late():
-                break
+            if late(toolbox.baseline_seconds.get(which, 0.0)):
+                continue
             try:
                 solution, labels[i] = rule()
             except NoneFound:
@@ -227,7 +238,8 @@ def _my_share(
             if best is None or toolbox.improves(int(values[i]), best):
                 best, held = int(values[i]), solution
         for label, solution in found.items():  # at last: they take no time from the heuristics
-            keeper.at(0)
+            if late(toolbox.curve_seconds):
+                break
             curves[label] = curve(solution)
     return values, labels, held, curves
 
@@ -250,9 +262,12 @@ def baseline_values(
     return compare(context, toolbox, name, seconds).values
 
 
-def seconds_of_baselines(case: Case) -> float:
-    """What baselines may take beside an answer: as long again as a time limit of it."""
-    return max(case.search.seconds, LEAST_SECONDS) if case.search.seconds else math.inf
+def seconds_of_baselines(case: Case, used: float = math.inf) -> float:
+    """What baselines may take after an answer that has used so many seconds of a time limit: what it leaves,
+    and BASELINE_SHARE of it.
+    """
+    limit = case.search.seconds
+    return max(limit - used, 0.0) + max(BASELINE_SHARE * limit, LEAST_SECONDS) if limit else math.inf
 
 
 def seconds_of_bounds(case: Case, used: float) -> float:

@@ -246,6 +246,40 @@ class SteinerReducer(WokenReducer):
         return np.unique(place[now][place[now] >= 0])
 
 
+class Untouched:
+    """In the place of a SteinerReducer where there is no time for rules: the part with the terminals."""
+
+    steps = 0
+
+    def __init__(self, core: SteinerCore) -> None:
+        self.core, self.log = core, []
+
+    def kernel(self) -> Kernel:
+        """The part that paths join to the terminals, as SteinerReducer.kernel; nothing of one terminal."""
+        core, kept = self.core, np.zeros(self.core.n, dtype=bool)
+        if len(core.terminals) > 1:
+            part = core.parts()
+            kept = part == part[core.terminals[0]]
+        number = np.cumsum(kept) - 1
+        entries = np.flatnonzero(np.repeat(kept, np.diff(core.indptr)))
+        indptr = np.append(0, np.cumsum(np.diff(core.indptr)[kept]))
+        terminals = number[core.terminals[kept[core.terminals]]]
+        columns = number[core.indices[entries]].astype(np.int32)
+        left = SteinerCore(indptr, columns, core.lengths[entries], terminals)
+        return Kernel(left, np.flatnonzero(kept), entries, 0)
+
+    def lift(self, kernel: Kernel, parent: np.ndarray) -> np.ndarray:
+        """[n] int64, the tree of the graph that one of the kernel, [k] parents, stands for."""
+        u, v = (kernel.nodes[ends] for ends in ends_of(parent))
+        return tree_of_edges(self.core.n, u, v, int(self.core.terminals[0]))
+
+    def places(self, kernel: Kernel, nodes: np.ndarray) -> np.ndarray:
+        """[k] int64, the nodes of the kernel that some of the graph are, without those that are not there."""
+        place = np.full(self.core.n, -1, dtype=np.int64)
+        place[kernel.nodes] = np.arange(len(kernel.nodes))
+        return np.unique(place[nodes][place[nodes] >= 0])
+
+
 def links(core: SteinerCore) -> list[tuple[list[int], list[int]]]:
     """Regions, and ways from their terminal to another one, whose first edge out of the region may be sure:
     of the terminal alone, and of the nodes that are nearest to it.

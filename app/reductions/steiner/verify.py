@@ -17,9 +17,25 @@ def verify_log(core: SteinerCore, log: np.ndarray) -> tuple[SteinerCore, int]:
     """What the log [words] int64 leaves of a graph, and the length of the edges that it takes; nodes are
     numbered in the order of the numbers they are called by. Raises BadReduction.
     """
+    if not len(log):
+        return _joined(core.n, core.row_of(), core.indices.astype(np.int64), core.lengths, core.terminals), 0
     replay = _Replay(core)
     replay.follow(log)
     return replay.core(), replay.paid
+
+
+def _joined(k: int, u: np.ndarray, v: np.ndarray, length: np.ndarray, wanted: np.ndarray) -> SteinerCore:
+    """What paths join to the terminals `wanted` [t] in a graph of k nodes, entries [m] ascending by their
+    ends; nothing of one terminal.
+    """
+    matrix = sp.csr_array((np.ones(len(u), np.int8), (u, v)), shape=(k, k))
+    part = connected_components(matrix, directed=False)[1]
+    kept = part == part[wanted[0]] if len(wanted) > 1 else np.zeros(k, dtype=bool)
+    number = np.cumsum(kept) - 1
+    own = kept[u]
+    indptr = np.append(0, np.cumsum(np.bincount(number[u[own]], minlength=int(kept.sum()))))
+    wanted = number[wanted[kept[wanted]]]
+    return SteinerCore(indptr.astype(np.int64), number[v[own]].astype(np.int32), length[own].copy(), wanted)
 
 
 class _Replay(Replay):
@@ -114,14 +130,4 @@ class _Replay(Replay):
         triples = [(place[u], place[v], length) for u in there for v, length in sorted(self.near[u].items())]
         u, v, length = np.array(triples, dtype=np.int64).reshape(-1, 3).T
         wanted = np.array(sorted(place[node] for node in self.wanted), dtype=np.int64)
-        k = len(there)
-        matrix = sp.csr_array((np.ones(len(u), np.int8), (u, v)), shape=(k, k))
-        part = connected_components(matrix, directed=False)[1]
-        kept = part == part[wanted[0]] if len(wanted) > 1 else np.zeros(k, dtype=bool)
-        number = np.cumsum(kept) - 1
-        own = kept[u]
-        indptr = np.append(0, np.cumsum(np.bincount(number[u[own]], minlength=int(kept.sum()))))
-        wanted = number[wanted[kept[wanted]]]
-        return SteinerCore(
-            indptr.astype(np.int64), number[v[own]].astype(np.int32), length[own].copy(), wanted
-        )
+        return _joined(len(there), u, v, length, wanted)

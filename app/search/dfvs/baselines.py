@@ -11,19 +11,24 @@ import numpy as np
 
 from app.graphs.digraph import Digraph
 from app.search.dfvs.search import order_without
+from app.toolbox import Look, never
 
 MOST_WAYS = "most ways through"
+BETWEEN = 1000  # nodes between two looks at the time
+WAYS_SECONDS, BACKWARD_SECONDS = 5e-6, 2e-6  # of the two, about, for each node and arc
 Rule = Callable[[Digraph, np.ndarray, bool], tuple[np.ndarray, str]]
 
 
-def most_ways(digraph: Digraph, price: np.ndarray, compiled: bool = True) -> tuple[np.ndarray, str]:
+def most_ways(
+    digraph: Digraph, price: np.ndarray, compiled: bool = True, look: Look = never
+) -> tuple[np.ndarray, str]:
     """Take the node with most ways through it, arcs in times arcs out, for its price, until no cycle is left;
-    nodes without arcs in, or out, go as they come.
+    nodes without arcs in, or out, go as they come. Where `look` ends it an order decides the rest.
 
     Source   the greedy of Festa, Pardalos and Resende, Algorithm 815, ACM TOMS 2001
     """
-    chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool))
-    return needed(digraph, price, chosen, compiled), MOST_WAYS
+    chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool), look)
+    return needed(digraph, price, chosen, compiled, look), MOST_WAYS
 
 
 def least_backward(digraph: Digraph, price: np.ndarray, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -32,27 +37,51 @@ def least_backward(digraph: Digraph, price: np.ndarray, compiled: bool = True) -
 
     Source   the order of Eades, Lin and Smyth, Information Processing Letters 1993, without its updates
     """
-    n, tails, heads = digraph.n, digraph.tails(), digraph.out.astype(np.int64)
-    gap = np.diff(digraph.in_ptr) - np.diff(digraph.out_ptr)
-    place = np.empty(n, dtype=np.int64)
-    place[np.argsort(gap, kind="stable")] = np.arange(n)
-    back = place[tails] > place[heads]
-    tails, heads = tails[back], heads[back]
-    count = np.bincount(np.concatenate([tails, heads]), minlength=n)
-    chosen = np.zeros(n, dtype=bool)
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.lexsort((np.arange(n), -count / price))] = np.arange(n)
+    tails, heads, rank = _backward(digraph, price, digraph.tails(), digraph.out.astype(np.int64))
+    chosen = np.zeros(digraph.n, dtype=bool)
     for u, v in zip(tails.tolist(), heads.tolist()):
         if not (chosen[u] or chosen[v]):
             chosen[u if rank[u] < rank[v] else v] = True
     return needed(digraph, price, chosen, compiled), "backward arcs"
 
 
+def _backward(
+    digraph: Digraph, price: np.ndarray, tails: np.ndarray, heads: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of arcs [m] those that lead backward in the order of arcs in less arcs out: tails and heads [b] each;
+    and [n] int64, places of nodes by how many of these they end, for the price, most first.
+    """
+    n = digraph.n
+    gap = np.bincount(heads, minlength=n) - np.bincount(tails, minlength=n)
+    place, rank = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    place[np.argsort(gap, kind="stable")] = np.arange(n)
+    back = place[tails] > place[heads]
+    tails, heads = tails[back], heads[back]
+    count = np.bincount(np.concatenate([tails, heads]), minlength=n)
+    rank[np.lexsort((np.arange(n), -count / price))] = np.arange(n)
+    return tails, heads, rank
+
+
+def _backward_ends(digraph: Digraph, price: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """[n] bool, of nodes left [n] bool one end of each arc that leads backward in such an order of them: no
+    cycle is left without these.
+    """
+    tails, heads = digraph.tails(), digraph.out.astype(np.int64)
+    inside = left[tails] & left[heads]
+    tails, heads, rank = _backward(digraph, price, tails[inside], heads[inside])
+    chosen = np.zeros(digraph.n, dtype=bool)
+    chosen[np.where(rank[tails] < rank[heads], tails, heads)] = True
+    return chosen
+
+
 FEEDBACK_BASELINES: dict[str, Rule] = {"most_ways": most_ways, "least_backward": least_backward}
 
 
-def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """[n] bool, a set with more nodes until no directed cycle is left."""
+def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray, look: Look = never) -> np.ndarray:
+    """[n] bool, a set with more nodes until no directed cycle is left.
+
+    look   asked now and then; where it is true an order of the nodes that are left decides them
+    """
     n, chosen = digraph.n, chosen.copy()
     out, into = digraph.out.tolist(), digraph.into.tolist()
     ptr, back = digraph.out_ptr.tolist(), digraph.in_ptr.tolist()
@@ -80,10 +109,13 @@ def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray) -> np.ndarra
         if not left:
             waiting.append(u)
 
+    taken = 0
     while True:
         while waiting:
             if alive[v := waiting.pop()]:
                 remove(v)
+        if taken and taken % BETWEEN == 0 and look():
+            return chosen | _backward_ends(digraph, price, np.array(alive, dtype=bool))
         while heap:
             worth, v = heapq.heappop(heap)
             now = -heads[v] * tails[v] / cost[v]
@@ -95,17 +127,25 @@ def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray) -> np.ndarra
         else:
             return chosen
         chosen[v] = True
+        taken += 1
         remove(v)
 
 
-def needed(digraph: Digraph, price: np.ndarray, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """A set [n] bool without those nodes that fit into an order of the others, dear ones first."""
+def needed(
+    digraph: Digraph, price: np.ndarray, chosen: np.ndarray, compiled: bool = True, look: Look = never
+) -> np.ndarray:
+    """A set [n] bool without those nodes that fit into an order of the others, dear ones first.
+
+    look   asked now and then; where it is true the other nodes stay
+    """
     order = order_without(digraph, chosen, compiled)
     label = np.full(digraph.n, -1.0)
     label[order] = np.arange(len(order)) + 1
     chosen, ends = chosen.copy(), (0.0, digraph.n + 1.0)
     nodes = np.flatnonzero(chosen)
-    for v in nodes[np.argsort(-price[nodes], kind="stable")].tolist():
+    for count, v in enumerate(nodes[np.argsort(-price[nodes], kind="stable")].tolist(), 1):
+        if count % BETWEEN == 0 and look():
+            break
         before = label[digraph.into[digraph.in_ptr[v] : digraph.in_ptr[v + 1]]]
         after = label[digraph.out[digraph.out_ptr[v] : digraph.out_ptr[v + 1]]]
         low, high = before.max(initial=ends[0]), after[after >= 0].min(initial=ends[1])

@@ -1,6 +1,6 @@
 """The toolbox of minimum directed feedback vertex sets: reductions, a greedy start, a search, bounds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,7 +18,15 @@ from app.reductions.dfvs.reducer import DirectedFeedbackReducer
 from app.reductions.dfvs.verify import ARC_SECONDS, verify_log
 from app.search.core_bounds import InnerBounds
 from app.search.cover.tools import CoverTools
-from app.search.dfvs.baselines import FEEDBACK_BASELINES, MOST_WAYS, greedy, most_ways, needed
+from app.search.dfvs.baselines import (
+    BACKWARD_SECONDS,
+    FEEDBACK_BASELINES,
+    MOST_WAYS,
+    WAYS_SECONDS,
+    greedy,
+    most_ways,
+    needed,
+)
 from app.search.dfvs.search import DirectedFeedbackSearch, order_without
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Search
@@ -48,6 +56,7 @@ class DirectedFeedbackTools(NodeTools):
     """
 
     bounds_follow = True
+    start_share = 0.4
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -167,7 +176,7 @@ class DirectedFeedbackTools(NodeTools):
         if self.cover is not None:
             return self.cover.start()
         if self._begun is None:
-            self._begun = most_ways(self.inner, self.own_price, self.instance.compiled)[0]
+            self._begun = most_ways(self.inner, self.own_price, self.instance.compiled, self.look)[0]
         return self._begun.copy()
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
@@ -202,6 +211,12 @@ class DirectedFeedbackTools(NodeTools):
             seen[part.nodes] = True
             lower += part.lower
         return self.value(self.forced) + paid + lower
+
+    @property
+    def baseline_seconds(self) -> Mapping[str, float]:
+        """Estimates of what they take, by name; a start of the whole graph is known."""
+        size, known = self.asked.n + self.asked.arcs, self._begun is not None and self.inner is self.asked
+        return {"most_ways": 0.0 if known else WAYS_SECONDS * size, "least_backward": BACKWARD_SECONDS * size}
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
@@ -287,6 +302,8 @@ def _bypassed(digraph: Digraph, forced: np.ndarray, outside: np.ndarray) -> Digr
     """What is left without the forced nodes [n] bool, and with arcs joined at those outside [k]; nodes that
     have loops by that are forced from then on, and go too.
     """
+    if not (forced.any() or len(outside)):
+        return digraph
     tails, heads = digraph.tails(), digraph.out.astype(np.int64)
     while True:
         kept = ~forced[tails] & ~forced[heads]

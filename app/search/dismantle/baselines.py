@@ -25,6 +25,7 @@ ORDER = function(
 )
 RADIUS = 2  # of the balls of collective influence, where they are not too large
 LOOKS = 100_000_000  # entries that they are found by, at most: some seconds
+LOOK_SECONDS, ENTRY_SECONDS = 3e-8, 1e-6  # about, for each of these, and for each node and entry of the graph
 GROWN_LOOKS = 20_000_000  # the same of nodes that are to go back, while components grow beside them
 FINE = 10  # bits of the gain of the lightest node
 KEY = 62  # bits of a heap's key
@@ -73,6 +74,15 @@ def influence(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]
     except NoneFound:
         order = ordered(core, 1, compiled)
     return reinserted(core, shortest(core, order), compiled), LABELS["influence"]
+
+
+def influence_seconds(core: SizedGraph) -> float:
+    """An estimate of what `influence` takes: where a node leaves, balls are made anew around all that its own
+    ball of RADIUS + 1 steps holds.
+    """
+    entries = core.n + len(core.indices)
+    looks = core.n * (len(core.indices) / max(core.n, 1)) ** (2 * RADIUS + 1) / 2
+    return LOOK_SECONDS * min(looks, LOOKS) + ENTRY_SECONDS * entries
 
 
 def gains(core: SizedGraph) -> tuple[np.ndarray, int]:

@@ -55,14 +55,14 @@ def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
     return np.array(order, dtype=np.int64)
 
 
-def curve_of(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
+def curve_of(whole: SizedGraph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[n + 1] int64, nodes of the largest component, then without one node more each time: those of a set
-    [n] bool in the order of `removal_order`, then the one of the largest degree in what is left, as long as
-    there are edges, then any.
+    [n] bool in an order [k], that of `removal_order`, then the one of the largest degree in what is left, as
+    long as there are edges, then any.
     """
     left, nodes = whole._replace(most=1).without(chosen)
     rest = nodes[ordered(left, 0, compiled)]
-    order = np.concatenate([removal_order(whole, chosen, compiled), rest])
+    order = np.concatenate([order, rest])
     found = largest_components(whole, order, compiled)
     ends = np.ones(whole.n + 1 - len(found), dtype=np.int64)
     ends[-1:] = 0  # the last one leaves nothing

@@ -1,6 +1,6 @@
 """The toolbox of network dismantling: reductions, a greedy start, a search, bounds, the course of a set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from app.reductions.dismantle.verify import verify_log
 from app.search.dismantle.baselines import (
     DISMANTLE_BASELINES,
     core_hd,
+    influence_seconds,
     reinserted,
 )
 from app.search.dismantle.course import curve_of, largest_components, removal_order
@@ -27,6 +28,9 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 
 REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
+NODE_SECONDS, ENTRY_SECONDS = 4e-6, 2e-7  # of the order of a set, about; and of the nodes that go back one by
+BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8  # one, for each node, and at most: only so many are looked at again
+DEGREE_SECONDS = 4e-7  # of the plain heuristic by degrees, likewise
 LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
 COURSE = ("removed", "node", "weight", "largest")  # the columns of a course
 
@@ -45,6 +49,7 @@ class DismantleTools(KernelSetTools):
             words = f"a component of {found[1]} nodes with {{}} is to be outside: at most {self.most} may be"
             raise FixedNodesError(words, found[0])
         self._ask(sized_of(graph, self._prices(), self.most))
+        self._ordered: tuple[np.ndarray, np.ndarray] | None = None  # the set that was ordered last, its order
 
     def fault(self, solution: np.ndarray) -> str | None:
         """A component that is too large, or a fixed node on the wrong side."""
@@ -122,7 +127,23 @@ class DismantleTools(KernelSetTools):
         """The plain heuristics by name, on the whole graph; none where nodes are fixed."""
         return self._by_rules(DISMANTLE_BASELINES)
 
+    @property
+    def baseline_seconds(self) -> Mapping[str, float]:
+        """Estimates of what those that take long do, by name."""
+        return {"high_degree": DEGREE_SECONDS * self.entries, "influence": influence_seconds(self.asked)}
+
     # ---- the course of a set -------------------------------------------------------------------------------
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what the order of the answer takes, of which its course and its curve are made."""
+        nodes, entries = self.graph.n, len(self.graph.indices)
+        return NODE_SECONDS * nodes + ENTRY_SECONDS * entries + min(BACK_SECONDS * nodes, MOST_BACK)
+
+    @property
+    def curve_seconds(self) -> float:
+        """The same of another set."""
+        return self.closing_seconds
 
     def course(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """A line for each node of a set [n] bool, in the order of `dismantling_order`: how many have been
@@ -140,7 +161,10 @@ class DismantleTools(KernelSetTools):
 
     def dismantling_order(self, solution: np.ndarray) -> np.ndarray:
         """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out."""
-        return removal_order(self._plain(), solution, self.instance.compiled)
+        if self._ordered is None or not np.array_equal(self._ordered[0], solution):
+            order = removal_order(self._plain(), solution, self.instance.compiled)
+            self._ordered = solution.copy(), order
+        return self._ordered[1]
 
     @property
     def curve(self) -> Callable[[np.ndarray], np.ndarray] | None:
@@ -148,7 +172,8 @@ class DismantleTools(KernelSetTools):
         return self._curve if self.graph.n + len(self.graph.indices) <= LARGEST_DRAWN else None
 
     def _curve(self, solution: np.ndarray) -> np.ndarray:
-        return curve_of(self._plain(), solution, self.instance.compiled)
+        order = self.dismantling_order(solution)
+        return curve_of(self._plain(), solution, order, self.instance.compiled)
 
     def _plain(self) -> SizedGraph:
         """The whole graph, without weights and limit."""

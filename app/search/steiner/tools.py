@@ -13,7 +13,7 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.graphs.steiner import canonical_tree, steiner_of
 from app.proofs.kinds import SteinerProof
-from app.reductions.steiner.reducer import SteinerReducer
+from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.kernel_tools import KernelTools, ReducedBounds
 from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
@@ -31,7 +31,7 @@ class SteinerTools(KernelTools):
     A solution is [n] int64, the parents of a tree (app/graphs/steiner.py); of the core as well.
     """
 
-    words, sense = "tree", "minimise"
+    words, sense, _joins = "tree", "minimise", True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
@@ -41,8 +41,8 @@ class SteinerTools(KernelTools):
         self.terminals = instance.terminals
         self.asked, self.unit = steiner_of(self.graph, self.terminals)
         self.weights = self.asked.lengths
-        self.reducer = SteinerReducer(self.asked, instance.compiled)
         if not self.asked.connected():
+            self.reducer = Untouched(self.asked)
             self.kernel = self.reducer.kernel()
 
     # ---- core and instance ---------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class SteinerTools(KernelTools):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Leave out what a shortest tree does without, and take what it has."""
-        self._reduce(self.reducer, look, most)
+        self._reduce(SteinerReducer(self.asked, self.instance.compiled), look, most)
         core = self.inner
         return self._reduced(core.edges, f", {len(core.terminals)} of {len(self.terminals)} terminals")
 

@@ -45,6 +45,12 @@ TRIAL_SHARE = 0.05  # of the policy's time, for each kind of these
 ONE = 1e-9  # a part that stands for one node at a time
 SINGLES, LEAST_FALL = 32, 1.0  # of these, that tell what time allows; of edges by a part of the candidates
 GREEDY, LATE_GREEDY = 0.01, 0.02  # of the candidates, that a plain greedy takes at once; after a policy's end
+# A plain greedy that takes a share f at once takes about so long, divided by f, for each node and entry; the
+# same where no two nodes may have a neighbour in common; the largest share that a time limit may ask for.
+GREEDY_SECONDS, APART_SECONDS, LARGEST_GREEDY = 6e-9, 2e-8, 0.2
+LEAST_GREEDY = 0.05  # s, that it has in any case
+LEAST_TAKEN = 0.1  # of such a share, of nodes that have neighbours in common: around hubs few have none
+AFTER = 4  # times the part that time has let a policy take, at least, that a greedy after it takes at once
 LARGEST_PART = 0.05  # whatever a time limit asks for: larger ones are no better than a plain greedy
 
 
@@ -54,7 +60,8 @@ class Peeler:
 
     exchange         as of RowBlock
     rule, fraction   of selections (app/rl/select.py)
-    part             of the candidates at once, where the rule is "single" and the rest large
+    part             of the candidates at once, where the rule is "single" and the rest large; of a policy
+                     that is not asked what the plain greedy takes, 0: as much as it always does
     most             selections by the policy, at most; 0: any number
     stop             asked before every selection: whether its time is up, the same on all ranks
     tell             called with the selections made and the environment now and then
@@ -198,6 +205,19 @@ def affordable_part(group: Group, kind: RowKind, peeler: Peeler, nbytes: int, se
     return group.first_number(part)
 
 
+def affordable_greedy(group: Group, kind: RowKind, seconds: float) -> float:
+    """The part of the candidates that a plain greedy takes at once, so that it takes about so long, by rank
+    0's clock; 0, without a limit: as much as it always does. Ranks: all call; identical on all.
+    """
+    seconds = group.first_number(seconds)
+    if not np.isfinite(seconds):
+        return 0.0
+    entries = len(kind.nodes) + 2 * kind.edges
+    each = APART_SECONDS if kind.marks() is not None else GREEDY_SECONDS
+    wanted = min(each * entries / group.size / max(seconds, LEAST_GREEDY), LARGEST_GREEDY)
+    return max(wanted, greedy_share(kind))
+
+
 def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peeled:
     """Choose and reduce until what is left of `kind` fits, from what was `made` before on. Ranks: all call;
     the same on any number.
@@ -249,7 +269,9 @@ def _stage(
     marks, nodes, begun = _spread(kind, own, block), len(kind.nodes), None if whole else made.begun
     first = (0, 0) if begun is None else begun.size
     late, counted = begun is None and _is_late(peeler, made), made.evaluations
-    stage = LATE_STAGE if late else STAGE
+    asked = made.asked and kind.weights is None
+    hasty = not asked and peeler.part > greedy_share(kind)
+    stage = LATE_STAGE if late or hasty else STAGE
 
     def enough(env: Environment) -> bool:
         nonlocal first
@@ -269,7 +291,7 @@ def _stage(
         peeler.tell(counted, env)
 
     if late or kind.weights is not None:
-        return _by_greedy(group, kind, peeler, block, own, marks, enough)
+        return _by_greedy(group, kind, peeler, block, own, marks, enough, asked)
     left = peeler.most - made.evaluations if peeler.most else 0
     if begun is not None and made.cut_short:
         left = begun.selections
@@ -289,8 +311,8 @@ def _stage(
     return roll_out(
         group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
         finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
-        greedy=_greedy(kind), nodes=nodes, before=before, begun=0 if begun is None else begun.selections,
-        watch=watch,
+        greedy=_greedy(kind, AFTER * peeler.part), nodes=nodes, before=before,
+        begun=0 if begun is None else begun.selections, watch=watch,
     )  # fmt: skip
 
 
@@ -315,15 +337,18 @@ def _has_ended(peeler: Peeler, made: Peeled) -> bool:
 
 def _by_greedy(
     group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
-    enough: Callable[[Environment], bool],
+    enough: Callable[[Environment], bool], asked: bool,
 ) -> Rollout:  # fmt: skip
     """The same by the plain greedy alone: by weights, which a policy does not see, or where it is asked no
     more. Ranks: all call.
+
+    asked   whether a policy was, whose part of the candidates the greedy's then follows
     """
     residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     price_own = None if kind.weights is None else kind.weights[np.maximum(own, 0)].astype(np.float32)
-    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, _greedy(kind))
+    greedy = _greedy(kind, (AFTER if asked else 1) * peeler.part)
+    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, greedy)
     residual.write_back(chosen_at_own)
     made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
     return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
@@ -359,11 +384,20 @@ def _spread(kind: RowKind, own: np.ndarray, block: RowBlock) -> np.ndarray | Non
     return found
 
 
-def _greedy(kind: RowKind) -> Greedy:
-    """A plain greedy; of what dominates, no two nodes that have a neighbour in common. After a policy, whose
-    time is over, it is to be fast: regions are searched again.
+def _greedy(kind: RowKind, part: float) -> Greedy:
+    """A plain greedy that takes at least such a part of the candidates at once; of what dominates, no two
+    nodes that have a neighbour in common.
     """
-    return Greedy(LATE_GREEDY if kind.weights is None else GREEDY, apart=kind.marks() is not None)
+    usual, part = greedy_share(kind), min(part, LARGEST_GREEDY)
+    least = LEAST_TAKEN if part > usual else 0.0
+    return Greedy(max(usual, part), apart=kind.marks() is not None, least=least)
+
+
+def greedy_share(kind: RowKind) -> float:
+    """What it takes in any case. After a policy, whose time is over, it is to be fast: regions are searched
+    again.
+    """
+    return LATE_GREEDY if kind.weights is None else GREEDY
 
 
 def _own_part(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:

@@ -1,0 +1,189 @@
+"""What a time limit leaves out or cuts short, by clocks and estimates that are given: nothing is timed."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from mpi4py import MPI
+from msgspec import structs
+from test_row_reductions import SELF
+
+from app import solve
+from app.bounds.dfvs.feasible import cycle_left
+from app.case.config import Case
+from app.graphs.digraph import from_arcs
+from app.graphs.graph import from_edges
+from app.graphs.steiner import steiner_of
+from app.reductions.steiner.reducer import SteinerReducer, Untouched
+from app.reductions.steiner.verify import verify_log
+from app.search.dfvs import baselines
+from app.search.dismantle import tools as dismantle
+from app.solver import learned
+from app.solver.pipeline import Pipeline
+from app.solver.rows import peel
+from app.tasks import answer, compare
+
+SMALL = nx.random_regular_graph(4, 60, seed=3)
+BRIEF = {"search.steps": 200, "search.starts": 1, "search.bounds": False}
+NO_TIME = 1e9  # s, an estimate of what never fits
+
+
+def limited(seconds):
+    case = Case()
+    return structs.replace(case, search=structs.replace(case.search, seconds=seconds))
+
+
+def entries(monkeypatch):
+    """Entries of result.json of what is solved from now on."""
+    kept, made = [], answer.entry_of
+
+    def entry_of(*given):
+        kept.append(made(*given))
+        return kept[-1]
+
+    monkeypatch.setattr(answer, "entry_of", entry_of)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "left"),
+    [(50.0, 30.0, 25.0), (50.0, 60.0, 5.0), (50.0, math.inf, 5.0), (1.0, 1.0, 0.25), (0.0, 9.0, math.inf)],
+)
+def test_baselines_have_what_is_left_and_a_tenth(limit, used, left):
+    assert compare.seconds_of_baselines(limited(limit), used) == left
+
+
+def test_plain_heuristics_that_would_take_too_long_are_left_out(monkeypatch):
+    settings = {"problem.component": 5, "search.steps": 50, "search.starts": 1, "search.bounds": False}
+    whole = solve(SMALL, "dismantle", settings=settings, comm=MPI.COMM_WORLD)
+    assert set(whole.curves) == {"answer", *whole.baselines}
+    assert {"CoreHD", "high degree", "collective influence"} <= set(whole.baselines)
+    slow = {"influence": NO_TIME}
+    monkeypatch.setattr(dismantle.DismantleTools, "baseline_seconds", slow)
+    monkeypatch.setattr(dismantle.DismantleTools, "curve_seconds", NO_TIME)
+    brief = solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
+    assert set(whole.baselines) - set(brief.baselines) == {"collective influence"}
+    assert brief.curves == {"answer": whole.curves["answer"]}
+    free = solve(SMALL, "dismantle", settings=settings, comm=MPI.COMM_WORLD)  # no limit, no estimate counts
+    assert (free.nodes, free.baselines, free.curves) == (whole.nodes, whole.baselines, whole.curves)
+
+
+def test_what_comes_before_and_after_the_search_is_part_of_the_limit(monkeypatch):
+    seen, answered = [], Pipeline.answer
+
+    def watched(self, toolbox, name, given=None, spent=0.0, kept=0.0):
+        seen.append((spent, kept, toolbox.closing_seconds))
+        return answered(self, toolbox, name, given, spent, kept)
+
+    monkeypatch.setattr(Pipeline, "answer", watched)
+    for closing, kept in ((0.25, 0.25), (NO_TIME, 0.3 * 2.0)):
+        monkeypatch.setattr(dismantle.DismantleTools, "closing_seconds", closing)
+        solve(SMALL, "dismantle", search_seconds=2.0, settings=BRIEF | {"search.baselines": False})
+        assert seen[-1][0] > 0 and seen[-1][1:] == (kept, closing)
+
+
+def test_the_order_of_a_set_is_found_once(monkeypatch):
+    asked, found = [], dismantle.removal_order
+
+    def removal_order(*given):
+        asked.append(given[1])
+        return found(*given)
+
+    monkeypatch.setattr(dismantle, "removal_order", removal_order)
+    settings = BRIEF | {"search.baselines": False}
+    solution = solve(SMALL, "dismantle", settings=settings, comm=MPI.COMM_SELF)
+    assert len(asked) == 1 and len(solution.order) == asked[0].sum() and "answer" in solution.curves
+
+
+def test_a_start_that_takes_too_long_is_given_up_and_the_replay_says_so(monkeypatch):
+    """The plain greedy that completes a policy's set has no end of its own."""
+    seen, settings = entries(monkeypatch), BRIEF | {"search.baselines": False, "search.reductions": False}
+    with monkeypatch.context() as patch:
+        patch.setattr(learned, "REST_PATIENCE", -1.0)
+        first = solve(SMALL, "fvs", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
+    assert seen[-1]["learned"] is None and "search.start=greedy" in seen[-1]["replay"]
+    again = solve(SMALL, "fvs", settings=settings | {"search.start": "greedy"}, comm=MPI.COMM_SELF)
+    assert first.nodes == again.nodes
+
+
+# ---- greedy choices on rows --------------------------------------------------------------------------------
+
+
+class Kind:
+    """What is left, in numbers."""
+
+    def __init__(self, nodes, edges, weights=None, marks=None):
+        self.nodes, self.edges, self.weights = range(nodes), edges, weights
+        self.marks = lambda: marks
+
+
+def test_a_plain_greedy_takes_as_much_at_once_as_its_time_asks_for():
+    small, large = Kind(100, 300), Kind(10**7, 10**8)
+    assert peel.affordable_greedy(SELF, small, 1.0) == peel.LATE_GREEDY
+    assert peel.affordable_greedy(SELF, small, 0.0) == peel.LATE_GREEDY
+    assert peel.affordable_greedy(SELF, large, 1.0) == peel.LARGEST_GREEDY
+    assert peel.affordable_greedy(SELF, large, 1e9) == peel.LATE_GREEDY
+    assert peel.affordable_greedy(SELF, large, math.inf) == 0.0
+    middle = peel.affordable_greedy(SELF, large, 20.0)
+    assert peel.LATE_GREEDY < middle < peel.LARGEST_GREEDY
+    assert peel.affordable_greedy(SELF, Kind(10**7, 10**8, marks=1), 60.0) > peel.affordable_greedy(
+        SELF, large, 60.0
+    )
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mds"])
+def test_hasty_choices_are_the_same_on_any_number_of_ranks(problem):
+    """Around hubs few nodes have no neighbour in common; a share of them is taken nevertheless."""
+    hubs = nx.barabasi_albert_graph(400, 4, seed=5)
+    settings = BRIEF | {
+        "memory.whole_graph_mb": 0.03, "search.row_evaluations": -1, "search.row_fraction": 0.2,
+        "search.baselines": False, "search.row_regions": 0,
+    }  # fmt: skip
+    here = solve(hubs, problem, settings=settings, comm=MPI.COMM_WORLD)
+    alone = solve(hubs, problem, settings=settings, comm=MPI.COMM_SELF)
+    assert here.feasible and here.nodes == alone.nodes
+
+
+# ---- starts and reductions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [0, 1, 2, 5])
+def test_a_greedy_that_is_ended_leaves_no_directed_cycle(monkeypatch, asked):
+    """After any number of looks; one that is never ended is as before."""
+    monkeypatch.setattr(baselines, "BETWEEN", 2)
+    draws = np.random.default_rng(asked)
+    digraph, _ = from_arcs(40, *draws.integers(40, size=(2, 200)))
+    looks = iter(range(1000))
+    graph = digraph.pattern("drawn")
+    chosen, _ = baselines.most_ways(digraph, draws.integers(1, 9, 40), look=lambda: next(looks) >= asked)
+    assert cycle_left(graph, chosen) is None and not chosen.all()
+
+
+def test_the_part_with_the_terminals_needs_no_reducer():
+    """As a reducer without rules leaves it, and as the check of an empty log does."""
+    u, v = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (5, 6), (6, 7), (5, 7), (8, 2)]).T
+    for terminals, size in (([0, 2], 5), ([5, 7], 3), ([6], 0)):
+        core, _ = steiner_of(from_edges(10, u, v), np.array(terminals))
+        mine, theirs = Untouched(core), SteinerReducer(core)
+        left, expected = mine.kernel(), theirs.kernel()
+        checked, paid = verify_log(core, np.array([], dtype=np.int64))
+        assert left.core.n == size and paid == left.paid == expected.paid == 0
+        for found in (left.core, checked):
+            assert all(np.array_equal(a, b) for a, b in zip(found, expected.core))
+        assert np.array_equal(left.nodes, expected.nodes)
+        nodes = np.arange(10)
+        assert np.array_equal(mine.places(left, nodes), theirs.places(expected, nodes))
+        if size:
+            parent = np.full(size, -1, dtype=np.int64)
+            parent[:2] = 0  # nodes 0 and 1 of the core are joined in both
+            assert np.array_equal(mine.lift(left, parent), theirs.lift(expected, parent))
+
+
+def test_arcs_in_any_order_are_one_digraph():
+    tails, heads = np.array([(0, 1), (0, 2), (1, 2), (2, 0), (3, 1)]).T
+    sorted_, order = from_arcs(4, tails, heads)[0], np.array([4, 2, 0, 0, 3, 1, 4])
+    mixed = from_arcs(4, tails[order], heads[order])[0]
+    for name in ("out_ptr", "out", "in_ptr", "into"):
+        assert np.array_equal(getattr(sorted_, name), getattr(mixed, name))
+    assert np.array_equal(sorted_.in_ptr, [0, 1, 3, 5, 5]) and np.array_equal(sorted_.into, [2, 0, 3, 0, 1])
