@@ -69,6 +69,7 @@ class SampledPipeline:
 
     def __init__(self, group: Group, log: Log, case: Case, keeper: Keeper = NOTHING_KEPT) -> None:
         self.group, self.log, self.case, self.keeper = group, log, case, keeper
+        self.used = 0.0  # s of the last answer, as in Pipeline
 
     def answer(
         self, toolbox: InfluenceTools, name: str, given: np.ndarray | None = None, spent: float = 0.0,
@@ -91,11 +92,13 @@ class SampledPipeline:
         inner = Pipeline(self.group, self.log, case, None, None, self.keeper)
         try:
             found = inner.answer(rounds.last, name, given, time.perf_counter() - begun, kept)
+            ended = time.perf_counter()
         except Stopped as stopped:
             if stopped.so_far is not None:
                 stopped.so_far = self._judged(toolbox, stopped.so_far, None)
             raise
         answer = self._judged(toolbox, found, greedy)
+        self.used = inner.used + time.perf_counter() - ended
         replay = [*found.replay, f"influence.sets={rounds.last.sets}"] if found.replay else []
         return replace(answer, replay=replay if not toolbox.certain else found.replay)
 
