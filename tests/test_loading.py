@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from app.partition import load
 from app.partition.assemble import assemble, gather_whole
 from app.partition.deal import read_part
 from app.partition.load import load_graphs
+from app.partition.whole import whole_of
 
 WORLD = MPI.COMM_WORLD
 
@@ -166,12 +167,40 @@ def test_files_that_differ_are_not_read_by_parts(group, shared_path, any_size, m
 
 
 @pytest.mark.parametrize("family", ["rmat", "rmat_natural", "chung_lu"])
-def test_generated_parts_are_the_whole_graph(group, solo, family):
+def test_generated_parts_are_the_whole_graph(group, solo, monkeypatch, family):
+    monkeypatch.setattr(load, "MADE_BY_ALL", 0)
     table = GraphCase(generator=family, nodes=700, d=3, count=2)
     loaded, alone = (load_graphs(each, table, "instances", Case(seed=4)) for each in (group, solo))
     for item, one in zip(loaded, alone):
         assert item.source == "generator" and item.counts == one.counts
         assert bits(gather_whole(group, item.graph, item.rows)) == bits(one.graph)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"generator": "mixed", "nodes": (20, 60), "p": 0.2, "edge_weights": "mixed"},
+        {"generator": "arcs", "nodes": 40, "p": 0.1}, {"generator": "rmat", "nodes": 64, "d": 3},
+        {"generator": "uniform_points", "nodes": (9, 30)}, {"generator": "customers", "nodes": 12},
+    ],
+    ids=lambda made: made["generator"],
+)  # fmt: skip
+def test_small_graphs_that_all_ranks_make_are_those_that_are_dealt(group, monkeypatch, made):
+    """Their rows, and all of them without a message."""
+    table, found = GraphCase(**made, count=4), []
+    for largest in (load.MADE_BY_ALL, 0):
+        monkeypatch.setattr(load, "MADE_BY_ALL", largest)
+        before = group.calls
+        found.append(load_graphs(group, table, "x", Case(seed=2)))
+        calls = group.calls - before
+    assert group.size == 1 or (all(each.made for each in found[0]) and calls > 40)
+    for one, other in zip(*found):
+        assert bits(one.graph) == bits(other.graph) and one.counts == other.counts
+        assert (one.rows.starts == other.rows.starts).all() and (one.rows.cuts == other.rows.cuts).all()
+        assert repr(one.metric) == repr(other.metric) and repr(one.deliveries) == repr(other.deliveries)
+        assert bits(whole_of(group, one)) == bits(whole_of(group, other))
+        again = replace(one, graph=replace(one.graph, name="another"))
+        assert whole_of(group, again).name == "another"
 
 
 # ---- graphs kept for the next run -------------------------------------------------------------------------

@@ -64,6 +64,22 @@ class Graph:
         """True when every row is held."""
         return self.lo == 0 and self.hi == self.n
 
+    def held(self, lo: int, hi: int) -> "Graph":
+        """Rows lo..hi-1, of a graph that is whole."""
+        first, last = self.indptr[lo], self.indptr[hi]
+
+        def rows(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[lo:hi].copy()
+
+        def entries(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[first:last].copy()
+
+        return Graph(
+            self.name, self.n, lo, hi, self.indptr[lo : hi + 1] - first, self.indices[first:last].copy(),
+            self.edges, entries(self.weights), rows(self.ids), self.first_id, rows(self.node_weights),
+            entries(self.arcs), entries(self.transpose_weights), rows(self.loops),
+        )  # fmt: skip
+
     def degrees(self) -> np.ndarray:
         """[hi-lo] int64, the degree of each held node."""
         return np.diff(self.indptr)

@@ -76,6 +76,8 @@ class Loaded:
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
     routes   of a caller's solution to begin with, the route of each of its ids; None: it has none
     stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
+    made     of a small graph that every rank has made by itself (the rows, all rows); they are no longer
+             this graph's where `graph` is another object; or None
     """
 
     graph: Graph
@@ -100,6 +102,7 @@ class Loaded:
     deliveries: Deliveries | None = None
     routes: np.ndarray | None = None
     stream: EdgeStream | None = None
+    made: tuple[Graph, Graph] | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -111,6 +114,7 @@ class Loaded:
 
 
 EVERY = slice(None)
+MADE_BY_ALL = 2048  # nodes of the largest graph of a generated set that every rank makes by itself
 
 
 def count_graphs(table: GraphCase) -> int:
@@ -384,7 +388,11 @@ def generate_set(
     largest = int(sizes.max()) * (2 if made_for == NEIGHBOURHOODS else 1) + bool(made_for)
     if table.generator == "sets":
         largest = int(sizes.max() + (table.elements or sizes.max())) + 1
-    made = share_blocks(group, largest, makers, table.generator in BY_PARTS and not made_for, neighbours)
+    if largest <= MADE_BY_ALL and group.size > 1:
+        made = make_blocks_alike(group, largest, makers, neighbours)
+    else:
+        parts = table.generator in BY_PARTS and not made_for
+        made = share_blocks(group, largest, makers, parts, neighbours)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 
@@ -449,4 +457,23 @@ def share_blocks(
         metric = None if source is None else source.metric
         deliveries = share_deliveries(group, None if source is None else source.deliveries)
         out.append(replace(item, metric=share_metric(group, metric), deliveries=deliveries))
+    return out
+
+
+def make_blocks_alike(
+    group: Group, largest: int, streams: list[Callable[[], Any]], neighbours: str = "both"
+) -> list[Loaded]:
+    """The same of small graphs that every rank can make: each makes all of them, and keeps its rows and the
+    whole. Dealing out hundreds of small graphs would take longer, as each takes some twenty messages.
+
+    Ranks   all call
+    """
+    with raise_together(group, "generating graphs"):
+        made = share_blocks(group.alone(), largest, streams, neighbours=neighbours)
+    out = []
+    for item in made:
+        blocks = len(item.rows.starts) - 1
+        rows = replace(item.rows, cuts=cut_blocks(np.ones(blocks, dtype=np.int64), group.size))
+        graph = item.graph.held(*rows.range_of(group.rank))
+        out.append(replace(item, graph=graph, rows=rows, made=(graph, item.graph)))
     return out

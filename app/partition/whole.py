@@ -10,6 +10,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.comm.group import Group
+from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.partition.rows import RowPartition
@@ -54,7 +55,14 @@ def followed_by(group: Group, spatial: int, rows: int, entries: int) -> Group:
 
 def held_whole(group: Group, loaded: Loaded) -> Loaded:
     """A graph with all its rows on every rank, in the row blocks it has. Ranks: all call."""
-    graph = gather_whole(group, loaded.graph, loaded.rows)
+    graph = whole_of(group, loaded)
     starts = loaded.rows.starts
     rows = RowPartition(loaded.rows.n, starts, np.array([0, len(starts) - 1]))
     return replace(loaded, graph=graph, rows=rows)
+
+
+def whole_of(group: Group, loaded: Loaded) -> Graph:
+    """All rows of a graph on every rank; the caller checks the memory limit first. Ranks: all call."""
+    if loaded.made is not None and loaded.made[0] is loaded.graph:
+        return loaded.made[1]
+    return gather_whole(group, loaded.graph, loaded.rows)

@@ -17,8 +17,8 @@ from app.comm.turns import only_this_rank
 from app.errors import CaseError, LockstepError, NoneFound
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
-from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
+from app.partition.whole import whole_of
 from app.problems.problem import Problem
 from app.problems.table import ROUTES, UNTRAINED, not_alone, problem_of
 from app.proofs.archive import certificate_of
@@ -108,7 +108,7 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     if too_large(context, loaded):
         tell_too_large(context, loaded)
         return None
-    return gather_whole(context.group, loaded.graph, loaded.rows)
+    return whole_of(context.group, loaded)
 
 
 class Rival(NamedTuple):

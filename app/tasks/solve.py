@@ -16,8 +16,8 @@ from app.comm.grid import Grid
 from app.comm.guard import raise_together
 from app.errors import CaseError, Ended, Halted, LockstepError
 from app.output import STOPPED, plain
-from app.partition.assemble import gather_whole
 from app.partition.load import Loaded, count_graphs
+from app.partition.whole import whole_of
 from app.plots.runs import plot_curves, plot_solutions, plot_solves
 from app.problems.problem import Problem
 from app.problems.table import SAMPLED, problem_of
@@ -304,7 +304,7 @@ def solve_graph(
     if too_large(context, loaded):
         return _solve_large(context, problem, policy, pipeline, loaded, keeper)
     introduce(context, loaded)
-    whole = gather_whole(context.group, loaded.graph, loaded.rows)
+    whole = whole_of(context.group, loaded)
     return answer_whole(context, pipeline, problem, loaded, whole, alone)
 
 

@@ -195,7 +195,12 @@ def without_node_weights(context: Context, graphs: list[Loaded]) -> list[Loaded]
     """The graphs without what their nodes weigh, which is said where the problem counts it."""
     weighed = [each for each in graphs if each.graph.node_weights is not None]
     warn_of_unseen(context, [each.graph.name for each in weighed])
-    return [replace(each, graph=replace(each.graph, node_weights=None)) for each in graphs]
+    return [
+        each
+        if each.graph.node_weights is None
+        else replace(each, graph=replace(each.graph, node_weights=None))
+        for each in graphs
+    ]
 
 
 def warn_of_unseen(context: Context, names: list[str]) -> None:
