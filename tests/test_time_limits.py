@@ -69,6 +69,15 @@ def test_plain_heuristics_that_would_take_too_long_are_left_out(monkeypatch):
     assert (free.nodes, free.baselines, free.curves) == (whole.nodes, whole.baselines, whole.curves)
 
 
+def test_where_no_plain_heuristic_fits_a_replay_has_none_either(monkeypatch):
+    """Else one that is better than the search of then would be the answer."""
+    seen, settings = entries(monkeypatch), BRIEF | {"problem.component": 5}
+    monkeypatch.setattr(compare, "heuristics", lambda case, toolbox: {"slow": toolbox.start})
+    monkeypatch.setattr(dismantle.DismantleTools, "baseline_seconds", {"slow": NO_TIME})
+    assert not solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD).baselines
+    assert "search.baselines=false" in seen[-1]["replay"]
+
+
 def test_what_comes_before_and_after_the_search_is_part_of_the_limit(monkeypatch):
     seen, answered = [], Pipeline.answer
 
