@@ -116,6 +116,17 @@ def test_a_start_that_takes_too_long_is_given_up_and_the_replay_says_so(monkeypa
     assert first.nodes == again.nodes
 
 
+@pytest.mark.mpi_skip
+def test_a_replay_does_not_take_the_place_of_a_file_to_start_from(monkeypatch, tmp_path):
+    """search.start says both: whether the policy is asked, and the file."""
+    seen, file = entries(monkeypatch), tmp_path / "known.txt"
+    settings = BRIEF | {"search.baselines": False, "search.reductions": False}
+    solve(SMALL, "fvs", settings=settings).save(str(file))
+    monkeypatch.setattr(learned, "REST_PATIENCE", -1.0)
+    solve(SMALL, "fvs", search_seconds=5.0, settings=settings | {"search.start": str(file)})
+    assert seen[-1]["learned"] is None and seen[-1]["replay"] == []
+
+
 # ---- greedy choices on rows --------------------------------------------------------------------------------
 
 
