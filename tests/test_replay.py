@@ -6,7 +6,7 @@ from helpers import listed, make_blocks, random_graph
 
 from app.errors import NumericsError
 from app.problems.problem import Totals
-from app.rl.replay import BitsReplay, EpisodeReplay, paper_bytes
+from app.rl.replay import FEW, BitsReplay, EpisodeReplay, paper_bytes
 from app.sparse.batch import StateBatch
 
 DISCOUNT = 0.75
@@ -165,8 +165,8 @@ def test_a_compiled_call_collects_the_same_minibatches(compiled, n_step, capacit
     plain, replay = (EpisodeReplay(capacity, n_step, DISCOUNT, each) for each in (False, True))
     assert replay.compiled
     play(n_step + capacity, [plain, replay], 4)
-    for seed in range(5):
-        samples = [each.sample(np.random.default_rng(seed), 60) for each in (plain, replay)]
+    for seed, size in enumerate((60, 60, 60, 60, 60, FEW, FEW + 1)):
+        samples = [each.sample(np.random.default_rng(seed), size) for each in (plain, replay)]
         assert transitions(samples[0]) == transitions(samples[1])
         for name in ("graphs", "nodes", "returns", "discounts"):
             mine, theirs = (getattr(each, name) for each in samples)

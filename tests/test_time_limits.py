@@ -69,6 +69,15 @@ def test_plain_heuristics_that_would_take_too_long_are_left_out(monkeypatch):
     assert (free.nodes, free.baselines, free.curves) == (whole.nodes, whole.baselines, whole.curves)
 
 
+def test_where_no_plain_heuristic_fits_a_replay_has_none_either(monkeypatch):
+    """Else one that is better than the search of then would be the answer."""
+    seen, settings = entries(monkeypatch), BRIEF | {"problem.component": 5}
+    monkeypatch.setattr(compare, "heuristics", lambda case, toolbox: {"slow": toolbox.start})
+    monkeypatch.setattr(dismantle.DismantleTools, "baseline_seconds", {"slow": NO_TIME})
+    assert not solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD).baselines
+    assert "search.baselines=false" in seen[-1]["replay"]
+
+
 def test_what_comes_before_and_after_the_search_is_part_of_the_limit(monkeypatch):
     seen, answered = [], Pipeline.answer
 
@@ -105,6 +114,17 @@ def test_a_start_that_takes_too_long_is_given_up_and_the_replay_says_so(monkeypa
     assert seen[-1]["learned"] is None and "search.start=greedy" in seen[-1]["replay"]
     again = solve(SMALL, "fvs", settings=settings | {"search.start": "greedy"}, comm=MPI.COMM_SELF)
     assert first.nodes == again.nodes
+
+
+@pytest.mark.mpi_skip
+def test_a_replay_does_not_take_the_place_of_a_file_to_start_from(monkeypatch, tmp_path):
+    """search.start says both: whether the policy is asked, and the file."""
+    seen, file = entries(monkeypatch), tmp_path / "known.txt"
+    settings = BRIEF | {"search.baselines": False, "search.reductions": False}
+    solve(SMALL, "fvs", settings=settings).save(str(file))
+    monkeypatch.setattr(learned, "REST_PATIENCE", -1.0)
+    solve(SMALL, "fvs", search_seconds=5.0, settings=settings | {"search.start": str(file)})
+    assert seen[-1]["learned"] is None and seen[-1]["replay"] == []
 
 
 # ---- greedy choices on rows --------------------------------------------------------------------------------

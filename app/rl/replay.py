@@ -20,6 +20,7 @@ from app.problems.problem import StateTotals
 from app.sparse.rowblock import RowBlock
 
 RECORD = struct.Struct(f"{replay.RECORD}q")
+FEW = 512  # transitions that the kernel sorts by insertion; more come in order
 
 
 class Episode:
@@ -221,7 +222,11 @@ class EpisodeReplay:
 
     def _collect_compiled(self, drawn: np.ndarray) -> Sample:
         """The transitions of slots [B, 2], in the order that `sample` gives them."""
-        picks, episodes = drawn.tolist(), self.episodes
+        episodes = self.episodes
+        if len(drawn) > FEW:
+            graphs = [episodes[number].graph for number in drawn[:, 0].tolist()]
+            drawn = drawn[np.lexsort((drawn[:, 1], graphs))]
+        picks = drawn.tolist()
         chosen = [episodes[number] for number, _ in picks]
         if self._collector is None:
             self._collector = Collector(self.n_step, self._powers, chosen[0].width)

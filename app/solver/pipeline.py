@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
+from app.case.search import STARTS
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
@@ -130,7 +131,7 @@ class Pipeline:
         clock = StartClock(self.group, limits, toolbox.start_share * budget.left())
         with self.log.phase("start"), toolbox.watched(clock.rings):
             best, values = self._starts(toolbox, progress, budget, given)
-        self.by_clock = clock.rang
+        self.by_clock |= clock.rang
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
@@ -234,8 +235,10 @@ class Pipeline:
             core, evaluations, setting = roll(self.group, net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)
             self.replay += [setting, f"search.evaluations={evaluations}"]
-        if core is None:
+        if core is None and search.start in STARTS:
             self.replay = [*before, "search.start=greedy"]
+        elif core is None:  # the key names a file, without which the answer would be another
+            self.replay, self.by_clock = before, self.by_clock or bool(search.seconds)
         return core, evaluations
 
     def _tell(self, name: str, evaluations: int, of: str) -> None:

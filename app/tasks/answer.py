@@ -372,8 +372,9 @@ def _compared(
         if toolbox.curve is not None:
             curves[POLICY_ALONE] = toolbox.curve(other.solution())
         rival = other if rival is None or toolbox.improves(other.value, rival.value) else rival
-    if context.case.search.seconds and compared.name and answer.replay:  # the clock says which begin
-        answer = replace(answer, replay=[*answer.replay, f"search.heuristic={compared.name}"])
+    if context.case.search.seconds and answer.replay:  # the clock says which begin, if any
+        key = f"search.heuristic={compared.name}" if compared.name else "search.baselines=false"
+        answer = replace(answer, replay=[*answer.replay, key])
     if rival is not None and toolbox.improves(rival.value, answer.value):
         spent = time.perf_counter() - begun
         context.log.info(

@@ -389,6 +389,7 @@ def _compare(
 
     Ranks: all call
     """
+    begun = time.perf_counter()
     toolbox, certificate = make_toolbox(context, problem, loaded, whole), b""
     if (fault := toolbox.fault(solution)) is not None:
         raise LockstepError(f"{whole.name}: {fault}")
@@ -410,7 +411,8 @@ def _compare(
             )  # fmt: skip
     if context.case.search.baselines:
         with context.log.phase("baselines"):
-            values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
+            used = entry["seconds"] + time.perf_counter() - begun
+            values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case, used))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
     entry["bound_is_weak"] = is_weak(entry)
     return certificate
