@@ -65,8 +65,8 @@ def is_small(alone: list[Term], shared: list[Term], ranks: int, crowded: bool) -
     """Whether ranks that share an epoch would hardly be faster than one by itself; see below.
 
     crowded   some host has fewer cores than ranks, and room for all of it on each of them: those that wait
-              for a message take the core from those that make it, and an epoch takes many times as long,
-              whatever its size
+              for a message take the core from those that make it, so that short epochs take many times as
+              long, and even those of seconds gain little
     """
     return (0.0 if crowded else gained(alone, shared, ranks)) < WORTH
 
