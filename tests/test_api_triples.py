@@ -597,6 +597,21 @@ def test_what_cannot_be_applied(more, said):
 
 
 @pytest.mark.filterwarnings("ignore:1 triples are left out")
+def test_rows_without_layers_are_of_their_nodes_and_relations():
+    """Whatever triples there are: no edges tell whose rows they are, but names and counts do."""
+    settings, numbers = {**LINKS, "rgcn.layers": 0, "rgcn.loops": True}, rows_of()
+    rows = [(f"n{s}", f"r{r}", f"n{o}") for s, r, o in numbers.tolist()]
+    named = predict_links(rows, settings=settings)
+    again = predict_links([*rows, rows[0][:2] + rows[1][2:]], weights=named, settings={"seed": 5})
+    assert again.digest == named.digest and again.held_out != named.held_out
+    for other in (rows[::-1], [(s, r.replace("r1", "x"), o) for s, r, o in rows]):
+        with pytest.raises(GraphError, match="has rows for the nodes of another graph"):
+            predict_links(other, weights=named)
+    numbered = predict_links(numbers, settings=settings, nodes=NODES, relations=RELATIONS)
+    with pytest.raises(GraphError, match="for 4 relations; these triples have 5"):
+        predict_links(numbers, weights=numbered, nodes=NODES, relations=RELATIONS + 1)
+
+
 def test_weights_are_given_once(shared_path):
     told, path = learned(), str(shared_path / "w.npz")
     save_once(told, path)

@@ -18,7 +18,9 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
+from app.case.conflicts import OF_RELATIONAL_LAYERS
 from app.case.file import build, load, named_files
+from app.case.gnn import RgcnCase
 from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
@@ -753,6 +755,8 @@ def cases(draw):
     rgcn = data["rgcn"]
     rgcn |= {"epochs": max(rgcn["epochs"], 1), "dimension": 2 * draw(st.integers(1, 99))}
     rgcn["warmup"] = min(rgcn["warmup"], rgcn["epochs"] - 1)
+    if not rgcn["layers"]:
+        rgcn |= {"goal": "links", **{key: getattr(RgcnCase(), key) for key in OF_RELATIONAL_LAYERS}}
     if rgcn["blocks"]:
         rgcn["bases"] = 0
     if data["memory"]["fast_mb"]:

@@ -391,6 +391,7 @@ def test_links_without_layers_are_written_and_applied(tmp_path):
     assert code == 0, printed
     for wrong, said in (
         (["rgcn.blocks=2"], "is read by relational layers, and rgcn.layers is 0; leave it out"),
+        (["rgcn.parts=2"], "rgcn.parts (command line): is read by relational layers, and rgcn.layers is 0"),
         (["rgcn.goal=classes"], 'at least 1 would be right without rgcn.goal = "links", got 0'),
     ):
         code, printed = lockstep(tmp_path / "wrong", *keys, *wrong, case="rgcn_links")

@@ -344,6 +344,11 @@ def test_keys_of_relational_networks_are_tried():
     ]  # fmt: skip
     layers = {**RELATIONAL, "study.vary": ["rgcn.layers 1 2"], "rgcn.dropout": 0.3}
     assert [each.rgcn.dropout for each in make_trials(build(layers)).possible] == [0.0, 0.3]
+    none = {**RELATIONAL, "study.vary": ["rgcn.layers 0 1"], "rgcn.partition": "rows"}
+    assert [each.rgcn.partition for each in make_trials(build(none)).possible] == ["relations", "rows"]
+    more = {**RELATIONAL, "study.vary": ["rgcn.loops false true", "rgcn.ask_relations 0 0.5"]}
+    found = [(each.rgcn.loops, each.rgcn.ask_relations) for each in make_trials(build(more)).possible]
+    assert found == [(False, 0.0), (False, 0.5), (True, 0.0), (True, 0.5)]
     odd = build({**RELATIONAL, "study.vary": ["rgcn.dimension 4 5 6"]})
     assert plan_of(odd) == "2 trials: 2 with 1 seed, 1 with 2 seeds; 1 more not possible"
     trials = make_trials(odd)

@@ -4,6 +4,7 @@ import errno
 import re
 import signal
 from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -24,13 +25,18 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, DiskFull, LockstepError, NumericsError, Stopped
 from app.gnn.classifier import Classifier
+from app.graphs.triples.data import Triples
 from app.log import Log
+from app.memory.room import memory_room
 from app.model import whole
+from app.model.fits import least_room
 from app.model.terms import Term
 from app.output import RunFolder
 from app.tasks.classify import run_classify
 from app.tasks.context import Context
+from app.tasks.levels import whole as levels_whole
 from app.tasks.levels.table import LEVELS
+from app.tasks.relational_plan import links_plan, planned, split_of
 from app.tasks.studies.gnn_folds import run_folds
 
 WORTH = 1e9  # nothing is worth splitting
@@ -348,6 +354,26 @@ def test_ranks_without_a_core_each_do_not_split(monkeypatch):
     terms = [[Term("", "", "element", (numbers, 4 * numbers), 1)] for numbers in (1e9, 1e8)]
     assert not whole.is_small(*terms, 4, False) and whole.gained(*terms, 4) > 5
     assert whole.is_small(*terms, 4, True)
+
+
+def test_ranks_without_a_core_each_split_what_all_of_them_have_no_room_for(monkeypatch):
+    """The case was let in for what a rank holds of it."""
+    monkeypatch.setattr(whole, "WORTH", 1e-9)  # only too few cores keep it whole
+    draws, (group, _) = np.random.default_rng(4), groups()
+    triples = Triples("kg", 50, 3, *(draws.integers(0, n, 300).astype(np.int32) for n in (50, 3, 50)))
+    links = {"gnn.model": "rgcn", "rgcn.goal": "links"}
+    case = build({"run.task": "classify", "graph.generator": "ba", "graph.nodes": 50, **links})
+    make = partial(links_plan, case.rgcn, triples=triples, split=split_of(case, case.rgcn, triples))
+    needed = make(1).needed
+    assert [planned(case, 4, make, room)[1] for room in (0, needed - 1, needed)] == [False, False, True]
+    monkeypatch.setattr(levels_whole, "are_crowded", lambda group: True)
+    context = Context(build(LEVEL | QUICK), group, Log(False), None)
+    examples = LEVELS["node"](context)
+    for room in (0, 1 << 50):
+        monkeypatch.setattr(levels_whole, "least_room", lambda group, room=room: room)
+        found, _ = levels_whole.whole_where_small(context, examples, None)
+        assert (found.alike is None) == (group.size == 1 or not room)
+    assert 0 < least_room(group) < memory_room(1)[0]
 
 
 def test_whether_ranks_have_a_core_each(monkeypatch):

@@ -336,8 +336,8 @@ def _shared(
     check_given(group, called)
     arrays = share_arrays(group, arrays)
     n, r = arrays["sizes"].tolist()
-    called, columns = as_texts(named.relations), [arrays[each] for each in "sro"]
-    graph = Triples(graph.name, n, r, *columns, called, sets=arrays["sets"])
+    called, columns = map(as_texts, (named.relations, named.nodes)), [arrays[each] for each in "sro"]
+    graph = Triples(graph.name, n, r, *columns, *called, sets=arrays["sets"])
     if classes is None:
         return replace(named, triples=graph), None
     four = [arrays[f"labels/{i}"] for i in range(4)]

@@ -25,6 +25,10 @@ MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generato
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
 OF_ARCS = ("arcs", "rmat", "rmat_natural")  # generators whose edges have directions
 OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of links.rank_each
+# Keys of [rgcn] that nothing reads where there is no layer.
+OF_RELATIONAL_LAYERS = (
+    "hidden", "bases", "blocks", "inverse", "dropout", "partition", "groups", "grouping", "parts",
+)  # fmt: skip
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -430,7 +434,7 @@ def _relations(case: Case) -> Iterator[Mistake]:
         if rgcn.scorer in ("complex", "rotate") and rgcn.dimension % 2:
             right = 'an even number would be right, or rgcn.scorer = "distmult" or "transe"'
             yield ("rgcn", "dimension"), f"{right}, got {rgcn.dimension}"
-        for key in ("hidden", "bases", "blocks", "inverse", "dropout"):
+        for key in OF_RELATIONAL_LAYERS:
             usual = (getattr(RgcnCase(), key), 0 if key == "bases" else None)
             if not rgcn.layers and getattr(rgcn, key) not in usual:
                 yield ("rgcn", key), "is read by relational layers, and rgcn.layers is 0; leave it out"

@@ -72,9 +72,9 @@ class ParallelCase(Table, frozen=True):
         about(
             "ranks that share a graph; 1: every rank has it whole and does all of it by itself, or of a "
             "network of classify the first one for all, which changes no bit; 0: 1 where graphs are so small "
-            "that ranks would wait for each other, of classify also where they have no core each, else "
-            "ranks / as many groups as divide ranks and data; of classify all ranks; study.kind = tune: "
-            "ranks that train a trial together, 0: one"
+            "that ranks would wait for each other, of classify also where they have no core each, but room "
+            "for it, else ranks / as many groups as divide ranks and data; of classify all ranks; study.kind "
+            "= tune: ranks that train a trial together, 0: one"
         ),
     ] = 0
     exchange: Annotated[

@@ -93,6 +93,12 @@ def refuse_without_room(group: Group, case: Case, words: str, needed: int, here:
             )
 
 
+def least_room(group: Group) -> int:
+    """Bytes that each rank takes without coming near what there is, on the host that leaves it least. Ranks:
+    all call; the same on all."""
+    return -group.max_integer(-int(NEAR * memory_room(ranks_here(group))[0]))
+
+
 def ranks_here(group: Group) -> int:
     """Ranks that share this host. Ranks: all call."""
     return group.gather_texts(platform.node()).count(platform.node())

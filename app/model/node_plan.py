@@ -127,7 +127,7 @@ def training_by(
 def learns_whole(case: Case, training: Training, crowded: bool = False) -> bool:
     """Whether every rank of a training holds the whole graph, and one learns (model/whole.py).
 
-    crowded   some host has fewer cores than ranks
+    crowded   some host has fewer cores than ranks, and room for all of it on each of them
     """
     layout, inputs = training.layout, training.inputs
     nbytes = whole_graph(layout.n, layout.entries // 2)
@@ -201,8 +201,11 @@ def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
     """Of training a network on all nodes of a graph."""
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
-    if learns_whole(case, training):
-        training = on_ranks(case, training, 1)
+    return need_of(case, on_ranks(case, training, 1) if learns_whole(case, training) else training)
+
+
+def need_of(case: Case, training: Training) -> Need:
+    """Of its rank that holds most."""
     rank = training.layout.heaviest
     held = gnn_memory.peak(training, rank, DEFAULTS.base_bytes)
     return Need(case.run.name, held | gnn_memory.afterwards(training, rank, case.smooth.method != "none"))

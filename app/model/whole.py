@@ -2,7 +2,7 @@
 
 An epoch on a small graph takes less time than the messages of its ranks would. Where a graph is split changes
 no bit (docs/how_it_works.md), so it is decided by sizes, by built-in rates and the same on all ranks, and
-by whether these have a core each. Policies: partition/whole.py.
+by whether these have a core each, or room for it all. Policies: partition/whole.py.
 """
 
 from app.case.config import Case
@@ -64,8 +64,9 @@ def refuse_spatial(case: Case, ranks: int) -> None:
 def is_small(alone: list[Term], shared: list[Term], ranks: int, crowded: bool) -> bool:
     """Whether ranks that share an epoch would hardly be faster than one by itself; see below.
 
-    crowded   some host has fewer cores than ranks: those that wait for a message take the core from those
-              that make it, and an epoch takes many times as long, whatever its size
+    crowded   some host has fewer cores than ranks, and room for all of it on each of them: those that wait
+              for a message take the core from those that make it, so that short epochs take many times as
+              long, and even those of seconds gain little
     """
     return (0.0 if crowded else gained(alone, shared, ranks)) < WORTH
 

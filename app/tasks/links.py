@@ -1,5 +1,6 @@
 """Link prediction on a knowledge graph: train on most triples, rank the others."""
 
+import json
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 import numpy as np
 
 from app.case.gnn import RgcnCase
-from app.comm.guard import digest, raise_together
+from app.comm.guard import digest, digest_text, raise_together
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn.links import LinkFit, train_links
@@ -74,7 +75,7 @@ def learn_links(
     edges: list[str] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:
-        edges.append(edges_digest(graph, np.arange(triples.nodes)))
+        edges.append(_rows_are_of(triples, rgcn, graph))
         if saved:
             saved.put(edges[0], context, net, D)
 
@@ -87,6 +88,16 @@ def learn_links(
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     arrays = {RELATIONS: found.relations, **found.net.whole_weights(group)}
     return found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays)
+
+
+def _rows_are_of(triples: Triples, rgcn: RgcnCase, graph: RelationalGraph) -> str:
+    """What rows of nodes belong to: the edges that layers read; without layers other triples will do, but of
+    the same nodes and relations, which names tell where there are some."""
+    edges = edges_digest(graph, np.arange(triples.nodes))
+    if rgcn.layers:
+        return edges
+    names = {"nodes": triples.node_names, "relations": triples.relation_names}
+    return digest_text({"edges": edges, **{what: json.dumps(each) for what, each in names.items()}})
 
 
 def _say_split(context: Context, split: Split) -> None:
@@ -122,6 +133,9 @@ class _Saved:
     def put(self, edges: str, context: Context, net: RGCN, D: Array) -> None:
         """Take its arrays as weights. Raises GraphError where they are for another graph. Ranks: all call."""
         self.saved.check_fits(self.path, 0, NO_CLASSES, edges)
+        if len(self.rows) != len(D):
+            known, here = len(self.rows), len(D)
+            raise GraphError(f"{self.path}: for {known} relations; these triples have {here}")
         self.saved.put(self.path, net.whole(context.group))
         D[...] = context.device.put(self.rows)
 

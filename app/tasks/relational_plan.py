@@ -27,7 +27,7 @@ from app.memory.room import memory_room
 from app.memory.tiers import TierBudget
 from app.model import memory, rgcn_memory
 from app.model.defaults import DEFAULTS
-from app.model.fits import needs_of, refuse_without_room
+from app.model.fits import least_room, needs_of, refuse_without_room
 from app.model.gnn import traffic
 from app.model.node_plan import parts_words, time_words
 from app.model.plan import origin_line, rates_of
@@ -116,11 +116,11 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
 Make = Callable[[int], RelationalPlan]  # the plan of what was read on a number of ranks
 
 
-def planned(case: Case, ranks: int, make: Make, crowded: bool = False) -> tuple[RelationalPlan, bool]:
+def planned(case: Case, ranks: int, make: Make, room: int = 0) -> tuple[RelationalPlan, bool]:
     """The plan of a training on ranks that share the graph or, where every rank has all of it and one learns,
     that of one; and whether that is so. Raises CaseError.
 
-    crowded   some host has fewer cores than ranks
+    room   bytes that each rank may take where some host has fewer cores than ranks; 0: none has
     """
     plan = make(ranks)
     if ranks == 1 or case.run.task != "classify":
@@ -130,7 +130,7 @@ def planned(case: Case, ranks: int, make: Make, crowded: bool = False) -> tuple[
     alone = plan if whole is False else make(1)
     if whole is None:
         shared = slowest(Rates(DEFAULTS, ranks), training.epochs())
-        whole = is_small(alone.training.epochs()[0], shared, ranks, crowded)
+        whole = is_small(alone.training.epochs()[0], shared, ranks, alone.needed <= room)
     return (alone, True) if whole else (plan, False)
 
 
@@ -141,10 +141,10 @@ def settle(context: Context, name: str, make: Make) -> Context:
     make   of what was read under that name; rank 0 calls it
     """
     group, words, needed, whole = context.group, "", 0, False
-    crowded = are_crowded(group)
+    room = least_room(group) if are_crowded(group) else 0
     with raise_together(group, "estimating the memory"):
         if group.rank == 0:
-            plan, whole = planned(context.case, group.size, make, crowded)
+            plan, whole = planned(context.case, group.size, make, room)
             context.log.info("estimate: %s", plan.said)
             words, needed = f"{name}: about {plan.said} ({memory.words(plan.held)})", plan.needed
     if group.device.name == "cpu" and not context.case.memory.fast_mb:

@@ -139,6 +139,7 @@ def train_links(
     return _rank_held_out(alike or group, run, E, triples, split, case, made)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the finite numbers is refused with its epoch
 def _epochs(
     run: "_Run", split: Split, case: RgcnCase, seed: int, record: Callable[[dict[str, float]], None],
     check_every: int, keeper: Keeper,

@@ -8,8 +8,9 @@ from scipy.sparse import issparse
 from app.case.config import Case
 from app.comm.cores import are_crowded
 from app.gnn.saved import SavedModel
-from app.model.gnn import Inputs
-from app.model.node_plan import SOME, learns_whole, training_by
+from app.model.fits import least_room
+from app.model.gnn import Inputs, Training
+from app.model.node_plan import SOME, learns_whole, need_of, on_ranks, training_by
 from app.model.whole import said_whole
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
@@ -30,10 +31,18 @@ def whole_where_small(
     graph, stored = examples.loaded.graph, stored_of(context, examples)
     sizes = graph.n, 2 * graph.edges, inputs_of(case, examples, stored, saved)
     training = training_by(case, graph.name, *sizes, group.size, group.device, saved)
-    if not learns_whole(case, training, are_crowded(group)):
+    if not learns_whole(case, training, are_crowded(group) and _has_room(context, training)):
         return context, examples
     context.log.info("%s: %s", graph.name, said_whole(case))
     return context.whole(), examples.whole(group)
+
+
+def _has_room(context: Context, training: Training) -> bool:
+    """Whether every rank may hold all of a training: what the case was let in for may have been a share.
+    Ranks: all call; the same on all."""
+    if context.device.name != "cpu":
+        return True
+    return need_of(context.case, on_ranks(context.case, training, 1)).most <= least_room(context.group)
 
 
 def stored_of(context: Context, examples: Examples) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.case.check import mistakes
 from app.case.config import Case
-from app.case.conflicts import network_conflicts
+from app.case.conflicts import OF_RELATIONAL_LAYERS, network_conflicts
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.model import check_layers
@@ -34,12 +34,13 @@ FIXED = ("level", "goal", "watch", "weights", "layers", "baselines", "members")
 OF_LINKS = ("dimension", "loss", "negatives")  # of [links], which say how pairs are scored and learned
 # Of [rgcn], which say what a relational network is and how it learns, not what it learns or on which ranks.
 OF_RGCN = (
-    "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "dimension", "loss", "negatives",
-    "candidates", "margin", "n3", "epochs", "optimiser", "learning_rate", "schedule", "warmup", "dropout",
-    "weight_decay", "evaluate_every", "patience", "keep",
+    "hidden", "layers", "bases", "blocks", "inverse", "prune", "scorer", "loops", "dimension", "loss",
+    "negatives", "candidates", "ask_relations", "margin", "n3", "epochs", "optimiser", "learning_rate",
+    "schedule", "warmup", "dropout", "weight_decay", "evaluate_every", "patience", "keep",
 )  # fmt: skip
 OF_GOAL = {
-    **dict.fromkeys(["scorer", "dimension", "loss", "negatives", "candidates", "margin", "n3"], "links"),
+    **dict.fromkeys(["scorer", "loops", "dimension", "loss", "negatives", "candidates"], "links"),
+    **dict.fromkeys(["ask_relations", "margin", "n3"], "links"),
     **dict.fromkeys(["keep", "prune"], "classes"),
 }
 TABLES = {"links": LinksCase, "rgcn": RgcnCase}  # by the prefix of a key; without one: GnnCase
@@ -325,7 +326,7 @@ class _Networks:
         by_distance = rgcn.loss == "sigmoid" and SCORERS[rgcn.scorer].distance
         unread += () if by_distance else ("margin",)
         unread += ("bases",) if rgcn.blocks or not rgcn.layers else ()
-        unread += () if rgcn.layers else ("blocks", "inverse")
+        unread += () if rgcn.layers else OF_RELATIONAL_LAYERS
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
         return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
 
