@@ -376,7 +376,15 @@ def test_a_run_its_check_and_its_replay(tmp_path):
     assert "at_least,confidence,standard_error" in (tmp_path / "out" / "answers.csv").read_text()
     code, said = run_job([sys.executable, "run.py", case, *keys, "--check", out], cwd=ROOT)
     assert code == 0 and "proved" not in said and "drawn again, with probability 0.99" in said, said
+    told = tmp_path / "out" / "result.json"
+    result, text = json.loads(told.read_text()), told.read_text()
+    result["instances"][0]["spread"]["at_least"] += 0.5
+    told.write_text(json.dumps(result))
+    code, said = run_job([sys.executable, "run.py", case, *keys, "--check", out], cwd=ROOT)
+    assert code == 2 and "has a spread of at least" in said, said
+    told.write_text(text)
     if entry["replay"]:
+        assert {"influence.epsilon=0.0", "search.seconds=0"} <= set(entry["replay"])
         again = str(tmp_path / "again")
         keys = [each for each in keys if not each.startswith("influence.sets")] + entry["replay"]
         code, said = run_job([sys.executable, "run.py", case, *keys, "--out", again], cwd=ROOT)
@@ -471,6 +479,52 @@ def test_a_collection_ends_where_the_memory_does(capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "memory.whole_graph_mb = 6 would let in twice as many" in said
     assert found.spread["sets"] < 1 << 20
+
+
+class Counting:
+    """Sets that one rank makes; the largest number of them that sizes were asked of."""
+
+    def __init__(self, question):
+        self.sampler, self.most = question.sampler, 0
+
+    def sizes(self, key, count):
+        self.most = max(self.most, count)
+        return self.sampler.sizes(key, 0, count)
+
+
+@alone
+def test_sets_that_do_not_fit_are_refused_before_all_are_drawn():
+    """Of a cycle of certain arcs each node is reached from all: n sets of n nodes."""
+    cycle = nx.cycle_graph(4000, create_using=nx.DiGraph)
+    question = tools(cycle, {"probabilities": CONSTANT, "probability": 1.0}, most_bytes=10**7)
+    assert question.certain
+    counting = Counting(question)
+    with pytest.raises(CaseError, match=r"4000 reverse reachable sets take about 1057 MB"):
+        Rounds(question, counting).measure()
+    assert counting.most <= 64
+
+
+@alone
+@pytest.mark.parametrize("count, budget", [(0, 3.0), (5, 0.5)])
+def test_nothing_to_choose(count, budget):
+    """A graph without nodes, and a budget that pays for none."""
+    found = solve(nx.empty_graph(count, nx.DiGraph), "influence", settings=QUICK | {"problem.budget": budget})
+    assert not found.nodes and found.objective == found.bound == found.gap == 0 and found.optimal
+
+
+@alone
+def test_a_solution_that_looks_as_good_as_the_bound_is_not_optimal():
+    """Two cascades may have a mean at the bound, or above it: gaps are from what spreads are at least."""
+    graph = nx.gnp_random_graph(30, 0.1, seed=1, directed=True)
+    keys = QUICK | {"problem.budget": 3, "influence.simulations": 2, "output.certificates": True}
+    above = 0
+    for seed in range(4):
+        found = solve(graph, "influence", settings=keys | {"seed": seed})
+        shown = check(graph, found, settings=keys | {"seed": seed})
+        above += found.objective >= found.bound
+        assert found.gap < shown.gap < found.gap + 0.5 / found.bound + 1e-6
+        assert check(graph, found, certificate=b"", settings=keys | {"seed": seed}).gap > 0.05
+    assert above
 
 
 @alone

@@ -20,7 +20,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import Stopped
 from app.log import Log
-from app.search.influence.rounds import Rounds, Sets
+from app.search.influence.rounds import JUDGES, Rounds, Sets, gap_between
 from app.search.influence.tools import InfluenceTools
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
@@ -84,7 +84,7 @@ class SampledPipeline:
         self.rounds = rounds = Rounds(toolbox, Dealt(self.group, toolbox))
         with self.log.phase("sample"):
             greedy, stopped_by_clock = self._sample(toolbox, name, begun, kept)
-        kept += self.seconds_to_judge
+        kept += self.seconds_to_judge + self.group.first_number(JUDGES * rounds.judging)
         # A collection has sets that are alike joined already; reductions of what is left would take long.
         case = structs.replace(self.case, search=structs.replace(self.case.search, reductions=False))
         if stopped_by_clock:
@@ -99,7 +99,9 @@ class SampledPipeline:
             raise
         answer = self._judged(toolbox, found, greedy)
         self.used = inner.used + time.perf_counter() - ended
-        replay = [*found.replay, f"influence.sets={rounds.last.sets}"] if found.replay else []
+        # With fewer rounds each has more of delta, and an earlier one might leave chance little enough.
+        last = f"influence.sets={rounds.last.sets}", "influence.epsilon=0.0"
+        replay = [*found.replay, *last] if found.replay else []
         return replace(answer, replay=replay if not toolbox.certain else found.replay)
 
     def _sample(
@@ -167,7 +169,7 @@ class SampledPipeline:
         """What is known of the answer's spread, for its entry. Ranks: all call."""
         lower, sets = self.rounds.judge(answer.solution)
         upper = None if answer.bound is None else answer.bound * toolbox.unit
-        gap = None if upper is None else max(1.0 - lower / upper, 0.0)
+        gap = None if upper is None else gap_between(lower, upper)
         return {
             "gap": None if gap is None else round(gap, 6),
             "optimal": gap == 0 and toolbox.confidence == 1,

@@ -54,6 +54,7 @@ class InfluenceTools(Toolbox):
         self.unit = 1.0 / self.worlds
         self.sampler = Sampler(self.diffusion, self.certain, instance.compiled)
         self._known: dict[bytes, np.ndarray] = {}
+        self._proved_by = 0  # sets of the collection of the last certificate
 
     def _costs(self, graph: Graph) -> tuple[int, np.ndarray]:
         """Units to one, and costs [n] int64 in units; all one where there are none. Raises CaseError."""
@@ -185,9 +186,16 @@ class InfluenceTools(Toolbox):
         """Draw the collection again, add up the prices of its sets, and take what that says of all seeds."""
         rounds = Rounds(self)
         rounds.refuse_other(proof.number, proof.sets)
+        self._proved_by = proof.sets
         sizes, nodes = self.sampler.sets(self.key(proof.number), 0, proof.sets)
         bound = CollectionTools(self, proof.number, sizes, nodes).prove(proof)
         return self.in_worlds(self.upper(bound, proof.sets, rounds.delta))
+
+    def surely(self, solution: np.ndarray, value: int) -> int:
+        """The value that the spread of seeds is no less than, by sets that a solve of them would judge by."""
+        if self.certain:
+            return value
+        return math.floor(Rounds(self).judge(solution, self._proved_by)[0] * self.worlds)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain choices by name."""
