@@ -20,12 +20,14 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import Stopped
 from app.log import Log
+from app.search.influence.baselines import INFLUENCE_BASELINES
 from app.search.influence.rounds import JUDGES, Rounds, Sets, gap_between
 from app.search.influence.tools import InfluenceTools
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 
 SHARE = 0.3  # of a time limit, that rounds may take
+CHOICES = 2  # of seeds that are judged by all simulations, the greedy one and the answer
 TRIED = 50  # parts of the simulations, one of which tells how long all take
 METHOD = "reverse reachable sets"
 
@@ -84,11 +86,16 @@ class SampledPipeline:
         self.rounds = rounds = Rounds(toolbox, Dealt(self.group, toolbox))
         with self.log.phase("sample"):
             greedy, stopped_by_clock = self._sample(toolbox, name, begun, kept)
+        if self.seconds_to_judge:
+            toolbox.baseline_seconds = dict.fromkeys(INFLUENCE_BASELINES, self.seconds_to_judge / CHOICES)
         kept += self.seconds_to_judge + self.group.first_number(JUDGES * rounds.judging)
         # A collection has sets that are alike joined already; reductions of what is left would take long.
         case = structs.replace(self.case, search=structs.replace(self.case.search, reductions=False))
         if stopped_by_clock:
             self.log.info("%s: the rest of the time is for the last collection", name)
+        if not toolbox.certain:
+            said = "%s: the search sees these %d sets alone: its best and its bound are estimates by them"
+            self.log.info(said, name, rounds.last.sets)
         inner = Pipeline(self.group, self.log, case, None, None, self.keeper)
         try:
             found = inner.answer(rounds.last, name, given, time.perf_counter() - begun, kept)
@@ -141,11 +148,11 @@ class SampledPipeline:
         return made.seeds, False
 
     def _seconds_to_judge(self, toolbox: InfluenceTools, seeds: np.ndarray) -> float:
-        """About how long all simulations take, of two choices of seeds; rank 0's clock. Ranks: all call."""
+        """About how long all simulations take, of CHOICES; rank 0's clock. Ranks: all call."""
         count, clock = max(toolbox.worlds // TRIED, 1), time.perf_counter()
         toolbox.sampler.worlds(0, 0, count, np.flatnonzero(seeds))
         took = (time.perf_counter() - clock) * toolbox.worlds / count
-        return self.group.first_number(2 * took)
+        return self.group.first_number(CHOICES * took)
 
     def _judged(self, toolbox: InfluenceTools, found: Answer, greedy: np.ndarray | None) -> Answer:
         """What the pipeline has found of a collection, as an answer of the graph.
