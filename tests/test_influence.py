@@ -468,6 +468,8 @@ def test_keys_of_other_problems_are_refused():
         solve([(0, 1)], "influence", settings={"problem.sets": "neighbourhoods"})
     with pytest.raises(GraphError, match="is needed, got <class 'dict'>"):
         solve({"A": ["x"]}, "influence")
+    code, said = run_job([sys.executable, "run.py", "inputs/influence.toml", "run.task=train"], cwd=ROOT)
+    assert code == 2 and "no policy answers influence" in said and "budget" not in said, said
 
 
 @alone
