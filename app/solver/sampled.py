@@ -164,17 +164,19 @@ class SampledPipeline:
         bound = None
         if found.bound is not None and self.case.search.bounds:
             bound = toolbox.in_worlds(min(rounds.upper, toolbox.upper(found.bound, last.sets, rounds.delta)))
-        value = toolbox.value(solution)
+        with self.log.phase("judge"):
+            value, by_greedy = toolbox.value(solution), None if greedy is None else toolbox.value(greedy)
         event = Event(found.seconds, value * toolbox.unit, None if bound is None else bound * toolbox.unit)
         method = f"{METHOD}, {found.method}" if found.method else METHOD
         return replace(
             found, solution=solution, value=value, bound=bound, method="" if bound is None else method,
-            quick=None if greedy is None else toolbox.value(greedy), trace=[*found.trace, event],
+            quick=by_greedy, trace=[*found.trace, event],
         )  # fmt: skip
 
     def told(self, toolbox: InfluenceTools, answer: Answer) -> dict[str, Any]:
         """What is known of the answer's spread, for its entry. Ranks: all call."""
-        lower, sets = self.rounds.judge(answer.solution)
+        with self.log.phase("judge"):
+            lower, sets = self.rounds.judge(answer.solution)
         upper = None if answer.bound is None else answer.bound * toolbox.unit
         gap = None if upper is None else gap_between(lower, upper)
         return {
