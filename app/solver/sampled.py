@@ -33,7 +33,7 @@ METHOD = "reverse reachable sets"
 
 
 class Dealt:
-    """Sets of one collection made by all ranks, each a stretch of the numbers. Ranks: all call."""
+    """Sets of a collection, and worlds, made by all ranks, each a stretch of the numbers. Ranks: all call."""
 
     def __init__(self, group: Group, tools: InfluenceTools) -> None:
         self.group, self.sampler = group, tools.sampler
@@ -61,6 +61,12 @@ class Dealt:
             mine = self.sampler.hits(key, *self._mine(count), seeds)
         return int(self.group.sum_integers(np.array([mine], dtype=np.int64))[0])
 
+    def worlds(self, key: int, count: int, seeds: np.ndarray) -> np.ndarray:
+        """[count] int64, nodes that seeds [n] bool make active in the first worlds of a key."""
+        with raise_together(self.group, "cascades"):
+            mine = self.sampler.worlds(key, *self._mine(count), np.flatnonzero(seeds))
+        return self._gathered(mine)
+
     def _gathered(self, mine: np.ndarray) -> np.ndarray:
         counts = self.group.gather_integers(np.array([len(mine)], dtype=np.int64))[:, 0].tolist()
         return self.group.gather_host(mine, counts)
@@ -83,11 +89,13 @@ class SampledPipeline:
         Ranks   all call; Stopped has the Answer so far, where there is one
         """
         begun = time.perf_counter() - spent
-        self.rounds = rounds = Rounds(toolbox, Dealt(self.group, toolbox))
+        self.dealt = Dealt(self.group, toolbox)
+        self.rounds = rounds = Rounds(toolbox, self.dealt)
         with self.log.phase("sample"):
             greedy, stopped_by_clock = self._sample(toolbox, name, begun, kept)
-        if self.seconds_to_judge:
-            toolbox.baseline_seconds = dict.fromkeys(INFLUENCE_BASELINES, self.seconds_to_judge / CHOICES)
+        if self.seconds_to_judge:  # each of the plain choices is judged by one rank
+            alone = self.seconds_to_judge * self.group.size / CHOICES
+            toolbox.baseline_seconds = dict.fromkeys(INFLUENCE_BASELINES, alone)
         kept += self.seconds_to_judge + self.group.first_number(JUDGES * rounds.judging)
         # A collection has sets that are alike joined already; reductions of what is left would take long.
         case = structs.replace(self.case, search=structs.replace(self.case.search, reductions=False))
@@ -148,11 +156,11 @@ class SampledPipeline:
         return made.seeds, False
 
     def _seconds_to_judge(self, toolbox: InfluenceTools, seeds: np.ndarray) -> float:
-        """About how long all simulations take, of CHOICES; rank 0's clock. Ranks: all call."""
+        """About how long ranks take together for all simulations of CHOICES; rank 0's clock. Ranks: all."""
         count, clock = max(toolbox.worlds // TRIED, 1), time.perf_counter()
         toolbox.sampler.worlds(0, 0, count, np.flatnonzero(seeds))
         took = (time.perf_counter() - clock) * toolbox.worlds / count
-        return self.group.first_number(CHOICES * took)
+        return self.group.first_number(CHOICES * took / self.group.size)
 
     def _judged(self, toolbox: InfluenceTools, found: Answer, greedy: np.ndarray | None) -> Answer:
         """What the pipeline has found of a collection, as an answer of the graph.
@@ -165,6 +173,9 @@ class SampledPipeline:
         if found.bound is not None and self.case.search.bounds:
             bound = toolbox.in_worlds(min(rounds.upper, toolbox.upper(found.bound, last.sets, rounds.delta)))
         with self.log.phase("judge"):
+            toolbox.judge(solution, self.dealt.worlds)
+            if greedy is not None and (greedy != solution).any():
+                toolbox.judge(greedy, self.dealt.worlds)
             value, by_greedy = toolbox.value(solution), None if greedy is None else toolbox.value(greedy)
         event = Event(found.seconds, value * toolbox.unit, None if bound is None else bound * toolbox.unit)
         method = f"{METHOD}, {found.method}" if found.method else METHOD

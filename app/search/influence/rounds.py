@@ -52,6 +52,10 @@ class Alone:
         """How many of them seeds [n] bool hit."""
         return self.sampler.hits(key, 0, count, seeds)
 
+    def worlds(self, key: int, count: int, seeds: np.ndarray) -> np.ndarray:
+        """[count] int64, nodes that seeds [n] bool make active in the first worlds of a key."""
+        return self.sampler.worlds(key, 0, count, np.flatnonzero(seeds))
+
 
 @dataclass(frozen=True)
 class Round:

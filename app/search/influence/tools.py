@@ -22,7 +22,7 @@ from app.rng import key_of
 from app.search.coverage.tools import shown_cost, whole_costs
 from app.search.influence.baselines import INFLUENCE_BASELINES
 from app.search.influence.collection import CollectionTools
-from app.search.influence.rounds import Rounds, SampledBounds
+from app.search.influence.rounds import Alone, Rounds, SampledBounds
 from app.search.influence.sampling import Sampler
 from app.toolbox import Baseline, Bounds, Instance, Toolbox
 
@@ -123,11 +123,14 @@ class InfluenceTools(Toolbox):
 
     def active(self, solution: np.ndarray) -> np.ndarray:
         """[worlds] int64, how many nodes seeds [n] bool make active in each."""
-        key = np.packbits(solution).tobytes()
-        if key not in self._known:
-            seeds = np.flatnonzero(solution)
-            self._known[key] = self.sampler.worlds(key_of(self.asked.seed, WORLDS), 0, self.worlds, seeds)
-        return self._known[key]
+        if np.packbits(solution).tobytes() not in self._known:
+            self.judge(solution, Alone(self).worlds)
+        return self._known[np.packbits(solution).tobytes()]
+
+    def judge(self, solution: np.ndarray, made: Callable[[int, int, np.ndarray], np.ndarray]) -> None:
+        """Keep what seeds [n] bool make active in each world, by a key, how many there are, and the seeds."""
+        active = made(key_of(self.asked.seed, WORLDS), self.worlds, solution)
+        self._known[np.packbits(solution).tobytes()] = active
 
     def value(self, solution: np.ndarray) -> int:
         """The active nodes of all worlds together."""
