@@ -32,6 +32,8 @@ from app.search.influence.baselines import (
 from app.search.influence.collection import CollectionTools, alike
 from app.search.influence.rounds import Rounds
 from app.search.influence.sampling import Sampler, available
+from app.solver.sampled import SampledPipeline
+from app.tasks.context import context_of_settings
 from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
@@ -103,7 +105,6 @@ def diffusion(graph, model=CASCADE, how=WEIGHTS, p=0.1):
 
 def tools(graph, asked=(), budget=2.0, compiled=True, **given):
     from app.api.graph import loaded_graph
-    from app.tasks.context import context_of_settings
 
     context = context_of_settings({"problem.name": "influence"}, MPI.COMM_SELF, False)
     whole = loaded_graph(context, graph)[0].graph
@@ -391,6 +392,27 @@ def test_a_run_its_check_and_its_replay(tmp_path):
         assert code == 0, said
         replayed = json.loads((tmp_path / "again" / "result.json").read_text())["instances"][0]
         assert (replayed["digest"], replayed["objective"]) == (entry["digest"], entry["objective"])
+
+
+@alone
+def test_a_replay_ends_with_the_same_collection():
+    """Of fewer rounds each has more of delta, so that epsilon would let an earlier one be the last."""
+    graph = nx.barabasi_albert_graph(400, 3, seed=1)
+    keys = {"influence.epsilon": 0.108, "influence.simulations": 100, "search.starts": 1}
+    noise = [Rounds(tools(graph, {"sets": sets}, budget=10)).make(1).noise for sets in (1 << 22, 1 << 14)]
+    assert noise[0] > 0.108 > noise[1]
+
+    def answered(keys):
+        context = context_of_settings({"problem.name": "influence", "seed": 0} | keys, MPI.COMM_SELF, False)
+        pipeline = SampledPipeline(context.group, context.log, context.case)
+        asked = context.case.influence
+        question = tools(graph, {"epsilon": asked.epsilon, "sets": asked.sets}, budget=10)
+        return pipeline.answer(question, "g"), pipeline.rounds.last.sets
+
+    found, sets = answered(keys | {"search.seconds": 1.0})
+    again = {key: json.loads(value) for key, value in (each.split("=") for each in found.replay)}
+    replayed, again_sets = answered(keys | again | {"search.bound_seconds": 0.1})
+    assert again_sets == sets and (replayed.solution == found.solution).all()
 
 
 @pytest.mark.parametrize("model", [CASCADE, THRESHOLD])
