@@ -461,7 +461,7 @@ def test_directions_of_edges(tmp_path):
 WRONG = {
     "a weight above one": ([(0, 1, 1.5), (1, 2, 0.5)], {"influence.probabilities": "weights"},
                            r"found the weight 1.5 of 0-1; .*would be right, from 0 to 1"),
-    "no weights": ([(0, 1), (1, 2)], {"influence.probabilities": "weights"}, "weights of edges, or not of all"),
+    "no weights": ([(0, 1), (1, 2)], {"influence.probabilities": "weights"}, "of edges, or not of all"),
     "weights that add up": ([(0, 2, 0.7), (1, 2, 0.6)],
                             {"influence.probabilities": "weights", "influence.model": "linear_threshold"},
                             r"weights into 2 add up to 1\.3 .*at most 1, or"),
