@@ -432,6 +432,10 @@ class Toolbox(ABC):
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
+    def surely(self, solution: np.ndarray, value: int) -> int:
+        """What a solution of a value is worth at least, where values are estimates."""
+        return value
+
     def prove(self, proof: Any) -> int:
         """The bound of the instance that a proof shows, by code that has no part in finding bounds.
 

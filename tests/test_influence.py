@@ -32,6 +32,8 @@ from app.search.influence.baselines import (
 from app.search.influence.collection import CollectionTools, alike
 from app.search.influence.rounds import Rounds
 from app.search.influence.sampling import Sampler, available
+from app.solver.sampled import SampledPipeline
+from app.tasks.context import context_of_settings
 from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
@@ -103,7 +105,6 @@ def diffusion(graph, model=CASCADE, how=WEIGHTS, p=0.1):
 
 def tools(graph, asked=(), budget=2.0, compiled=True, **given):
     from app.api.graph import loaded_graph
-    from app.tasks.context import context_of_settings
 
     context = context_of_settings({"problem.name": "influence"}, MPI.COMM_SELF, False)
     whole = loaded_graph(context, graph)[0].graph
@@ -376,13 +377,42 @@ def test_a_run_its_check_and_its_replay(tmp_path):
     assert "at_least,confidence,standard_error" in (tmp_path / "out" / "answers.csv").read_text()
     code, said = run_job([sys.executable, "run.py", case, *keys, "--check", out], cwd=ROOT)
     assert code == 0 and "proved" not in said and "drawn again, with probability 0.99" in said, said
+    told = tmp_path / "out" / "result.json"
+    result, text = json.loads(told.read_text()), told.read_text()
+    result["instances"][0]["spread"]["at_least"] += 0.5
+    told.write_text(json.dumps(result))
+    code, said = run_job([sys.executable, "run.py", case, *keys, "--check", out], cwd=ROOT)
+    assert code == 2 and "has a spread of at least" in said, said
+    told.write_text(text)
     if entry["replay"]:
+        assert {"influence.epsilon=0.0", "search.seconds=0"} <= set(entry["replay"])
         again = str(tmp_path / "again")
         keys = [each for each in keys if not each.startswith("influence.sets")] + entry["replay"]
         code, said = run_job([sys.executable, "run.py", case, *keys, "--out", again], cwd=ROOT)
         assert code == 0, said
         replayed = json.loads((tmp_path / "again" / "result.json").read_text())["instances"][0]
         assert (replayed["digest"], replayed["objective"]) == (entry["digest"], entry["objective"])
+
+
+@alone
+def test_a_replay_ends_with_the_same_collection():
+    """Of fewer rounds each has more of delta, so that epsilon would let an earlier one be the last."""
+    graph = nx.barabasi_albert_graph(400, 3, seed=1)
+    keys = {"influence.epsilon": 0.108, "influence.simulations": 100, "search.starts": 1}
+    noise = [Rounds(tools(graph, {"sets": sets}, budget=10)).make(1).noise for sets in (1 << 22, 1 << 14)]
+    assert noise[0] > 0.108 > noise[1]
+
+    def answered(keys):
+        context = context_of_settings({"problem.name": "influence", "seed": 0} | keys, MPI.COMM_SELF, False)
+        pipeline = SampledPipeline(context.group, context.log, context.case)
+        asked = context.case.influence
+        question = tools(graph, {"epsilon": asked.epsilon, "sets": asked.sets}, budget=10)
+        return pipeline.answer(question, "g"), pipeline.rounds.last.sets
+
+    found, sets = answered(keys | {"search.seconds": 1.0})
+    again = {key: json.loads(value) for key, value in (each.split("=") for each in found.replay)}
+    replayed, again_sets = answered(keys | again | {"search.bound_seconds": 0.1})
+    assert again_sets == sets and (replayed.solution == found.solution).all()
 
 
 @pytest.mark.parametrize("model", [CASCADE, THRESHOLD])
@@ -431,7 +461,7 @@ def test_directions_of_edges(tmp_path):
 WRONG = {
     "a weight above one": ([(0, 1, 1.5), (1, 2, 0.5)], {"influence.probabilities": "weights"},
                            r"found the weight 1.5 of 0-1; .*would be right, from 0 to 1"),
-    "no weights": ([(0, 1), (1, 2)], {"influence.probabilities": "weights"}, "found no weights of edges"),
+    "no weights": ([(0, 1), (1, 2)], {"influence.probabilities": "weights"}, "of edges, or not of all"),
     "weights that add up": ([(0, 2, 0.7), (1, 2, 0.6)],
                             {"influence.probabilities": "weights", "influence.model": "linear_threshold"},
                             r"weights into 2 add up to 1\.3 .*at most 1, or"),
@@ -460,6 +490,8 @@ def test_keys_of_other_problems_are_refused():
         solve([(0, 1)], "influence", settings={"problem.sets": "neighbourhoods"})
     with pytest.raises(GraphError, match="is needed, got <class 'dict'>"):
         solve({"A": ["x"]}, "influence")
+    code, said = run_job([sys.executable, "run.py", "inputs/influence.toml", "run.task=train"], cwd=ROOT)
+    assert code == 2 and "no policy answers influence" in said and "budget" not in said, said
 
 
 @alone
@@ -471,6 +503,52 @@ def test_a_collection_ends_where_the_memory_does(capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "memory.whole_graph_mb = 6 would let in twice as many" in said
     assert found.spread["sets"] < 1 << 20
+
+
+class Counting:
+    """Sets that one rank makes; the largest number of them that sizes were asked of."""
+
+    def __init__(self, question):
+        self.sampler, self.most = question.sampler, 0
+
+    def sizes(self, key, count):
+        self.most = max(self.most, count)
+        return self.sampler.sizes(key, 0, count)
+
+
+@alone
+def test_sets_that_do_not_fit_are_refused_before_all_are_drawn():
+    """Of a cycle of certain arcs each node is reached from all: n sets of n nodes."""
+    cycle = nx.cycle_graph(4000, create_using=nx.DiGraph)
+    question = tools(cycle, {"probabilities": CONSTANT, "probability": 1.0}, most_bytes=10**7)
+    assert question.certain
+    counting = Counting(question)
+    with pytest.raises(CaseError, match=r"4000 reverse reachable sets take about 1057 MB"):
+        Rounds(question, counting).measure()
+    assert counting.most <= 64
+
+
+@alone
+@pytest.mark.parametrize("count, budget", [(0, 3.0), (5, 0.5)])
+def test_nothing_to_choose(count, budget):
+    """A graph without nodes, and a budget that pays for none."""
+    found = solve(nx.empty_graph(count, nx.DiGraph), "influence", settings=QUICK | {"problem.budget": budget})
+    assert not found.nodes and found.objective == found.bound == found.gap == 0 and found.optimal
+
+
+@alone
+def test_a_solution_that_looks_as_good_as_the_bound_is_not_optimal():
+    """Two cascades may have a mean at the bound, or above it: gaps are from what spreads are at least."""
+    graph = nx.gnp_random_graph(30, 0.1, seed=1, directed=True)
+    keys = QUICK | {"problem.budget": 3, "influence.simulations": 2, "output.certificates": True}
+    above = 0
+    for seed in range(4):
+        found = solve(graph, "influence", settings=keys | {"seed": seed})
+        shown = check(graph, found, settings=keys | {"seed": seed})
+        above += found.objective >= found.bound
+        assert found.gap < shown.gap < found.gap + 0.5 / found.bound + 1e-6
+        assert check(graph, found, certificate=b"", settings=keys | {"seed": seed}).gap > 0.05
+    assert above
 
 
 @alone

@@ -47,7 +47,8 @@ class InfluenceCase(Table, frozen=True):
         Meta(ge=256, le=1 << 30),
         about(
             "reverse reachable sets that seeds are chosen by, at most: doubled from 4,096 on as far as "
-            "epsilon, the time and memory.whole_graph_mb want; as many more judge the seeds"
+            "epsilon, the time and memory.whole_graph_mb want; as many more "
+            "judge each choice, four times as many the answer"
         ),
     ] = 1 << 22
     simulations: Annotated[

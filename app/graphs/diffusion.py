@@ -114,7 +114,7 @@ def _of_weights(
     """[m] float64, the graph's weights of arcs u -> v as probabilities. Raises GraphError."""
     right = f'probabilities, or influence.probabilities = "{IN_DEGREE}", would be right'
     if given is None:
-        raise GraphError(f"{graph.name}: found no weights of edges; {right}")
+        raise GraphError(f"{graph.name}: found no weights of edges, or not of all; {right}")
     p = given[order].astype(np.float64)
     wrong = ~((p >= 0) & (p <= 1))
     if wrong.any():

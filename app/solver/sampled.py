@@ -20,18 +20,20 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import Stopped
 from app.log import Log
-from app.search.influence.rounds import Rounds, Sets
+from app.search.influence.baselines import INFLUENCE_BASELINES
+from app.search.influence.rounds import JUDGES, Rounds, Sets, gap_between
 from app.search.influence.tools import InfluenceTools
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event
 
 SHARE = 0.3  # of a time limit, that rounds may take
+CHOICES = 2  # of seeds that are judged by all simulations, the greedy one and the answer
 TRIED = 50  # parts of the simulations, one of which tells how long all take
 METHOD = "reverse reachable sets"
 
 
 class Dealt:
-    """Sets of one collection made by all ranks, each a stretch of the numbers. Ranks: all call."""
+    """Sets of a collection, and worlds, made by all ranks, each a stretch of the numbers. Ranks: all call."""
 
     def __init__(self, group: Group, tools: InfluenceTools) -> None:
         self.group, self.sampler = group, tools.sampler
@@ -59,6 +61,12 @@ class Dealt:
             mine = self.sampler.hits(key, *self._mine(count), seeds)
         return int(self.group.sum_integers(np.array([mine], dtype=np.int64))[0])
 
+    def worlds(self, key: int, count: int, seeds: np.ndarray) -> np.ndarray:
+        """[count] int64, nodes that seeds [n] bool make active in the first worlds of a key."""
+        with raise_together(self.group, "cascades"):
+            mine = self.sampler.worlds(key, *self._mine(count), np.flatnonzero(seeds))
+        return self._gathered(mine)
+
     def _gathered(self, mine: np.ndarray) -> np.ndarray:
         counts = self.group.gather_integers(np.array([len(mine)], dtype=np.int64))[:, 0].tolist()
         return self.group.gather_host(mine, counts)
@@ -81,14 +89,21 @@ class SampledPipeline:
         Ranks   all call; Stopped has the Answer so far, where there is one
         """
         begun = time.perf_counter() - spent
-        self.rounds = rounds = Rounds(toolbox, Dealt(self.group, toolbox))
+        self.dealt = Dealt(self.group, toolbox)
+        self.rounds = rounds = Rounds(toolbox, self.dealt)
         with self.log.phase("sample"):
             greedy, stopped_by_clock = self._sample(toolbox, name, begun, kept)
-        kept += self.seconds_to_judge
+        if self.seconds_to_judge:  # each of the plain choices is judged by one rank
+            alone = self.seconds_to_judge * self.group.size / CHOICES
+            toolbox.baseline_seconds = dict.fromkeys(INFLUENCE_BASELINES, alone)
+        kept += self.seconds_to_judge + self.group.first_number(JUDGES * rounds.judging)
         # A collection has sets that are alike joined already; reductions of what is left would take long.
         case = structs.replace(self.case, search=structs.replace(self.case.search, reductions=False))
         if stopped_by_clock:
             self.log.info("%s: the rest of the time is for the last collection", name)
+        if not toolbox.certain:
+            said = "%s: the search sees these %d sets alone: its best and its bound are estimates by them"
+            self.log.info(said, name, rounds.last.sets)
         inner = Pipeline(self.group, self.log, case, None, None, self.keeper)
         try:
             found = inner.answer(rounds.last, name, given, time.perf_counter() - begun, kept)
@@ -99,7 +114,9 @@ class SampledPipeline:
             raise
         answer = self._judged(toolbox, found, greedy)
         self.used = inner.used + time.perf_counter() - ended
-        replay = [*found.replay, f"influence.sets={rounds.last.sets}"] if found.replay else []
+        # With fewer rounds each has more of delta, and an earlier one might leave chance little enough.
+        last = f"influence.sets={rounds.last.sets}", "influence.epsilon=0.0"
+        replay = [*found.replay, *last] if found.replay else []
         return replace(answer, replay=replay if not toolbox.certain else found.replay)
 
     def _sample(
@@ -139,11 +156,11 @@ class SampledPipeline:
         return made.seeds, False
 
     def _seconds_to_judge(self, toolbox: InfluenceTools, seeds: np.ndarray) -> float:
-        """About how long all simulations take, of two choices of seeds; rank 0's clock. Ranks: all call."""
+        """About how long ranks take together for all simulations of CHOICES; rank 0's clock. Ranks: all."""
         count, clock = max(toolbox.worlds // TRIED, 1), time.perf_counter()
         toolbox.sampler.worlds(0, 0, count, np.flatnonzero(seeds))
         took = (time.perf_counter() - clock) * toolbox.worlds / count
-        return self.group.first_number(2 * took)
+        return self.group.first_number(CHOICES * took / self.group.size)
 
     def _judged(self, toolbox: InfluenceTools, found: Answer, greedy: np.ndarray | None) -> Answer:
         """What the pipeline has found of a collection, as an answer of the graph.
@@ -155,19 +172,24 @@ class SampledPipeline:
         bound = None
         if found.bound is not None and self.case.search.bounds:
             bound = toolbox.in_worlds(min(rounds.upper, toolbox.upper(found.bound, last.sets, rounds.delta)))
-        value = toolbox.value(solution)
+        with self.log.phase("judge"):
+            toolbox.judge(solution, self.dealt.worlds)
+            if greedy is not None and (greedy != solution).any():
+                toolbox.judge(greedy, self.dealt.worlds)
+            value, by_greedy = toolbox.value(solution), None if greedy is None else toolbox.value(greedy)
         event = Event(found.seconds, value * toolbox.unit, None if bound is None else bound * toolbox.unit)
         method = f"{METHOD}, {found.method}" if found.method else METHOD
         return replace(
             found, solution=solution, value=value, bound=bound, method="" if bound is None else method,
-            quick=None if greedy is None else toolbox.value(greedy), trace=[*found.trace, event],
+            quick=by_greedy, trace=[*found.trace, event],
         )  # fmt: skip
 
     def told(self, toolbox: InfluenceTools, answer: Answer) -> dict[str, Any]:
         """What is known of the answer's spread, for its entry. Ranks: all call."""
-        lower, sets = self.rounds.judge(answer.solution)
+        with self.log.phase("judge"):
+            lower, sets = self.rounds.judge(answer.solution)
         upper = None if answer.bound is None else answer.bound * toolbox.unit
-        gap = None if upper is None else max(1.0 - lower / upper, 0.0)
+        gap = None if upper is None else gap_between(lower, upper)
         return {
             "gap": None if gap is None else round(gap, 6),
             "optimal": gap == 0 and toolbox.confidence == 1,

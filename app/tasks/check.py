@@ -96,7 +96,7 @@ def _valued(
         figures(in_unit(toolbox, value)),
     )  # fmt: skip
     bound, method, verified = _bound(context, toolbox, value, certificate)
-    shown, gap = bound_and_gap(toolbox, value, bound)
+    shown, gap = bound_and_gap(toolbox, _surely(context, toolbox, solution, value), bound)
     if bound is not None:
         _say_bound(context, toolbox, shown, gap, method + (", verified" if verified else ""))
     return Valued(in_unit(toolbox, value), shown, method or None, verified, gap)
@@ -130,6 +130,15 @@ def _bound(
     toolbox.reduce(partial(context.keeper.at, 0))
     bounds = bound_of(context, toolbox, value, search.bound_seconds)
     return bounds.value, bounds.method, bounds.verified
+
+
+def _surely(context: Context, toolbox: Toolbox, solution: np.ndarray, value: int) -> int:
+    """What the solution is worth at least, by rank 0, which has proved the bound. Ranks: all call."""
+    least = np.array([value], dtype=np.int64)
+    with raise_together(context.group, "judging the solution"):
+        if context.group.rank == 0:
+            least[0] = toolbox.surely(solution, value)
+    return int(context.group.broadcast(least)[0])
 
 
 def _say_bound(context: Context, toolbox: Toolbox, shown: float, gap: float, method: str) -> None:

@@ -29,6 +29,7 @@ from app.text import figures, gap_words, printable, shorten
 from app.toolbox import Toolbox
 
 FARTHEST = (1 << 63) - 1  # from 0, of a bound: those of cuts may be as weak as the file says
+ROUNDED = 1 + 1e-7  # to one, of a spread that is told with 8 figures
 LONGEST = 300  # characters of what is wrong with a certificate, which may hold words of the file
 
 
@@ -101,12 +102,16 @@ def _whole(entry: dict[str, Any]) -> dict[str, Any]:
             raise ValueError("no number")
     if type(entry["name"]) is not str or type(entry["bound_method"] or "") is not str:
         raise ValueError("no text")
+    if "spread" in entry and type(entry["spread"]["at_least"]) not in (int, float):
+        raise ValueError("no number")
     return entry
 
 
 def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
     """One answer. Raises GraphError where it does not hold."""
-    value = _value(folder / "solution" / f"{file_name(entry['name'])}.txt", problem, whole, toolbox, entry)
+    solution, value = _value(
+        folder / "solution" / f"{file_name(entry['name'])}.txt", problem, whole, toolbox, entry
+    )
     line = f"{entry['name']}: a feasible {toolbox.words}, objective {figures(in_unit(toolbox, value))}"
     if entry["bound"] is None:
         return _Checked(f"{line}; no bound", False)
@@ -116,7 +121,13 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     if not certificate.is_file():
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     proved = proved_by(str(certificate), toolbox)
-    shown, gap = bound_and_gap(toolbox, value, proved)
+    least_worth = toolbox.surely(solution, value)
+    if "spread" in entry and entry["spread"]["at_least"] > (least_worth + 1) * toolbox.unit * ROUNDED:
+        said, found = (figures(each) for each in (entry["spread"]["at_least"], least_worth * toolbox.unit))
+        raise GraphError(
+            f"{folder}: {entry['name']} has a spread of at least {found}, result.json says {said}"
+        )
+    shown, gap = bound_and_gap(toolbox, least_worth, proved)
     sure = toolbox.confidence
     how = "is proved" if sure == 1 else f"by sets drawn again, with probability {sure:g}"
     line += f"; {side} {figures(shown)} {how}, " + ("optimal" if not gap else gap_words(gap))
@@ -126,8 +137,10 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     return _Checked(f"{line}; {side} {entry['bound']} rests on a search ({entry['bound_method']})", False)
 
 
-def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> int:
-    """What the solution of a file is worth. Raises GraphError where it is not what the entry says."""
+def _value(
+    path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]
+) -> tuple[np.ndarray, int]:
+    """The solution of a file and what it is worth. Raises GraphError where it is not what the entry says."""
     if not path.is_file():
         raise GraphError(f"{path}: no such file; a run with output.solutions = true would be right")
     solution = read_solution(problem, toolbox, str(path), whole.held_ids())
@@ -139,7 +152,7 @@ def _value(path: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: 
     found, said = in_unit(toolbox, value), entry["objective"]
     if said not in (found, value * toolbox.unit):  # of rows it is told without the decimals of weights
         raise GraphError(f"{path}: has an objective of {found}, where result.json says {said}")
-    return value
+    return solution, value
 
 
 def proved_by(certificate: str | bytes, toolbox: Toolbox) -> int:

@@ -78,7 +78,7 @@ def pagerank(d: Diffusion) -> np.ndarray:
     A = sp.csr_array((share, (tails, d.out)), shape=(d.n, d.n))
     rank = np.full(d.n, 1.0 / max(d.n, 1))
     for _ in range(ROUNDS):
-        rank = (1.0 - DAMPING) / d.n + DAMPING * (A @ rank)
+        rank = (1.0 - DAMPING) / max(d.n, 1) + DAMPING * (A @ rank)
     return np.argsort(-rank, kind="stable")
 
 

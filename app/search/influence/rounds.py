@@ -24,7 +24,7 @@ from app.search.influence.collection import CollectionTools
 from app.toolbox import Bounds
 
 FIRST = 1 << 12  # sets of the first collection
-PROBED, LEAST = 256, 256  # sets whose sizes tell of others; and of a collection
+PROBED, BEGUN = 256, 16  # sets whose sizes tell of others; and how many of them come first
 JUDGES = 4  # sets that judge an answer, to one that it is chosen by: they take no room, and less time
 ENTRY_BYTES, SET_BYTES = (
     66,
@@ -52,6 +52,10 @@ class Alone:
         """How many of them seeds [n] bool hit."""
         return self.sampler.hits(key, 0, count, seeds)
 
+    def worlds(self, key: int, count: int, seeds: np.ndarray) -> np.ndarray:
+        """[count] int64, nodes that seeds [n] bool make active in the first worlds of a key."""
+        return self.sampler.worlds(key, 0, count, np.flatnonzero(seeds))
+
 
 @dataclass(frozen=True)
 class Round:
@@ -69,15 +73,16 @@ class Round:
     @property
     def gap(self) -> float:
         """How far from the largest spread theirs may be, as a part of that."""
-        return _gap(self.lower, self.upper)
+        return gap_between(self.lower, self.upper)
 
     @property
     def noise(self) -> float:
         """What of that sampling alone leaves: better bounds of this collection gain no more."""
-        return _gap(self.lower, self.if_best)
+        return gap_between(self.lower, self.if_best)
 
 
-def _gap(lower: float, upper: float) -> float:
+def gap_between(lower: float, upper: float) -> float:
+    """How far a spread of at least so much may be from one of at most so much, as a part of that."""
     return max(1.0 - lower / upper, 0.0) if upper else 0.0
 
 
@@ -86,6 +91,7 @@ class Rounds:
 
     count    that there can be, by influence.sets      delta   of each of their bounds
     upper    the least bound above of all rounds       last    the collection of the last one
+    judging  s that its judges took, by this rank's clock
     """
 
     def __init__(self, tools: Any, makes: Any = None) -> None:
@@ -99,6 +105,7 @@ class Rounds:
         self.final_delta = tools.asked.delta / (2 * (len(self.sizes) + 1))
         self.upper = float(tools.graph.n)
         self.last: CollectionTools | None = None
+        self.judging = 0.0
         self.fits = len(self.sizes)  # rounds whose collections fit
 
     def refuse_other(self, number: int, sets: int) -> None:
@@ -108,16 +115,22 @@ class Rounds:
 
     def measure(self) -> None:
         """How many of the collections fit a rank. Raises CaseError where the first does not."""
-        tools = self.tools
-        probed = self.sizes[0] if tools.certain else PROBED
-        mean = float(self.makes.sizes(tools.judges(len(self.sizes) + 1), probed).mean())
-        each, limit = ENTRY_BYTES * mean + SET_BYTES, tools.instance.most_bytes
+        each, limit = ENTRY_BYTES * self._mean_size() + SET_BYTES, self.tools.instance.most_bytes
         self.fits = sum(each * size <= limit for size in self.sizes)
         if not self.fits:
             need = math.ceil(each * self.sizes[0] / 1e6)
             found = f"{self.sizes[0]} reverse reachable sets take about {need} MB on a rank"
             right = f"memory.whole_graph_mb = {need}, or smaller probabilities, would be right"
-            raise CaseError(f"{tools.graph.name}: {found}; {right}")
+            raise CaseError(f"{self.tools.graph.name}: {found}; {right}")
+
+    def _mean_size(self) -> float:
+        """Nodes of a set: of some, twice as many each time, until these alone take more than there is."""
+        tools, count, used = self.tools, 0, 0
+        probed, key = self.sizes[0] if tools.certain else PROBED, tools.judges(len(self.sizes) + 1)
+        while count < probed and ENTRY_BYTES * used <= tools.instance.most_bytes:
+            count = min(max(2 * count, BEGUN), probed)
+            used = int(self.makes.sizes(key, count).sum())
+        return used / max(count, 1)
 
     def make(self, number: int) -> Round:
         """A collection, seeds, and what is known of them."""
@@ -125,7 +138,9 @@ class Rounds:
         self.last = None  # room for the next
         self.last = CollectionTools(tools, number, *self.makes.sets(tools.key(number), size))
         seeds = tools.filled(self.last.lift(self.last.start()))
+        begun = time.perf_counter()
         lower = self.lower(tools.judges(number), size, seeds, self.final_delta)
+        self.judging = time.perf_counter() - begun
         upper = tools.upper(self.last.greedy_bound(), size, self.delta)
         self.upper = min(self.upper, upper)
         if_best = tools.upper(self.last.value(seeds), size, self.delta)
@@ -137,10 +152,13 @@ class Rounds:
         hits = self.makes.hits(key, sets, seeds)
         return float(hits) if tools.certain else max(at_least(hits, sets, tools.graph.n, delta), sure)
 
-    def judge(self, seeds: np.ndarray) -> tuple[float, int]:
-        """The same of an answer, however it was found, by sets that nothing has seen; and their number."""
+    def judge(self, seeds: np.ndarray, chosen_by: int = 0) -> tuple[float, int]:
+        """The same of an answer, however it was found, by sets that nothing has seen; and their number.
+
+        chosen_by   sets of the collection that has told of it; 0: the last, or the first of all
+        """
         tools = self.tools
-        sets = self.last.sets if self.last is not None else self.sizes[0]
+        sets = chosen_by or (self.sizes[0] if self.last is None else self.last.sets)
         sets *= 1 if tools.certain else JUDGES
         return self.lower(tools.judges(len(self.sizes)), sets, seeds, self.final_delta), sets
 

@@ -22,7 +22,7 @@ from app.rng import key_of
 from app.search.coverage.tools import shown_cost, whole_costs
 from app.search.influence.baselines import INFLUENCE_BASELINES
 from app.search.influence.collection import CollectionTools
-from app.search.influence.rounds import Rounds, SampledBounds
+from app.search.influence.rounds import Alone, Rounds, SampledBounds
 from app.search.influence.sampling import Sampler
 from app.toolbox import Baseline, Bounds, Instance, Toolbox
 
@@ -54,6 +54,7 @@ class InfluenceTools(Toolbox):
         self.unit = 1.0 / self.worlds
         self.sampler = Sampler(self.diffusion, self.certain, instance.compiled)
         self._known: dict[bytes, np.ndarray] = {}
+        self._proved_by = 0  # sets of the collection of the last certificate
 
     def _costs(self, graph: Graph) -> tuple[int, np.ndarray]:
         """Units to one, and costs [n] int64 in units; all one where there are none. Raises CaseError."""
@@ -122,11 +123,14 @@ class InfluenceTools(Toolbox):
 
     def active(self, solution: np.ndarray) -> np.ndarray:
         """[worlds] int64, how many nodes seeds [n] bool make active in each."""
-        key = np.packbits(solution).tobytes()
-        if key not in self._known:
-            seeds = np.flatnonzero(solution)
-            self._known[key] = self.sampler.worlds(key_of(self.asked.seed, WORLDS), 0, self.worlds, seeds)
-        return self._known[key]
+        if np.packbits(solution).tobytes() not in self._known:
+            self.judge(solution, Alone(self).worlds)
+        return self._known[np.packbits(solution).tobytes()]
+
+    def judge(self, solution: np.ndarray, made: Callable[[int, int, np.ndarray], np.ndarray]) -> None:
+        """Keep what seeds [n] bool make active in each world, by a key, how many there are, and the seeds."""
+        active = made(key_of(self.asked.seed, WORLDS), self.worlds, solution)
+        self._known[np.packbits(solution).tobytes()] = active
 
     def value(self, solution: np.ndarray) -> int:
         """The active nodes of all worlds together."""
@@ -185,9 +189,16 @@ class InfluenceTools(Toolbox):
         """Draw the collection again, add up the prices of its sets, and take what that says of all seeds."""
         rounds = Rounds(self)
         rounds.refuse_other(proof.number, proof.sets)
+        self._proved_by = proof.sets
         sizes, nodes = self.sampler.sets(self.key(proof.number), 0, proof.sets)
         bound = CollectionTools(self, proof.number, sizes, nodes).prove(proof)
         return self.in_worlds(self.upper(bound, proof.sets, rounds.delta))
+
+    def surely(self, solution: np.ndarray, value: int) -> int:
+        """The value that the spread of seeds is no less than, by sets that a solve of them would judge by."""
+        if self.certain:
+            return value
+        return math.floor(Rounds(self).judge(solution, self._proved_by)[0] * self.worlds)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain choices by name."""
