@@ -1030,10 +1030,12 @@ def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(mo
 
     monkeypatch.setattr(rollouts, "bound_of", bound_of)
     monkeypatch.setattr(rollouts, "baseline_values", baseline_values)
-    for limit, bounds, baselines in ((50.0, (0.0, 50.0), 5.0), (None, (2.0, 2.0), float("inf"))):
+    for limit, bounds, baselines in (
+        (50.0, (0.0, 50.0), (50.0, 55.0)), (None, (2.0, 2.0), (float("inf"), float("inf"))),
+    ):  # fmt: skip
         solve(nx.path_graph(9), search_seconds=limit, settings={"search.solver": "policy"})
         assert bounds[0] <= seen["bounds"] <= bounds[1]
-        assert seen["baselines"] == baselines
+        assert baselines[0] <= seen["baselines"] <= baselines[1]
 
 
 @pytest.mark.mpi_skip

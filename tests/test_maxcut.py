@@ -419,12 +419,12 @@ def test_scores_that_follow_have_the_bits_of_full_ones(emulated):
     assert not can_follow(group, net, env)
 
 
-def rings_after(asked):
-    """A clock's answer: no so many times, then yes."""
+def rings_after(asked, seconds):
+    """A clock's answer: no so many times, then yes; of a clock that has more seconds no."""
     answers = itertools.chain([False] * asked, itertools.repeat(True))
 
     def rings(clock):
-        clock.rang = next(answers)
+        clock.rang = clock.seconds <= seconds and next(answers)
         return clock.rang
 
     return rings
@@ -439,7 +439,7 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
         block = make_block(group, graph)
         assert rollout(group, net, params, block, StartLimits(0.01, 0, 0.0))[:2] == (None, 0)
         with monkeypatch.context() as patch:
-            patch.setattr(learned.StartClock, "rings", rings_after(7))
+            patch.setattr(learned.StartClock, "rings", rings_after(7, learned.TIME_SHARE))
             solution, evaluations, _ = rollout(
                 group, net, params, block, StartLimits(0.01, 0, 1.0, together=1)
             )
