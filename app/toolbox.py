@@ -86,6 +86,14 @@ class Instance:
     budget: float = 10.0
     spreading: Any = None
 
+    def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
+        """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
+        for nodes, side in ((self.inside, True), (self.outside, False)):
+            lost = nodes[solution[nodes] != side] if len(nodes) else nodes
+            if len(lost):
+                return int(lost[0]), "inside" if side else "outside"
+        return None
+
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
     """A plain heuristic of an instance's graph, without kernels where none may be used."""

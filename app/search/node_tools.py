@@ -77,11 +77,8 @@ class NodeTools(Toolbox):
         wrong = self.problem.violation(self.graph, solution)
         if wrong is not None:
             return f"the {self.words} {wrong}"
-        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
-            lost = nodes[solution[nodes] != side] if len(nodes) else nodes
-            if len(lost):
-                return f"node {self.graph.called(lost[0])} is fixed {'inside' if side else 'outside'}"
-        return None
+        lost = self.instance.misplaced(solution)
+        return None if lost is None else f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
 
     # ---- tools ---------------------------------------------------------------------------------------------
 

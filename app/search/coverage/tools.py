@@ -191,16 +191,10 @@ class CoverageTools(Toolbox):
         wrong = self.problem.violation(self.graph, solution)
         if wrong is not None:
             return f"the {self.words} {wrong}"
-        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
-            lost = nodes[solution[nodes] != side] if len(nodes) else nodes
-            if len(lost):
-                one = self.problem.candidate
-                return f"{one} {self._called(lost[0])} is fixed {'inside' if side else 'outside'}"
+        if (lost := self.instance.misplaced(solution)) is not None:
+            return f"{self.problem.candidate} {self._called(lost[0])} is fixed {lost[1]}"
         cost = sum(self.costs[np.flatnonzero(solution)].tolist())
-        if cost <= self.budget:
-            return None
-        spent = f"the {self.words} costs {shown_cost(cost, self.scale)}"
-        return f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
+        return above_budget(self.words, cost, self.budget, self.scale)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
@@ -287,6 +281,14 @@ def whole_costs(costs: np.ndarray, name: str) -> tuple[int, np.ndarray]:
 def shown_cost(cost: int, scale: int) -> str:
     """A cost in units as it was given."""
     return str(cost) if scale == 1 else f"{cost / scale:.10g}"
+
+
+def above_budget(words: str, cost: int, budget: int, scale: int) -> str | None:
+    """What is wrong with a solution that costs so much, in units; None: the budget pays for it."""
+    if cost <= budget:
+        return None
+    spent = f"the {words} costs {shown_cost(cost, scale)}"
+    return f"{spent}, more than problem.budget = {shown_cost(budget, scale)}"
 
 
 def paid(family: Family, chosen: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from app.graphs.diffusion import Spreading
 from app.graphs.graph import Graph
 from app.proofs.kinds import InfluenceProof
 from app.rng import key_of
-from app.search.coverage.tools import shown_cost, whole_costs
+from app.search.coverage.tools import above_budget, shown_cost, whole_costs
 from app.search.influence.baselines import INFLUENCE_BASELINES
 from app.search.influence.collection import CollectionTools
 from app.search.influence.rounds import Alone, Rounds, SampledBounds
@@ -146,15 +146,10 @@ class InfluenceTools(Toolbox):
         wrong = self.problem.violation(self.graph, solution)
         if wrong is not None:
             return f"the {self.words} {wrong}"
-        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
-            lost = nodes[solution[nodes] != side] if len(nodes) else nodes
-            if len(lost):
-                return f"node {self.graph.called(lost[0])} is fixed {'inside' if side else 'outside'}"
+        if (lost := self.instance.misplaced(solution)) is not None:
+            return f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
         cost = sum(self.costs[np.flatnonzero(solution)].tolist())
-        if cost <= self.budget:
-            return None
-        spent = f"the {self.words} costs {shown_cost(cost, self.scale)}"
-        return f"{spent}, more than problem.budget = {shown_cost(self.budget, self.scale)}"
+        return above_budget(self.words, cost, self.budget, self.scale)
 
     # ---- sampling ------------------------------------------------------------------------------------------
 
