@@ -26,10 +26,7 @@ from app.toolbox import Bounds
 FIRST = 1 << 12  # sets of the first collection
 PROBED, BEGUN = 256, 16  # sets whose sizes tell of others; and how many of them come first
 JUDGES = 4  # sets that judge an answer, to one that it is chosen by: they take no room, and less time
-ENTRY_BYTES, SET_BYTES = (
-    66,
-    100,
-)  # that a collection takes at its fullest, for each node of a set and each set
+ENTRY_BYTES, SET_BYTES = 66, 100  # that a collection takes at its fullest, for each node of a set; each set
 
 Sets = tuple[np.ndarray, np.ndarray]
 
