@@ -18,11 +18,12 @@ from app.case.policy import AgentCase
 from app.case.run import ParallelCase
 from app.case.search import SearchCase
 from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.shared import share_state
 from app.comm.grid import cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
-from app.errors import CaseError, GraphError, NumericsError
+from app.errors import CaseError, GraphError, NumericsError, Stopped
 from app.log import Log
 from app.partition.whole import (
     EVALUATED,
@@ -36,6 +37,7 @@ from app.partition.whole import (
 from app.problems.table import make_problem
 from app.rl.agent import Agent
 from app.rl.learner import Lesson
+from app.rl.replica import Replica
 from app.rl.training import mean_lesson, share_of, train_policy
 from app.tasks.compare import spatial_of, too_large
 from app.tasks.context import Context
@@ -285,6 +287,17 @@ class At(Nothing):
             self.state, self.step = deepcopy(state()), -1
 
 
+class Stopping(Nothing):
+    """Stops from a step on."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def at(self, step, key="", state=None, now=False):
+        if step >= self.step:
+            raise Stopped("here")
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_grid_goes_on_where_another_stopped(name):
     """The state is that of the replicas, whichever ranks have them."""
@@ -311,10 +324,39 @@ def test_ranks_that_have_the_graphs_whole_learn_the_same(name, replicas):
     expected = trained(Group(MPI.COMM_SELF, HostDevice()), case, keeper=keeper)
     whole = At(middle)
     assert trained(world, case, unsplit=True, keeper=whole) == expected
-    assert repr(whole.state.values) == repr(keeper.state.values)  # some are not a number
-    assert digest(whole.state.arrays) == digest(keeper.state.arrays)
-    last, *rest = trained(world, case, keeper=At(state=whole.state))
-    assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
+    state = whole.state
+    if replicas == 1:  # the first rank has it
+        state = share_state(world, None if world.rank else state, 0)
+    assert repr(state.values) == repr(keeper.state.values)  # some are not a number
+    assert digest(state.arrays) == digest(keeper.state.arrays)
+    for unsplit in (False, True):
+        last, *rest = trained(world, case, unsplit=unsplit, keeper=At(state=deepcopy(state)))
+        assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
+
+
+def test_the_first_rank_plays_for_those_that_would_do_the_same(monkeypatch):
+    """The others rest, but for evaluations; its error is that of all, and so is a stop."""
+    world, acts = Group(WORLD, HostDevice()), []
+    act = Replica.act
+    monkeypatch.setattr(Replica, "act", lambda self: (acts.append(1), act(self)))
+    case = with_replicas(CASES["dqn"], 1)
+    expected = trained(world, case, unsplit=True)
+    assert bool(acts) == (world.rank == 0)
+
+    def failing(self):
+        acts.append(1)
+        if len(acts) == 4:
+            raise NumericsError("not finite")
+        act(self)
+
+    monkeypatch.setattr(Replica, "act", failing)
+    acts.clear()
+    with pytest.raises(NumericsError, match="not finite"):
+        trained(world, case, unsplit=True)
+    monkeypatch.setattr(Replica, "act", act)
+    with pytest.raises(Stopped, match="here"):
+        trained(world, case, unsplit=True, keeper=Stopping(case.train.steps // 2))
+    assert trained(world, case, unsplit=True) == expected
 
 
 # ---- solving ----------------------------------------------------------------------------------------------

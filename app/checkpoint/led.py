@@ -1,11 +1,11 @@
-"""A loop that rank 0 runs by itself, while ranks that would do the same rest.
+"""Work that rank 0 does by itself, while ranks that would do the same rest.
 
-At its end they go on from its state, as a run does that is resumed there: so what they hold then has the bits
-that it would have if each of them had made all steps.
+At the end of a loop they go on from its state, as a run does that is resumed there: so what they hold then
+has the bits that it would have if each of them had made all steps.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from app.checkpoint.checkpoints import Around, Keeper, Nothing
 from app.checkpoint.shared import share_state
@@ -26,12 +26,25 @@ def led(alike: Group | None, keeper: Keeper, what: str, loop: Callable[[Keeper],
     """
     if alike is None or alike.size == 1:
         return loop(keeper)
-    first, found = _Leading(keeper), None
-    failure: BaseException | None = None
+    first = _Leading(keeper)
+    found = by_first(alike, keeper, what, lambda: loop(first))
+    state = share_state(alike, first.end, 0)
+    with raise_together(alike, what):
+        return loop(_Following(state)) if alike.rank else cast(T, found)
+
+
+def by_first(alike: Group, keeper: Keeper, what: str, work: Callable[[], T]) -> T | None:
+    """What rank 0's work comes to, there; None on the others, which rest. An error of rank 0, and a stop, is
+    that of all.
+
+    work    calls `at` of the keeper, as rank 0 alone may
+    Ranks   all call
+    """
+    found, failure = None, None
     keeper.lead()
     if alike.rank == 0:
         try:
-            found = loop(first)
+            found = work()
         except Exception as error:  # raised below, on every rank
             failure = error
         alike.rest()
@@ -39,9 +52,7 @@ def led(alike: Group | None, keeper: Keeper, what: str, loop: Callable[[Keeper],
         alike.rest(keeper.look)
     keeper.meet()
     share_failure(alike, failure, what)
-    state = share_state(alike, first.end, 0)
-    with raise_together(alike, what):
-        return loop(_Following(state)) if alike.rank else found
+    return found
 
 
 class _Leading(Around):

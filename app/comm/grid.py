@@ -28,7 +28,7 @@ class Grid:
     app/comm/tree.py with one leaf for each of them.
 
     Where graphs are too small to be shared every rank has them whole (`unsplit`): the ranks of a group then
-    do the same, each by itself.
+    do the same, each by itself, or the first one for all where there is one replica (`led`).
 
     world      all N ranks
     group      the ranks that share graphs with this one (spatial parallelism); unsplit: this one
@@ -52,6 +52,13 @@ class Grid:
         """The same replicas with whole graphs on every rank, on as many groups as may be. Ranks: all call."""
         groups = fit_groups(self.world.size, self.replicas, spatial=1)
         return replace(cut_grid(self.world, self.replicas, groups), group=self.world.alone())
+
+    @property
+    def led(self) -> Group | None:
+        """The ranks that would all do the same with the one replica that there is: the first one does it for
+        all. None: each has work of its own, or a share.
+        """
+        return self.world if self.replicas == 1 and self.group.size < self.world.size else None
 
     @property
     def groups(self) -> int:

@@ -3,6 +3,7 @@
 One agent plays and learns, or several replicas of it do (data parallelism, as Gorila): see `train_policy`.
 """
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import numpy as np
 from app.case.config import Case
 from app.case.policy import AgentCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.led import by_first
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
@@ -83,7 +85,8 @@ def train_policy(
     snapshot  called with each evaluation: step and host copies of the weights
     keeper    where the loop may be stopped, and what it goes on from
     grid      None: one group, which plays all replicas in turn; unsplit: every rank of a group learns the
-              same by itself, and evaluates a share of the held-back graphs
+              same by itself or, with one replica, the first one for all while they rest; each evaluates a
+              share of the held-back graphs
     enough    asked after each evaluation, the same on all ranks: True ends the training
     watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
               remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
@@ -103,26 +106,56 @@ def train_policy(
     replicas = _make_replicas(grid, case, problem, blocks, watch)
     learner = replicas[0].learner
     result = Training(learner.net, learner.policy.host(), best_step=0, best_total=-1)
-    step, evaluated, losses = 0, -1, []
-    if (earlier := keeper.recall("train")) is not None:
-        step, evaluated, losses = _restore(grid, replicas, result, earlier)
-    else:
-        _renew(grid, replicas)
+    so_far = _begun(grid, replicas, result, keeper.recall("train"))
+    tell_state = partial(_state, grid, replicas, result, so_far)
 
     def look() -> None:
         """Save, stop, go on: during an evaluation all is as it was before it."""
-        keeper.at(step, "train", partial(_state, grid, replicas, result, step, evaluated, losses))
+        keeper.at(so_far.step, "train", tell_state)
 
-    while step < case.train.steps:
+    play, over = partial(_play, grid, case, replicas, so_far, watch, look), False
+    while not over:
+        if grid.led is None:
+            play()
+        else:
+            by_first(grid.led, keeper, "training", play)
+            _catch_up(grid.led, learner, so_far)
+        over = so_far.step >= case.train.steps
+        step = case.train.steps if over else so_far.step
+        _evaluate(grid, case, replicas, held_back, step, so_far.losses, result, record, look, tell)
+        so_far.evaluated, so_far.losses = so_far.step // case.train.evaluate_every, []
+        snapshot(step, learner.policy.host())
+        over = over or enough()
+    stored, result.replay_bytes = _stored(grid, replicas)
+    mean_nodes = sum(b.n for b in blocks) / len(blocks)
+    result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
+    return result
+
+
+@dataclass
+class _SoFar:
+    """Where a training is: steps made, evaluations due before them, losses since the last evaluation."""
+
+    step: int = 0
+    evaluated: int = -1
+    losses: list[float] = field(default_factory=list)
+
+
+def _play(
+    grid: Grid,
+    case: Case,
+    replicas: list[Replica],
+    so_far: _SoFar,
+    watch: Stopwatch,
+    look: Callable[[], None],
+) -> None:
+    """Play and learn until an evaluation is due.
+
+    look    save, stop, go on, between two steps
+    Ranks   all call, or the first one that leads the others (Grid.led)
+    """
+    while so_far.step < case.train.steps and so_far.step // case.train.evaluate_every <= so_far.evaluated:
         look()
-        if step // case.train.evaluate_every > evaluated:
-            _evaluate(grid, case, replicas, held_back, step, losses, result, record, look, tell)
-            evaluated = step // case.train.evaluate_every
-            losses = []
-            snapshot(step, learner.policy.host())
-            if enough():
-                break
-
         with watch("all"):
             # Act and remember, each replica in its own environments
             with grid.together("playing"):
@@ -132,23 +165,29 @@ def train_policy(
                         replica.remember()
             counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
             made, ready = grid.total(counts)
-            step = made // grid.replicas
+            so_far.step = made // grid.replicas
 
             # Sample and train, when all replicas are ready: together
             if ready == grid.replicas:
                 with watch("agent"):
-                    losses += _learn(grid, replicas, min(step / case.train.steps, 1.0))
+                    so_far.losses += _learn(grid, replicas, min(so_far.step / case.train.steps, 1.0))
 
             # Next episode where one is done
             with watch("environment"):
                 _renew(grid, replicas)
-    else:
-        _evaluate(grid, case, replicas, held_back, case.train.steps, losses, result, record, look, tell)
-        snapshot(case.train.steps, learner.policy.host())
-    stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
-    mean_nodes = sum(b.n for b in blocks) / len(blocks)
-    result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
-    return result
+
+
+def _catch_up(led: Group, learner: Learner, so_far: _SoFar) -> None:
+    """How far the first rank has come, on those that rested. Ranks: all call."""
+    so_far.step, so_far.losses = json.loads(led.broadcast_text(json.dumps([so_far.step, so_far.losses])))
+    policy = learner.policy
+    policy.flat[:] = led.device.put(led.broadcast(np.array(led.device.get(policy.flat))))
+
+
+def _stored(grid: Grid, replicas: list[Replica]) -> list[int]:
+    """Transitions in memory, and the bytes that these take, of all replicas. Ranks: all call."""
+    mine = np.sum([replica.learner.stored() for replica in replicas], axis=0)
+    return (grid.led.broadcast(mine).tolist()) if grid.led else grid.total(mine)
 
 
 def _make_replicas(
@@ -160,7 +199,7 @@ def _make_replicas(
     for number in grid.mine:
         check_every = 0 if replicas else case.run.check_every
         learner = kind(grid.group, agent, net, blocks, case.seed, check_every)
-        learner.become(number, grid.world)
+        learner.become(number, grid.world if grid.led is None else grid.group)
         if replicas:
             learner.layouts = replicas[0].learner.layouts
         replicas.append(Replica(case, learner, watch))
@@ -258,6 +297,8 @@ def _evaluate(
         "held_back_nodes": total,
         "best_step": result.best_step,
     }
+    if grid.led is not None:  # what was learned is the first rank's
+        row = json.loads(grid.led.broadcast_text(json.dumps(row)))
     result.records.append(row)
     record(row)
 
@@ -306,14 +347,23 @@ def _mean_notes(grid: Grid, replicas: list[Replica], step: int) -> dict[str, flo
 # ---- stopping and going on --------------------------------------------------------------------------------
 
 
-def _state(
-    grid: Grid, replicas: list[Replica], result: Training, step: int, evaluated: int, losses: list[float]
-) -> State:
-    """All that the steps from here on depend on, the same on all ranks of all groups. Ranks: all call."""
+def _begun(grid: Grid, replicas: list[Replica], result: Training, earlier: State | None) -> _SoFar:
+    """Where training goes on, or begins; of ranks that are led the first one plays. Ranks: all call."""
+    mine = replicas if grid.led is None or grid.led.rank == 0 else []
+    if earlier is not None:
+        return _restore(grid, mine, result, earlier)
+    _renew(grid, mine)
+    return _SoFar()
+
+
+def _state(grid: Grid, replicas: list[Replica], result: Training, so_far: _SoFar) -> State:
+    """All that the steps from here on depend on, the same on all ranks of all groups, or that of the first
+    one, which leads the others. Ranks: all call.
+    """
     mine = dict(zip(grid.mine, [replica.state() for replica in replicas]))
     every = [share_state(grid.across, mine.get(r), grid.owner(r)) for r in range(grid.replicas)]
     values = {
-        "step": step, "evaluated": evaluated, "losses": losses,
+        "step": so_far.step, "evaluated": so_far.evaluated, "losses": so_far.losses,
         "best_step": result.best_step, "best_total": result.best_total, "records": result.records,
         "best_values": result.best_values,
         "replicas": [each.values for each in every],
@@ -324,9 +374,7 @@ def _state(
     return State(values, arrays)
 
 
-def _restore(
-    grid: Grid, replicas: list[Replica], result: Training, state: State
-) -> tuple[int, int, list[float]]:
+def _restore(grid: Grid, replicas: list[Replica], result: Training, state: State) -> _SoFar:
     """Step, evaluations and losses, as `_state` told them. Ranks: all call."""
     values = state.values
     arrays: dict[str, dict[str, np.ndarray]] = {}
@@ -335,7 +383,7 @@ def _restore(
         arrays.setdefault(part, {})[rest] = each
     for number, replica in zip(grid.mine, replicas):
         replica.restore(State(values["replicas"][number], arrays[str(number)]))
-    result.weights, result.records = arrays["best"], values["records"]
+    result.weights, result.records = arrays["best"], list(values["records"])
     result.best_step, result.best_total = values["best_step"], values["best_total"]
     result.best_values = values.get("best_values", [])
-    return values["step"], values["evaluated"], values["losses"]
+    return _SoFar(values["step"], values["evaluated"], list(values["losses"]))

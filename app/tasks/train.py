@@ -79,6 +79,7 @@ def learn(
         log.info("%s", grid)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
     whole = "; too small to be split: every rank has them all" if group.size < inner.group.size else ""
+    whole += ", and the first one learns for all" if grid.led else ""
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back%s",
         len(graphs), nodes, edges, len(held_back), whole,
