@@ -31,7 +31,7 @@ def mpirun(ranks):
 
 
 def split_over(ranks):
-    """What has a network split over its ranks, however small the graph; of one rank nothing changes."""
+    """What has a network, or the graphs of a training, split over the ranks, however small."""
     return f"parallel.spatial={ranks}"
 
 

@@ -127,7 +127,7 @@ def job(folder, name, *keys, ranks=2, program="run.py", **variables):
         sys.executable,
         ROOT / program,
         folder / f"{name}.toml",
-        *([split_over(ranks)] if ranks and name in ("classify", "relations") else []),
+        *([split_over(ranks)] if ranks and name in ("train", "classify", "relations") else []),
         *keys,
         "--out",
         folder / "out",
