@@ -52,6 +52,7 @@ class Instance:
     null, resolution   of communities (app/graphs/quality.py)
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
+    prizes      [n] float32, what a Steiner tree loses of nodes that it leaves out; None: nothing
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     needed      [n] bool, nodes that a dominating set has to dominate; None: all
@@ -76,6 +77,7 @@ class Instance:
     parts: int = 2
     imbalance: float = 0.03
     terminals: np.ndarray = field(default_factory=_none)
+    prizes: np.ndarray | None = None
     deliveries: Any = None
     granted: int = 0
     needed: np.ndarray | None = None
