@@ -77,7 +77,6 @@ class Instance:
     parts: int = 2
     imbalance: float = 0.03
     terminals: np.ndarray = field(default_factory=_none)
-    prizes: np.ndarray | None = None
     deliveries: Any = None
     granted: int = 0
     needed: np.ndarray | None = None
@@ -87,6 +86,7 @@ class Instance:
     component: float = 0.01
     budget: float = 10.0
     spreading: Any = None
+    prizes: np.ndarray | None = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
@@ -431,6 +431,10 @@ class Toolbox(ABC):
     @abstractmethod
     def value(self, solution: np.ndarray) -> int:
         """The exact value of a solution of the instance."""
+
+    def split(self, solution: np.ndarray) -> dict[str, int]:
+        """The parts that the value is the sum of, by name; none: it is one thing."""
+        return {}
 
     @abstractmethod
     def fault(self, solution: np.ndarray) -> str | None:

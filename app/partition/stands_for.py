@@ -81,6 +81,8 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
         right = 'problem.name = "cvrp", or a file of TYPE TSP, would be right'
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
     refuse_family(stream)
+    if stream.prized and (case.problem.name != "steiner" or case.run.task != "solve"):
+        stream = replace(stream, node_weights=None, prized=False)  # prizes are no weights
     if is_directed(case):
         refuse_undirected(stream, case.problem.name)
     return stream

@@ -23,6 +23,7 @@ from app.search.steiner.tools import SteinerTools
 from app.search.steiner.trees import Trees
 from app.toolbox import Baseline, Bounds, Instance, Search
 
+SPLIT = "length", "prizes_lost"  # of a value
 GROWTH, SPANNING = "growth by prizes, pruned", "tree of all prizes, pruned"
 
 
@@ -175,10 +176,9 @@ class PrizedTools(SteinerTools):
         fault = fault_of_tree(self.graph, solution, self.terminals)
         return None if fault is None else f"the {self.words} {fault}"
 
-    def split(self, solution: np.ndarray) -> dict[str, float]:
-        """The two parts of the objective, in the caller's unit."""
-        length, lost = self.question.cost(solution)
-        return {"length": length * self.unit, "prizes_lost": lost * self.unit}
+    def split(self, solution: np.ndarray) -> dict[str, int]:
+        """Its length, and the prizes that it leaves out."""
+        return dict(zip(SPLIT, self.question.cost(solution)))
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
