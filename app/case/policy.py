@@ -73,7 +73,7 @@ class ProblemCase(Table, frozen=True):
         Count,
         about(
             "steiner: so many nodes of the largest component, drawn by the seed, of graphs for which neither "
-            "their file nor graph.terminals names any; 0: these are refused"
+            "their file nor graph.terminals names any, nor prizes; 0: these are refused"
         ),
     ] = 0
     prizes: Annotated[

@@ -31,7 +31,7 @@ def terminals_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) 
         return _rows_of(loaded.terminals, whole.held_ids())
     if path and loaded.source != "generator":
         return np.flatnonzero(read_nodes(path, written))
-    if case.problem.prizes or (loaded.prized and not case.problem.terminals):
+    if case.problem.prizes or loaded.prized:
         return np.empty(0, dtype=np.int64)
     if not case.problem.terminals:
         raise GraphError(f"{whole.name}: found no terminals; {RIGHT}")

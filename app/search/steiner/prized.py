@@ -24,7 +24,7 @@ from app.search.steiner.trees import Trees
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 SPLIT = "length", "prizes_lost"  # of a value
-GROWTH, SPANNING = "growth by prizes, pruned", "tree of all prizes, pruned"
+GROWTH, SPANNING = "Goemans-Williamson", "pruned spanning tree"
 
 
 class Parts:
@@ -184,8 +184,8 @@ class PrizedTools(SteinerTools):
 
     @cached_property
     def _grown(self) -> np.ndarray:
-        """[n] int64, the tree that searches begin with."""
-        return growth(self.parts)[0]
+        """[n] int64, the tree that searches begin with: the better one of the plain heuristics."""
+        return min((rule(self.parts)[0] for rule in PRIZED_BASELINES.values()), key=self.value)
 
     @cached_property
     def _start(self) -> np.ndarray:
