@@ -139,7 +139,9 @@ def _add_prizes(case: Case, source: Any, graph: Any, labels: list[Any] | None, p
     if prizes is not None and case.problem.name != STEINER:
         raise CaseError(f"prizes: {case.problem.name} has none; steiner would be right")
     if prizes is not None and isinstance(graph, str):
-        raise GraphError("prizes: only of graphs in memory; of a file graph.prizes of the settings would be right")
+        raise GraphError(
+            "prizes: only of graphs in memory; of a file graph.prizes of the settings would be right"
+        )
     if case.problem.name != STEINER or source is None or isinstance(graph, str):
         return
     if prizes is None and hasattr(graph, "nodes") and hasattr(graph, "edges"):

@@ -111,7 +111,7 @@ def solve(
                that are 1, and -1; not of coloring, communities, tsp and cvrp
     terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
                (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
-    prizes     of steiner: what a tree pays for the nodes that it leaves out, a mapping of nodes to numbers (0 of
+    prizes     of steiner: what a tree pays for nodes that it leaves out, a mapping of nodes to numbers (0 of
                others), or [n] numbers in the order of the nodes; None: the node attributes `prize` of a
                NetworkX graph, those of the file (SteinLib), of the file that graph.prizes of the settings
                names, or none. Terminals are then held beside, if there are some

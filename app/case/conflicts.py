@@ -331,7 +331,10 @@ def _steiner(case: Case) -> Iterator[Mistake]:
     """Terminals and prizes, of other problems; prizes of nodes that are not drawn, or that files have."""
     if case.problem.name == "steiner" and case.run.task == "solve":
         if case.problem.prizes and not case.problem.terminals:
-            yield ("problem", "prizes"), "is of nodes that problem.terminals draws: set that too, or leave it out"
+            yield (
+                ("problem", "prizes"),
+                "is of nodes that problem.terminals draws: set that too, or leave it out",
+            )
         for key in ("prizes", "terminals"):
             if case.problem.prizes and case.graph.path and getattr(case.graph, key):
                 yield ("problem", "prizes"), f"graph.{key} names nodes: one of the two would be right"

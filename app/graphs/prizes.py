@@ -212,7 +212,9 @@ def _width(asked: Prized, entries: np.ndarray) -> int:
     return max(*within, second, 1)
 
 
-def _assembled(n: int, u: np.ndarray, v: np.ndarray, length: np.ndarray, terminals: np.ndarray) -> SteinerCore:
+def _assembled(
+    n: int, u: np.ndarray, v: np.ndarray, length: np.ndarray, terminals: np.ndarray
+) -> SteinerCore:
     """The graph of edges u[i]-v[i] [m], each pair once."""
     rows, columns = np.concatenate([u, v]), np.concatenate([v, u])
     order = np.lexsort((columns, rows))

@@ -39,8 +39,8 @@ def terminals_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) 
 
 
 def prizes_of(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray | None:
-    """[n] float32, what a tree loses of nodes that it leaves out; None: it has to hold its terminals, and that
-    is all. Raises CaseError.
+    """[n] float32, what a tree pays for nodes that it leaves out; None: it has terminals alone. Raises
+    CaseError.
     """
     if case.problem.name != STEINER:
         return None

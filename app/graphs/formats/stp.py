@@ -52,6 +52,7 @@ class _File:
         self.counted_at = self.first = self.last = self.found = self.columns = 0
         self.terminals: list[tuple[int, int]] = []
         self.prizes: list[tuple[int, float, int]] = []
+        self.root: list[tuple[int, int, bytes]] = []
         self.roots = 0
         section, number = b"", 0
         for number, line in source.lines():
@@ -113,7 +114,7 @@ class _File:
     def _of_terminals(self, word: bytes, fields: list[bytes], line: bytes, number: int) -> None:
         """A line of the terminals."""
         if word == b"root" and len(fields) == 2:
-            self.source.warnings.append(f"{self.source.where}:{number}: '{shown(line)}' is not read")
+            self.root.append((self._node(fields[1], line, number), number, line))
             return
         if word == b"tp":
             self._prize(fields, line, number)
@@ -154,6 +155,7 @@ class _File:
         if self.found != self.edges:
             found = f"found {self.found} lines 'E U V LENGTH'"
             raise self.source.error(f"the graph states {self.edges} edges, {found}", self.counted_at)
+        self._take_root()
         told = len(self.terminals) + len(self.prizes)  # a root may be counted or not
         if self.stated >= 0 and self.stated not in (told, told - self.roots):
             what = "'T NODE' or 'TP NODE PRIZE'" if self.prizes else "'T NODE'"
@@ -161,6 +163,15 @@ class _File:
             raise self.source.error(f"{found}; as many would be right")
         self._refuse_twice(self.terminals, "terminal {} is named")
         self._refuse_twice([(node, line) for node, _, line in self.prizes], "node {} has a prize")
+
+    def _take_root(self) -> None:
+        """A root is a terminal of trees with prizes; others need none."""
+        for node, line, text in self.root:
+            if self.prizes:
+                self.terminals.append((node, line))
+                self.roots += 1
+            else:
+                self.source.warnings.append(f"{self.source.where}:{line}: '{shown(text)}' is not read")
 
     def _refuse_twice(self, named: list[tuple[int, int]], told: str) -> None:
         seen: set[int] = set()
