@@ -10,9 +10,9 @@ The larger graph has no shorter trees besides where a + p >= d, the distance of 
 through i' has both its edges, and a shortest path from i to r in the place of r-i' is no longer. Hence
 a = d - p, or 1 where the prize is larger.
 
-Where no node is known to be in the tree, some are told of which one is, the entries, as every tree without
-them leaves out prizes of more than a tree that is known costs, or as one of them has a prize from which paths
-to all other prizes are paid. Of one entry that is r. Of several r is a node of its own and a terminal, and
+Where no node is known to be in the tree, some are told of which one is, the entries: trees without them may
+be joined to one without loss, or leave out prizes of as much as a tree that is known costs. Of one entry that
+is r. Of several r is a node of its own and a terminal, and
 beside it another terminal s; both have edges of length R to all entries. Trees use one edge of each where
 R is as long as what a second one could spare: a path between two parts of a tree, or a part of it.
 
@@ -25,6 +25,7 @@ Sources  Goemans and Williamson, A general approximation technique for constrain
 Differs  edges without directions, short enough for the reductions, searches and bounds of Steiner trees
 """
 
+import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -137,32 +138,61 @@ def distances(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
 
 
 def entries_of(asked: Prized, known: int) -> np.ndarray:
-    """[m] int64, nodes of which some best tree holds one: the fewest whose prizes together are what a tree
-    that is known costs, or one that is sure; none where there are terminals.
+    """[m] int64, nodes of which a best tree holds one, or a tree costs as much as one that is known: the
+    largest prizes, each outside the reach of those before; none where there are terminals.
     """
     if len(asked.core.terminals):
         return np.empty(0, dtype=np.int64)
     order = np.argsort(-asked.prizes, kind="stable")
-    if not asked.prizes.any() or is_sure(asked, int(order[0])):
-        return order[:1]
-    paid = np.cumsum(asked.prizes[order])
-    return np.sort(order[: min(int(np.searchsorted(paid, known)) + 1, np.count_nonzero(asked.prizes))])
+    found, reached = [], np.zeros(asked.core.n, dtype=bool)
+    for node in order[: max(np.count_nonzero(asked.prizes), 1)].tolist():
+        if not reached[node]:
+            found.append(node)
+            reached |= reach(asked, node)
+            if int(asked.prizes[reached].sum()) >= known:
+                break
+    return np.array(sorted(found), dtype=np.int64)
 
 
-def is_sure(asked: Prized, node: int) -> bool:
-    """Whether some best tree holds a node: its prize pays a path to every other prize."""
-    far = distances(asked.core, np.array([node]))
-    others = far[asked.prizes > 0]
-    return bool((others >= 0).all()) and int(asked.prizes[node]) >= int(others.max(initial=0))
+def reach(asked: Prized, node: int) -> np.ndarray:
+    """[n] bool, nodes from which some path leads to a node without loss: a tree that holds one of them, but
+    not the node, may be joined to it and costs no more.
+
+    On the way from the node the prizes so far, without that of the last one, are at least the lengths so far,
+    all along; so the path up to the first node of a tree pays for itself. The path that has most left goes
+    on first, and no node is on two ways; not all such paths are found.
+    """
+    core, prizes = asked.core, asked.prizes
+    indptr, reached = core.indptr, np.zeros(core.n, dtype=bool)
+    heap = [(-int(prizes[node]), node)]
+    reached[node] = True
+    while heap:
+        spare, v = heapq.heappop(heap)
+        row = slice(int(indptr[v]), int(indptr[v + 1]))
+        left = -spare - core.lengths[row]
+        near = core.indices[row]
+        good = (left >= 0) & ~reached[near]
+        near, left = near[good], left[good]
+        reached[near] = True
+        for w, rest in zip(near.tolist(), (left + prizes[near]).tolist()):
+            heapq.heappush(heap, (-rest, w))
+    return reached
 
 
 def cost_without(asked: Prized, entries: np.ndarray) -> int | None:
-    """What trees without any of some nodes [m] cost at least; None: no better than some tree with one."""
+    """What trees without any of some nodes [m] cost at least; None: no less than some tree with one.
+
+    A tree that holds a node of their reach is no better than one that holds one of them, too; any other
+    leaves out all prizes there.
+    """
     if len(asked.core.terminals):
         return None
-    if not asked.prizes.any() or (len(entries) == 1 and is_sure(asked, int(entries[0]))):
-        return None
-    return int(asked.prizes[np.unique(entries)].sum())
+    reached = np.zeros(asked.core.n, dtype=bool)
+    for node in np.unique(entries).tolist():
+        if not reached[node]:
+            reached |= reach(asked, node)
+    paid = int(asked.prizes[reached].sum())
+    return None if paid == int(asked.prizes.sum()) else paid
 
 
 # ---- the larger graph --------------------------------------------------------------------------------------
