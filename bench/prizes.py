@@ -2,10 +2,10 @@
 
     python bench/prizes.py [--seconds 10] [FILE...]
 
-Graphs are drawn: grids, points of a square joined to those near them, random graphs, power-law graphs, edges of
-lengths from 1 to 100, every fifth node, about, with a prize from 1 to 50 or to 200; FILEs are in the format of
-the 11th DIMACS challenge. Costs, what every tree costs at least, the gap, the gap of the tree of Goemans and
-Williamson and that of the pruned spanning tree. One thread, one rank.
+Graphs are drawn: grids, points of a square joined to those near them, random graphs, power-law graphs, edges
+of lengths from 1 to 100, every fifth node, about, with a prize from 1 to 50 or to 200; FILEs are in the
+format of the 11th DIMACS challenge. Costs, what every tree costs at least, the gap, the gap of the tree of
+Goemans and Williamson and that of the pruned spanning tree. One thread, one rank.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from app import solve  # noqa: E402
 LARGEST = (50, 200)  # prizes
 Question = tuple[str, nx.Graph, dict[int, int]]
 HEAD = (
-    "graph", "nodes", "edges", "prizes", "this program", "edges of it", "prizes left out", "at least", "gap %", "s",
+    "graph", "nodes", "edges", "prizes", "this program", "edges of it", "prizes left out", "at least",
+    "gap %", "s",
     "Goemans-Williamson, gap %", "pruned spanning tree, gap %",
 )  # fmt: skip
 

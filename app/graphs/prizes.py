@@ -6,9 +6,11 @@ length a and an edge r-i' of length a + p. A tree with i takes the first, one wi
 tree of the graph that holds r is one of the larger graph, longer by the sum of all a than it costs. That
 alone makes bounds of the larger graph bounds of the question, whatever the a are.
 
-The larger graph has no shorter trees besides where a + p >= d, the distance of i from r: a tree that goes
-through i' has both its edges, and a shortest path from i to r in the place of r-i' is no longer. Hence
-a = d - p, or 1 where the prize is larger.
+The larger graph has no shorter trees besides where a + p is large enough: a tree that goes through i' has
+both its edges, and in the place of r-i' a path that joins its parts is no longer. A shortest path from i to r
+does; so does the longest of the paths from i to the nearest terminal and of those that join all terminals.
+Hence a = d - p, where d is the lesser of both, or 1 where the prize is larger. A node that is joined to any
+tree with r without loss is a terminal, too, and has no node beside it.
 
 Where no node is known to be in the tree, some are told of which one is, the entries: trees without them may
 be joined to one without loss, or leave out prizes of as much as a tree that is known costs. Of one entry that
@@ -30,12 +32,15 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph, narrow
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
+
+
+NEAR = 200  # nodes that are looked at around one that may be sure
 
 
 class Prized(NamedTuple):
@@ -63,7 +68,7 @@ class Gadgets(NamedTuple):
     """A question of prizes as one of terminals: trees of `core` are longer by `more` than they cost.
 
     core      nodes of the graph first, then a terminal for each of `nodes`, then r and s where they are new
-    nodes     [k] int64, the nodes of prizes that trees can reach
+    nodes     [k] int64, the nodes of prizes that trees can reach, and need not hold
     entries   [m] int64, nodes of which trees hold one; none where there are terminals
     hub       r
     fresh     whether r and s are new
@@ -162,21 +167,45 @@ def reach(asked: Prized, node: int) -> np.ndarray:
     all along; so the path up to the first node of a tree pays for itself. The path that has most left goes
     on first, and no node is on two ways; not all such paths are found.
     """
-    core, prizes = asked.core, asked.prizes
-    indptr, reached = core.indptr, np.zeros(core.n, dtype=bool)
-    heap = [(-int(prizes[node]), node)]
-    reached[node] = True
-    while heap:
+    reached = np.zeros(asked.core.n, dtype=bool)
+    reached[list(_reached(asked, node))] = True
+    return reached
+
+
+def _reached(asked: Prized, node: int, goal: set[int] | None = None) -> set[int]:
+    """The nodes in the reach of a node; of a goal as far as the first of it, or NEAR nodes."""
+    core, indptr, prizes = asked.core, asked.core.indptr, asked.prizes
+    reached, heap = {node}, [(-int(prizes[node]), node)]
+    while heap and (goal is None or len(reached) < NEAR):
         spare, v = heapq.heappop(heap)
         row = slice(int(indptr[v]), int(indptr[v + 1]))
-        left = -spare - core.lengths[row]
-        near = core.indices[row]
-        good = (left >= 0) & ~reached[near]
-        near, left = near[good], left[good]
-        reached[near] = True
-        for w, rest in zip(near.tolist(), (left + prizes[near]).tolist()):
-            heapq.heappush(heap, (-rest, w))
+        for w, length in zip(core.indices[row].tolist(), core.lengths[row].tolist()):
+            if length <= -spare and w not in reached:
+                reached.add(w)
+                if goal is not None and w in goal:
+                    return reached
+                heapq.heappush(heap, (spare + length - int(prizes[w]), w))
     return reached
+
+
+def sure_nodes(asked: Prized, first: np.ndarray) -> np.ndarray:
+    """[k] int64, ascending: nodes that some best one of all trees with the first [j] holds, these too, as
+    they are joined to such trees without loss, one after the other.
+    """
+    sure, before = set(first.tolist()), 0
+    far = distances(asked.core, first)
+    waiting = [v for v in np.argsort(far, kind="stable").tolist() if asked.prizes[v] > 0 and far[v] >= 0]
+    while len(sure) > before and waiting:
+        before, left = len(sure), []
+        for node in waiting:
+            if node in sure:
+                continue
+            if sure.isdisjoint(_reached(asked, node, sure)):
+                left.append(node)
+            else:
+                sure.add(node)
+        waiting = left
+    return np.array(sorted(sure), dtype=np.int64)
 
 
 def cost_without(asked: Prized, entries: np.ndarray) -> int | None:
@@ -202,10 +231,14 @@ def gadgets_of(asked: Prized, entries: np.ndarray) -> Gadgets:
     """The question of terminals that a question of prizes is, for trees that hold an entry."""
     core, n, terminals = asked.core, asked.core.n, asked.core.terminals
     fresh = not len(terminals) and len(entries) > 1
-    inner = entries if fresh else np.array([terminals[0] if len(terminals) else entries[0]])
+    inner = entries if fresh or not len(terminals) else terminals[:1]
     far = distances(core, inner)
-    nodes = np.flatnonzero((asked.prizes > 0) & (far >= 0))
-    nodes = nodes if fresh else nodes[nodes != inner[0]]
+    free = (asked.prizes > 0) & (far >= 0)
+    if not fresh:
+        terminals = sure_nodes(asked, terminals if len(terminals) else entries)
+        far = np.where(far < 0, far, np.minimum(far, _apart(core, terminals)))
+        free[terminals] = False
+    nodes = np.flatnonzero(free)
     prizes, k = asked.prizes[nodes], len(nodes)
     hub = n + k if fresh else int(inner[0])
     wide = _width(asked, entries) if fresh else 0
@@ -222,6 +255,29 @@ def gadgets_of(asked: Prized, entries: np.ndarray) -> Gadgets:
     unreached = int(asked.prizes[far < 0].sum())
     larger = _assembled(count, u, v, length, np.unique(wanted))
     return Gadgets(larger, nodes, entries, hub, fresh, int(spared.sum()) + 2 * wide - unreached)
+
+
+def _apart(core: SteinerCore, terminals: np.ndarray) -> np.ndarray:
+    """[n] int64, the longest of the paths from a node to the nearest terminal [k] and of those that join all
+    terminals, by a shortest spanning tree of their distances.
+
+    Source   Mehlhorn, A faster approximation algorithm for the Steiner problem in graphs, Information
+             Processing Letters 1988
+    """
+    matrix = sp.csr_array((core.lengths.astype(float), core.indices, core.indptr), shape=(core.n,) * 2)
+    found, _, base = dijkstra(narrow(matrix), indices=terminals, min_only=True, return_predecessors=True)
+    far = np.where(np.isfinite(found), found, 0).astype(np.int64)
+    rows, columns = core.row_of(), core.indices.astype(np.int64)
+    across = np.flatnonzero((base[rows] < base[columns]) & (base[rows] >= 0))
+    if not len(across):
+        return far
+    length = far[rows[across]] + core.lengths[across] + far[columns[across]]
+    pair = base[rows[across]].astype(np.int64) * core.n + base[columns[across]]
+    order = np.lexsort((length, pair))
+    first = order[np.append(True, np.diff(pair[order]) != 0)]
+    ends = base[rows[across[first]]], base[columns[across[first]]]
+    joined = minimum_spanning_tree(sp.csr_array((length[first].astype(float), ends), shape=(core.n,) * 2))
+    return np.maximum(far, int(joined.data.max(initial=0)))
 
 
 def _width(asked: Prized, entries: np.ndarray) -> int:

@@ -78,7 +78,10 @@ class Parts:
         best = np.full(len(chosen), -1, dtype=np.int64)
         best[single] = single
         least = int(self.asked.prizes.sum()) - int(self.asked.prizes[single])
+        prizes = np.bincount(part[chosen], weights=self.asked.prizes[chosen]).astype(np.int64)
         for first in firsts.tolist():
+            if not len(terminals) and int(self.asked.prizes.sum()) - prizes[part[first]] >= least:
+                continue
             self._trees.span(chosen & (part == part[first]), first)
             found, cost = best_part(self.asked, self._trees.parent)
             if cost < least or len(terminals):
