@@ -39,7 +39,6 @@ from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph, narrow
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
 
-
 NEAR = 200  # nodes that are looked at around one that may be sure
 
 
