@@ -348,6 +348,8 @@ def test_prizes_that_do_not_fit_are_refused():
     ):
         with pytest.raises(GraphError, match=message):
             solve(graph, "steiner", prizes=given, settings=QUICK)
+    with pytest.raises(GraphError, match=r"found no nodes; one or more would be right"):
+        solve(nx.empty_graph(0), "steiner", prizes=[])
     drawn_keys = {"problem.prizes": 3, "problem.terminals": 2}
     for call in (
         lambda: solve(graph, "mvc", prizes=three),

@@ -89,6 +89,8 @@ class Gadgets(NamedTuple):
 
 def prized_of(graph: Graph, terminals: np.ndarray, prizes: np.ndarray) -> Prized:
     """What a caller asks of a whole graph: terminals [k] rows, prizes [n] float32. Raises GraphError."""
+    if not graph.n:
+        raise GraphError(f"{graph.name}: found no nodes; one or more would be right")
     refuse_prizes(graph, prizes)
     weights = np.ones(len(graph.indices), dtype=np.float32) if graph.weights is None else graph.weights
     terminals, largest = np.unique(np.asarray(terminals, dtype=np.int64)), LARGEST
