@@ -159,6 +159,25 @@ def test_a_start_is_kept_where_it_is_better_and_trees_without_edges_are_told(tmp
     assert solve(line, "steiner", prizes=[0, 0, 0], settings=QUICK).objective == 0
 
 
+@alone
+def test_connected_subgraphs_of_largest_weight_are_such_trees():
+    for seed in range(6):
+        graph, draws = nx.gnp_random_graph(9, 0.3, seed=seed), np.random.default_rng(seed)
+        weights = {node: int(draws.integers(-9, 8)) for node in graph}
+        least_weight = min(*weights.values(), -1)
+        nx.set_edge_attributes(graph, -least_weight, "weight")
+        prizes = {node: weight - least_weight for node, weight in weights.items()}
+        answer = solve(graph, "steiner", prizes=prizes, settings=QUICK)
+        heaviest = max(
+            sum(weights[node] for node in nodes)
+            for count in range(1, 10)
+            for nodes in itertools.combinations(graph, count)
+            if nx.is_connected(graph.subgraph(nodes))
+        )
+        assert sum(weights[node] for node in answer.nodes) == heaviest and answer.optimal
+        assert sum(prizes.values()) + least_weight - answer.objective == heaviest
+
+
 # ---- the larger graph --------------------------------------------------------------------------------------
 
 
