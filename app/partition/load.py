@@ -40,6 +40,7 @@ from app.partition.stands_for import (
     is_covering,
     is_quadratic,
     is_set,
+    reads_prizes,
     refuse_sets,
     renamed,
     stands_for,
@@ -257,6 +258,7 @@ def read_paths(
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
+    read_as += ("prizes",) if reads_prizes(case) else ()
     read_as += ("terms", stands_for(case)) if stands_for(case) else ()
     neighbours = directions(case, table.neighbours)
     read_as += () if neighbours == table.neighbours else (case.problem.name,)
