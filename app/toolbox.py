@@ -52,6 +52,7 @@ class Instance:
     null, resolution   of communities (app/graphs/quality.py)
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
+    prizes      [n] float32, what a Steiner tree loses of nodes that it leaves out; None: nothing
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     needed      [n] bool, nodes that a dominating set has to dominate; None: all
@@ -85,6 +86,7 @@ class Instance:
     component: float = 0.01
     budget: float = 10.0
     spreading: Any = None
+    prizes: np.ndarray | None = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
@@ -429,6 +431,10 @@ class Toolbox(ABC):
     @abstractmethod
     def value(self, solution: np.ndarray) -> int:
         """The exact value of a solution of the instance."""
+
+    def split(self, solution: np.ndarray) -> dict[str, int]:
+        """The parts that the value is the sum of, by name; none: it is one thing."""
+        return {}
 
     @abstractmethod
     def fault(self, solution: np.ndarray) -> str | None:

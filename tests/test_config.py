@@ -675,6 +675,7 @@ def cases(draw):
             "node_weights": "",
             "element_weights": "",
             "terminals": "",
+            "prizes": "",
             "demands": "",
             "least_demand": min(graphs["least_demand"], graphs["most_demand"]),
             "neighbours": "both",
@@ -705,6 +706,7 @@ def cases(draw):
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     blocks = {key: data["problem"].pop(key) for key in ("parts", "imbalance")}
     count, component = data["problem"].pop("terminals"), data["problem"].pop("component")
+    prizes = data["problem"].pop("prizes")
     keys = "capacity", "depot", "vehicles", "max_length", "service"
     routing = {key: data["problem"].pop(key) for key in keys}
     if not routing["max_length"]:
@@ -727,7 +729,9 @@ def cases(draw):
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:
-            data["problem"] |= {"name": which, "terminals": count if data["run"]["task"] == "solve" else 0}
+            solves = data["run"]["task"] == "solve"
+            drawn = {"terminals": count if solves else 0, "prizes": prizes if solves and count else 0}
+            data["problem"] |= {"name": which, **drawn}
     else:
         null = draw(st.sampled_from(["degrees", "sizes", "none"]))
         resolution = 1.0 if null == "none" else draw(st.floats(0, 1e300))

@@ -250,7 +250,7 @@ def test_terminals_that_are_drawn_are_those_of_the_largest_component():
         ("E 4 5 1", "E 4 5 nan", r"small.stp:14: found a weight that is no finite number"),
         ("T 4", "T 6", r"small.stp:21: found node id 6 outside 1..5"),
         ("T 4", "T 1", r"small.stp:21: terminal 1 is named twice"),
-        ("T 4", "TP 4 3", r"small.stp:21: found 'TP 4 3'; 'Terminals K'"),
+        ("T 4", "TQ 4 3", r"small.stp:21: found 'TQ 4 3'; 'Terminals K'"),
         ("Terminals 2", "Terminals 3", r"3 terminals are stated, found 2 lines"),
         ("Terminals\nTerm", "MaximumDegrees\nTerm", r"small.stp:18: found 'SECTION MaximumDegrees'"),
         ("END\nEOF", "", r"section terminals has no END"),

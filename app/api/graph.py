@@ -61,13 +61,14 @@ from app.text import is_whole
 
 def loaded_graph(
     context: Context, graph: Any, node_weights: Any = None, counts: str = "", edge_features: Any = None,
-    edge_labels: Any = None, listed: bool = False,
+    edge_labels: Any = None, listed: bool = False, prizes: Any = None,
 ) -> tuple[Loaded, list[Any] | None]:  # fmt: skip
     """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
     nodes by their own numbers; what is lost of it is a Python warning.
 
     counts   the weights that count: see stream_of_object
     edge_features, edge_labels   of a graph in memory: see formats/memory_edges.py
+    prizes   of nodes, for Steiner trees, in memory; None: those that a NetworkX graph has
     listed   its edges will be gone through once more, in the order in which the caller lists them
     Ranks    all call
     """
@@ -101,6 +102,9 @@ def loaded_graph(
             count = source.nodes if demands is None else len(labels)
             kept = weights_of_nodes(node_weights, labels, count, source.warnings)
             source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
+        _add_prizes(case, source, graph, labels, prizes)
+        if case.graph.prizes and not isinstance(graph, str):
+            raise CaseError("graph.prizes: of a graph in memory prizes= would be right")
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
         if case.graph.element_weights and not isinstance(graph, str):
@@ -128,6 +132,31 @@ def loaded_graph(
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
+
+
+def _add_prizes(case: Case, source: Any, graph: Any, labels: list[Any] | None, prizes: Any) -> None:
+    """Prizes of nodes to a graph in memory, where a caller or a NetworkX graph names some."""
+    if prizes is not None and case.problem.name != STEINER:
+        raise CaseError(f"prizes: {case.problem.name} has none; steiner would be right")
+    if prizes is not None and isinstance(graph, str):
+        raise GraphError(
+            "prizes: only of graphs in memory; of a file graph.prizes of the settings would be right"
+        )
+    if case.problem.name != STEINER or source is None or isinstance(graph, str):
+        return
+    if prizes is None and hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        prizes = {label: d["prize"] for label, d in graph.nodes(data=True) if "prize" in d} or None
+    if prizes is None:
+        return
+    if isinstance(prizes, Mapping):
+        known = range(source.nodes) if labels is None else labels
+        rest = prizes.keys() - set(known)
+        if rest:
+            other = min(map(repr, rest))
+            raise GraphError(f"prizes: found a prize of {shown(other)}, which is no node of the graph")
+        prizes = {label: prizes.get(label, 0) for label in known}
+    source.node_weights = weights_of_nodes(prizes, labels, source.nodes, source.warnings, "prizes")
+    source.prized = True
 
 
 def loses_directions(context: Context, graph: Any) -> bool:

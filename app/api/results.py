@@ -50,6 +50,7 @@ class Solution:
             without output.certificates in the settings, and where nothing but a finished search proves it
     problem   that it answers, as problem.name
     edges   of a Steiner tree, pairs of nodes, whose lengths are the objective; else none
+    length, prizes_lost   of a Steiner tree with prizes, the two parts of the objective; else None
     routes  of vehicles, lists of customers in order, the depot left out; else none
     order   of a dismantling set, its nodes in the order in which they are best taken out; else none
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
@@ -84,6 +85,8 @@ class Solution:
     curves: dict[str, list[int]] = field(default_factory=dict)
     robustness: dict[str, float] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)
+    length: float | None = None
+    prizes_lost: float | None = None
 
     @property
     def curve(self) -> list[int]:

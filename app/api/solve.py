@@ -51,6 +51,7 @@ def solve(
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
+    prizes: Any = None,
     demands: Any = None,
     capacity: float | None = None,
     depot: Any = None,
@@ -110,6 +111,10 @@ def solve(
                that are 1, and -1; not of coloring, communities, tsp and cvrp
     terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
                (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
+    prizes     of steiner: what a tree pays for nodes that it leaves out, a mapping of nodes to numbers (0 of
+               others), or [n] numbers in the order of the nodes; None: the node attributes `prize` of a
+               NetworkX graph, those of the file (SteinLib), of the file that graph.prizes of the settings
+               names, or none. Terminals are then held beside, if there are some
     demands, capacity, depot, vehicles   of cvrp: what each customer needs, [n] numbers in the order of the
                nodes or a mapping by node (the depot's may be left out); what a vehicle carries; the node
                where routes begin and end (the first); how many there may be (any number); None: that of the
@@ -138,7 +143,7 @@ def solve(
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     refuse_node_weights(context.case.problem.name, node_weights)
-    loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
@@ -155,7 +160,7 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread",
+        "robustness", "spread", "length", "prizes_lost",
     }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
@@ -164,6 +169,7 @@ def solve(
         problem=context.case.problem.name, edges=edges, routes=routes,
         order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
         robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
+        length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
     )  # fmt: skip
 
 
@@ -179,6 +185,7 @@ def check(
     inside: Any = None,
     outside: Any = None,
     terminals: Any = None,
+    prizes: Any = None,
     demands: Any = None,
     capacity: float | None = None,
     depot: Any = None,
@@ -194,8 +201,8 @@ def check(
 
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
-    graph, problem, node_weights, element_weights, inside, outside, terminals, demands, capacity, depot,
-    vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
+    graph, problem, node_weights, element_weights, inside, outside, terminals, prizes, demands,
+    capacity, depot, vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
                  routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
@@ -223,7 +230,7 @@ def check(
     content = sha256(certificate).hexdigest() if isinstance(certificate, bytes) else "a file"
     check_given(context.group, {"certificate": content, "answer": "a file" if path else "nodes"})
     counts = WEIGHED.get(context.case.problem.name, "")
-    loaded, labels = loaded_graph(context, graph, node_weights, counts)
+    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)

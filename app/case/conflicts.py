@@ -183,7 +183,8 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
     for key in (
-        "complement", *READING, "neighbours", "node_weights", "element_weights", "terminals", "demands",
+        "complement", *READING, "neighbours", "node_weights", "element_weights", "terminals", "prizes",
+        "demands",
     ):  # fmt: skip
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
@@ -327,15 +328,24 @@ def _influence(case: Case) -> Iterator[Mistake]:
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:
-    """Terminals, of other problems."""
+    """Terminals and prizes, of other problems; prizes of nodes that are not drawn, or that files have."""
     if case.problem.name == "steiner" and case.run.task == "solve":
+        if case.problem.prizes and not case.problem.terminals:
+            yield (
+                ("problem", "prizes"),
+                "is of nodes that problem.terminals draws: set that too, or leave it out",
+            )
+        for key in ("prizes", "terminals"):
+            if case.problem.prizes and case.graph.path and getattr(case.graph, key):
+                yield ("problem", "prizes"), f"graph.{key} names nodes: one of the two would be right"
         return
-    right = 'only problem.name = "steiner" has terminals, and run.task = "solve" reads them: leave it out'
-    if case.problem.terminals:
-        yield ("problem", "terminals"), right
-    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
-        if graphs is not None and graphs.terminals:
-            yield (*keys, "terminals"), right
+    right = 'only problem.name = "steiner" has {}, and run.task = "solve" reads them: leave it out'
+    for key in ("terminals", "prizes"):
+        if getattr(case.problem, key):
+            yield ("problem", key), right.format(key)
+        for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+            if graphs is not None and getattr(graphs, key):
+                yield (*keys, key), right.format(key)
 
 
 def _directed(case: Case) -> Iterator[Mistake]:

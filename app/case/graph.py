@@ -131,6 +131,13 @@ class GraphCase(Table, frozen=True):
             '"": those in graph.path (SteinLib), or problem.terminals'
         ),
     ] = ""
+    prizes: Annotated[
+        str,
+        about(
+            "steiner: file of what a tree loses of nodes that it leaves out: lines of an id and a number "
+            '(0 of nodes without a line), or .npy; "": those in graph.path (SteinLib), or none'
+        ),
+    ] = ""
     demands: Annotated[
         str,
         about(
@@ -284,6 +291,7 @@ GRAPH_FILES = (
     "degrees_of",
     "node_weights",
     "terminals",
+    "prizes",
     "demands",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.

@@ -26,7 +26,8 @@ class ProblemCase(Table, frozen=True):
             "partition whose communities hold more weight than problem.null lets expect; partition: at most "
             "problem.parts blocks of nodes, none heavier than problem.imbalance allows, such that edges "
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
-            "(graph.terminals); dfvs: the fewest nodes without which a directed graph has no directed cycle; "
+            "(graph.terminals), or pays the prizes of nodes that it leaves out (graph.prizes); "
+            "dfvs: the fewest nodes without which a directed graph has no directed cycle; "
             "dismantle: the fewest nodes without which no component has more than problem.component; "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
@@ -73,7 +74,14 @@ class ProblemCase(Table, frozen=True):
         Count,
         about(
             "steiner: so many nodes of the largest component, drawn by the seed, of graphs for which neither "
-            "their file nor graph.terminals names any; 0: these are refused"
+            "their file nor graph.terminals names any, nor prizes; 0: these are refused"
+        ),
+    ] = 0
+    prizes: Annotated[
+        Count,
+        about(
+            "steiner: the nodes that problem.terminals draws have prizes, drawn from 1 to so much, and a "
+            "tree pays for those that it leaves out; 0: a tree has to hold them"
         ),
     ] = 0
     capacity: Annotated[

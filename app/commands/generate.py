@@ -48,6 +48,7 @@ UNHEARD = (
     "order",
     "node_weights",
     "terminals",
+    "prizes",
     "demands",
     "neighbours",
     "features",

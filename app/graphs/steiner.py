@@ -140,18 +140,19 @@ class Asked(NamedTuple):
 def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
     weights, unit = integer_weights(graph)
-    _refuse_lengths(graph, weights)
+    refuse_lengths(graph, weights)
     terminals = np.unique(np.asarray(terminals, dtype=np.int64))
     if not len(terminals):
         raise GraphError(f"{graph.name}: found no terminals; one or more would be right")
     step = int(np.gcd.reduce(weights)) if len(weights) else 1
     indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
     core = SteinerCore(*map(np.ascontiguousarray, (indptr, indices, weights // step, terminals)))
-    _refuse_apart(graph, core)
+    refuse_apart(graph, core)
     return Asked(core, unit * step)
 
 
-def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
+def refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
+    """Refuse lengths [nnz], in units, that are not above 0. Raises GraphError."""
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
         where = int(wrong[0])
@@ -163,10 +164,10 @@ def _refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
         raise GraphError(f"{graph.name}: edge {pair} has the length {length:g}; {right}")
 
 
-def _refuse_apart(graph: Graph, core: SteinerCore) -> None:
-    """Terminals that no path joins."""
+def refuse_apart(graph: Graph, core: SteinerCore) -> None:
+    """Refuse terminals that no path joins. Raises GraphError."""
     part = core.parts()[core.terminals]
-    apart = np.flatnonzero(part != part[0])
+    apart = np.flatnonzero(part != part[:1])
     if len(apart):
         first, other = (graph.called(int(node)) for node in core.terminals[[0, apart[0]]])
         right = "terminals in one component would be right"

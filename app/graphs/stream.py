@@ -43,6 +43,7 @@ class EdgeStream:
     edge_labels   opens a label for each edge in the same order (Labels), told whether these are numbers to be
                   predicted; or None
     terminals     [k] int64 node numbers, ascending, that a Steiner tree is to hold; None: the file names none
+    prized        node_weights are prizes of such a tree
     deliveries    what vehicles deliver to the points of the metric (graphs/deliveries.py), or None
     """
 
@@ -71,6 +72,7 @@ class EdgeStream:
     edge_features: Callable[[], Any] | None = None
     edge_labels: Callable[[bool], Any] | None = None
     terminals: np.ndarray | None = None
+    prized: bool = False
     deliveries: Any = None
 
     def chunks(self) -> Iterator[Chunk]:

@@ -32,9 +32,9 @@ INLINE int grown(Links *l) {
     return 0;
 }
 
-INLINE int push(Links *h, int64_t cost, int32_t x) {
+INLINE int push_both(Links *h, int64_t cost, int32_t x, int32_t y) {
     if (grown(h)) return -1;
-    const Link it = {cost, x, 0};
+    const Link it = {cost, x, y};
     int64_t i = h->count++;
     while (i > 0 && before(&it, &h->item[(i - 1) / 2])) {
         h->item[i] = h->item[(i - 1) / 2];
@@ -42,6 +42,10 @@ INLINE int push(Links *h, int64_t cost, int32_t x) {
     }
     h->item[i] = it;
     return 0;
+}
+
+INLINE int push(Links *h, int64_t cost, int32_t x) {
+    return push_both(h, cost, x, 0);
 }
 
 INLINE Link pop(Links *h) {

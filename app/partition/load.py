@@ -40,11 +40,12 @@ from app.partition.stands_for import (
     is_covering,
     is_quadratic,
     is_set,
+    reads_prizes,
     refuse_sets,
     renamed,
     stands_for,
 )
-from app.partition.terminals import share_terminals
+from app.partition.terminals import share_prized, share_terminals
 
 LISTED = ("edges", "matrix_market", "dimacs", "npz", "graphsage", "ogb", "tu")  # a row of features an edge
 BY_PARTS = (
@@ -68,6 +69,7 @@ class Loaded:
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     terminals   the same of nodes that a Steiner tree has to hold, by a file or a caller
+    prized   node weights of the graph are prizes of such a tree
     deliveries  what vehicles deliver to the points of the metric, by a file, a generator or a caller; or None
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     start_colors   [k] int64 on all ranks, the colours of those nodes; None: the solution is no colouring
@@ -94,6 +96,7 @@ class Loaded:
     inside: np.ndarray | None = None
     outside: np.ndarray | None = None
     terminals: np.ndarray | None = None
+    prized: bool = False
     start: np.ndarray | None = None
     start_colors: np.ndarray | None = None
     labels: list[Any] | None = None
@@ -199,8 +202,8 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
 
 
 def _refuse_several(table: GraphCase) -> None:
-    """Refuse a file of terminals, or of demands, beside several graphs. Raises CaseError."""
-    for key in ("terminals", "demands"):
+    """Refuse a file of terminals, of prizes, or of demands, beside several graphs. Raises CaseError."""
+    for key in ("terminals", "prizes", "demands"):
         if getattr(table, key) and (found := count_graphs(table)) > 1:
             raise CaseError(f"graph.{key}: is for one graph, found {found}; one would be right")
 
@@ -213,7 +216,11 @@ def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> 
 
 
 def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded:
-    """A graph, its rows in the file's order, with the node weights that a table names. Ranks: all call."""
+    """A graph, its rows in the file's order, with the node weights, or prizes, that a table names. Ranks: all
+    call.
+    """
+    if table.prizes:
+        return _with_prizes(group, item, table, case)
     if not (table.node_weights or table.element_weights):
         return item
     for key in ("node_weights", "element_weights"):
@@ -230,6 +237,15 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
     return replace(item, graph=graph, warnings=(*item.warnings, *said, *more))
 
 
+def _with_prizes(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded:
+    """A graph with the prizes of a file in the place of node weights. Ranks: all call."""
+    if item.prized:
+        raise CaseError(f"graph.prizes: {item.graph.name} has prizes of its own; leave the key out")
+    limits, bare = Limits(int(case.memory.max_decompressed_gb * 1e9)), replace(item.graph, node_weights=None)
+    graph, said = weigh(group, bare, item.rows, table.prizes, limits, bare.n, missing=0.0)
+    return replace(item, graph=graph, prized=True, warnings=(*item.warnings, *said))
+
+
 def read_paths(
     group: Group, table: GraphCase, paths: list[str], case: Case, names: tuple[str, ...] = ()
 ) -> Loaded:
@@ -242,6 +258,7 @@ def read_paths(
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
+    read_as += ("prizes",) if reads_prizes(case) else ()
     read_as += ("terms", stands_for(case)) if stands_for(case) else ()
     neighbours = directions(case, table.neighbours)
     read_as += () if neighbours == table.neighbours else (case.problem.name,)
@@ -259,7 +276,7 @@ def read_paths(
     held = _with_edge_features(table, source)
     return Loaded(
         graph, built.rows, built.counts, warnings, table.complement, origin, terminals=terminals,
-        members=members, stream=held,
+        prized=share_prized(group, source), members=members, stream=held,
     )  # fmt: skip
 
 
@@ -344,8 +361,8 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     members, terminals = share_members(group, source), share_terminals(group, source)
     held = _with_edge_features(table, source)
     return Loaded(
-        graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals, members=members,
-        deliveries=deliveries, stream=held,
+        graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals,
+        prized=share_prized(group, source), members=members, deliveries=deliveries, stream=held,
     )  # fmt: skip
 
 

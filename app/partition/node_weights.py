@@ -19,19 +19,23 @@ Read = tuple[np.ndarray, list[str]]  # weights, and what is lost of them
 
 
 def weigh(
-    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int, rest: float = 0.0
-) -> tuple[Graph, tuple[str, ...]]:
+    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits, count: int, rest: float = 0.0,
+    missing: float | None = None,
+) -> tuple[Graph, tuple[str, ...]]:  # fmt: skip
     """The graph with the weights of a file, which rank 0 reads, and on rank 0 what is lost of them.
 
     graph     rows in the file's order, without node weights
     count     of the first nodes, which have weights; those of the others are `rest`
+    missing   the weight of those of them that the file does not name; None: it has to name all
     Ranks     all call; a rank holds ids and weights of its own rows, rank 0 of all
     """
     if group.max_integer(int(graph.node_weights is not None)):
         raise GraphError(f"graph.node_weights: {graph.name} has node weights of its own; leave the key out")
     own_weights, warnings = _dealt(
         group, graph, rows, "reading the node weights",
-        lambda ids: _followed_by(read_node_weights(path, limits, ids[:count], graph.name), graph.n, rest),
+        lambda ids: _followed_by(
+            read_node_weights(path, limits, ids[:count], graph.name, missing), graph.n, rest
+        ),
     )  # fmt: skip
     return replace(graph, node_weights=own_weights), warnings
 

@@ -81,9 +81,16 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
         right = 'problem.name = "cvrp", or a file of TYPE TSP, would be right'
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
     refuse_family(stream)
+    if stream.prized and not reads_prizes(case):
+        stream = replace(stream, node_weights=None, prized=False)  # prizes are no weights
     if is_directed(case):
         refuse_undirected(stream, case.problem.name)
     return stream
+
+
+def reads_prizes(case: Case) -> bool:
+    """Whether prizes of nodes count in what a case solves."""
+    return case.problem.name == "steiner" and case.run.task == "solve"
 
 
 def refuse_undirected(stream: EdgeStream, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The terminals of a Steiner tree that a file names, on all ranks."""
+"""The terminals of a Steiner tree that a file names, and whether it has prizes, on all ranks."""
 
 import numpy as np
 
@@ -14,3 +14,8 @@ def share_terminals(group: Group, source: EdgeStream | None) -> np.ndarray | Non
         return None
     ids = np.zeros(count - 1, dtype=np.int64) if held is None else held + source.first_id
     return group.broadcast(ids)
+
+
+def share_prized(group: Group, source: EdgeStream | None) -> bool:
+    """Whether the node weights of rank 0's stream (others pass None) are prizes. Ranks: all call."""
+    return bool(group.max_integer(int(group.rank == 0 and source is not None and source.prized)))

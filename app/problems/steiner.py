@@ -1,4 +1,6 @@
-"""Steiner trees: the shortest tree of a graph that holds given nodes, the terminals."""
+"""Steiner trees: the shortest tree of a graph that holds given nodes, the terminals; or, with prizes, the one
+whose edges and prizes left out are least.
+"""
 
 from typing import ClassVar
 
@@ -8,6 +10,7 @@ from app.graphs.graph import Graph
 from app.graphs.steiner import canonical_tree
 from app.problems.unlearned import Unlearned, not_numbers
 from app.search.steiner.baselines import STEINER_BASELINES
+from app.search.steiner.prized import PRIZED_BASELINES, PrizedTools
 from app.search.steiner.text import read_tree, tree_text
 from app.search.steiner.tools import SteinerTools
 from app.toolbox import Instance
@@ -21,7 +24,7 @@ class SteinerTree(Unlearned):
     name = "steiner"
     sense = "minimise"
     solution = "tree"
-    baselines: ClassVar = STEINER_BASELINES
+    baselines: ClassVar = STEINER_BASELINES | PRIZED_BASELINES
     text, read = staticmethod(tree_text), staticmethod(read_tree)
     canonical = staticmethod(canonical_tree)
 
@@ -31,4 +34,4 @@ class SteinerTree(Unlearned):
 
     def toolbox(self, instance: Instance) -> SteinerTools:
         """A quick start, a search and bounds."""
-        return SteinerTools(instance, self)
+        return SteinerTools(instance, self) if instance.prizes is None else PrizedTools(instance, self)

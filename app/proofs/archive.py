@@ -45,6 +45,7 @@ from app.proofs.kinds import (
     DominationProof,
     FeedbackProof,
     InfluenceProof,
+    PrizedProof,
     SteinerProof,
 )
 from app.reductions.domination.reducer import Step
@@ -121,6 +122,7 @@ KINDS = {
         | dict.fromkeys(("edge_u", "edge_v", "clique_nodes", "half_rows", "y_rows"), "int32"),
     ),
     "steiner tree": Kind(SteinerProof, {"log": "int64"}),
+    "prized tree": Kind(PrizedProof, {"log": "int64", "entries": "int64"}),
     "steiner": Kind(SteinerBound),
     "steiner case": Kind(Case),
     "heights": Kind(

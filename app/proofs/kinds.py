@@ -112,6 +112,16 @@ class SteinerProof(ReducedProof):
 
 
 @dataclass(frozen=True, eq=False)
+class PrizedProof(SteinerProof):
+    """Of Steiner trees with prizes.
+
+    entries   [m] int64, nodes of the graph, of which a tree holds one, or leaves the prizes of all out
+    """
+
+    entries: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class FeedbackProof(ReducedProof):
     """Of feedback vertex sets."""
 

@@ -32,7 +32,7 @@ from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of
-from app.tasks.terminals import terminals_of
+from app.tasks.terminals import prizes_of, terminals_of
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
@@ -151,6 +151,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
                 budget=asked.budget, spreading=_spreading(context.case),
+                prizes=prizes_of(context.case, loaded, whole),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -308,6 +309,7 @@ def answer_whole(
         curves = {} if toolbox.curve is None else {"answer": toolbox.curve(found.solution), **beside}
         if curves:
             entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
+        entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(found.solution).items()}
         entry |= pipeline.told(toolbox, found)
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:

@@ -23,6 +23,7 @@ from app.problems.problem import Problem
 from app.problems.table import SAMPLED, problem_of
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.search.dismantle.course import read_curves
+from app.search.steiner.prized import SPLIT
 from app.solver.pipeline import Pipeline
 from app.solver.sampled import SampledPipeline
 from app.tasks.answer import Solved, answer_whole, recalled
@@ -392,7 +393,8 @@ def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
     with context.log.phase("write"), raise_together(context.group, "writing the answers"):
         rows = [i | i.get("spread", {}) | i["baselines"] for i in instances]
         sampled = SAMPLED_COLUMNS if any("spread" in i for i in instances) else ()
-        context.folder.write_csv("answers.csv", COLUMNS + sampled + labels, rows)
+        split = tuple(name for name in SPLIT if any(name in i for i in instances))
+        context.folder.write_csv("answers.csv", COLUMNS + sampled + split + labels, rows)
 
 
 def _say(context: Context, instance: dict[str, Any]) -> None:
@@ -409,6 +411,9 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         bound += f", primal-dual integral {instance['primal_dual_integral']:.3g} s"
     if "spread" in instance:
         context.log.info("%s: %s", instance["name"], spread_words(instance["spread"]))
+    if SPLIT[0] in instance:
+        length, lost = (figures(instance[name]) for name in SPLIT)
+        context.log.info("%s: edges of length %s, and prizes of %s left out", instance["name"], length, lost)
     others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
     others, objective = others or "no baselines", figures(instance["objective"])
     context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)

@@ -1,4 +1,4 @@
-"""The terminals of a Steiner tree: of a file, of a caller, or drawn."""
+"""The terminals of a Steiner tree, and prizes of nodes: of a file, of a caller, or drawn."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,9 +31,27 @@ def terminals_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) 
         return _rows_of(loaded.terminals, whole.held_ids())
     if path and loaded.source != "generator":
         return np.flatnonzero(read_nodes(path, written))
+    if case.problem.prizes or loaded.prized:
+        return np.empty(0, dtype=np.int64)
     if not case.problem.terminals:
         raise GraphError(f"{whole.name}: found no terminals; {RIGHT}")
     return drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed)
+
+
+def prizes_of(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray | None:
+    """[n] float32, what a tree pays for nodes that it leaves out; None: it has terminals alone. Raises
+    CaseError.
+    """
+    if case.problem.name != STEINER:
+        return None
+    most = case.problem.prizes
+    if most and (loaded.prized or loaded.terminals is not None):
+        raise CaseError(f"problem.prizes: {whole.name} has nodes named for it; leave the key out")
+    if not most:
+        return whole.node_weights if loaded.prized else None
+    nodes, prizes = drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed), np.zeros(whole.n)
+    prizes[nodes] = stream(case.seed + loaded.seed, "prizes").integers(1, most + 1, len(nodes))
+    return prizes.astype(np.float32)
 
 
 def _rows_of(named: np.ndarray, ids: np.ndarray) -> np.ndarray:

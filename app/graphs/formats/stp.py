@@ -1,8 +1,9 @@
-"""Steiner tree problems of SteinLib, DIMACS and PACE (.stp, .gr): sections of edges and terminals, strictly.
+"""Steiner tree problems of SteinLib, DIMACS and PACE (.stp, .gr): sections of edges, terminals and prizes,
+strictly.
 
     33D32945 STP File, STP Format Version 1.0     (PACE: none)
     SECTION Graph / Nodes 5 / Edges 4 / E 1 2 10 / ... / END
-    SECTION Terminals / Terminals 2 / T 1 / T 5 / END
+    SECTION Terminals / Terminals 2 / T 1 / T 5 / END     (prizes: TP 1 20 / TP 5 7.5, a root: RootP 2)
     EOF
 
 Source   Koch, Martin and Voss, SteinLib: An updated library on Steiner tree problems in graphs, 2000
@@ -17,9 +18,11 @@ from app.graphs.formats.counted import counted_rows, read_counts
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, fields_of, read_id
 from app.graphs.stream import Chunk, EdgeStream
+from app.graphs.weights import kept_weights
 
 MAGIC = b"33d32945"
 EDGE = re.compile(rb"(?m)^[ \t]*[Ee][ \t]")
+PRIZE = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 IGNORED = {b"comment", b"coordinates", b"presolve"}  # sections
 DIRECTED = "holds arcs; edges, as 'E 1 2 10', would be right: trees here have no directions"
 OTHERS = "a Steiner tree of edges, with the sections Graph and Terminals, would be right"
@@ -40,7 +43,7 @@ class _File:
     """What a file says but for its edges, whose lines are counted.
 
     first, last   lines of edges     columns   of them, by the first one
-    terminals     number by line
+    terminals     number by line             prizes   (node, prize, line), in the order of the lines
     """
 
     def __init__(self, source: Source) -> None:
@@ -48,6 +51,9 @@ class _File:
         self.nodes = self.edges = self.stated = -1
         self.counted_at = self.first = self.last = self.found = self.columns = 0
         self.terminals: list[tuple[int, int]] = []
+        self.prizes: list[tuple[int, float, int]] = []
+        self.root: list[tuple[int, int, bytes]] = []
+        self.roots = 0
         section, number = b"", 0
         for number, line in source.lines():
             if section == b"graph" and EDGE.match(line):
@@ -108,21 +114,35 @@ class _File:
     def _of_terminals(self, word: bytes, fields: list[bytes], line: bytes, number: int) -> None:
         """A line of the terminals."""
         if word == b"root" and len(fields) == 2:
-            self.source.warnings.append(f"{self.source.where}:{number}: '{shown(line)}' is not read")
+            self.root.append((self._node(fields[1], line, number), number, line))
             return
-        if word not in (b"terminals", b"t") or len(fields) != 2:
-            right = "'Terminals K', 'T NODE' or END would be right"
+        if word == b"tp":
+            self._prize(fields, line, number)
+            return
+        if word not in (b"terminals", b"t", b"rootp") or len(fields) != 2:
+            right = "'Terminals K', 'T NODE', 'TP NODE PRIZE', 'RootP NODE' or END would be right"
             raise self.source.error(f"found '{shown(line)}'; {right}", number)
         if word == b"terminals":
             if self.stated >= 0:
                 raise self.source.error(f"found '{shown(line)}' again; one would be right", number)
             (self.stated,) = read_counts(self.source, fields[1:], number, line, "'Terminals K'")
             return
-        node = read_id(fields[1], 1, self.nodes)
+        self.terminals.append((self._node(fields[1], line, number), number))
+        self.roots += word == b"rootp"
+
+    def _node(self, field: bytes, line: bytes, number: int) -> int:
+        node = read_id(field, 1, self.nodes)
         if isinstance(node, str):
             right = f"a node 1..{self.nodes} would be right"
             raise self.source.error(f"{node} in '{shown(line)}'; {right}", number)
-        self.terminals.append((int(fields[1]), number))
+        return node
+
+    def _prize(self, fields: list[bytes], line: bytes, number: int) -> None:
+        """A node with what a tree loses without it."""
+        if len(fields) != 3 or not PRIZE.fullmatch(fields[2]):
+            right = "'TP NODE PRIZE', the prize a number from 0 on, would be right"
+            raise self.source.error(f"found '{shown(line)}'; {right}", number)
+        self.prizes.append((self._node(fields[1], line, number), float(fields[2]), number))
 
     def _complete(self, section: bytes, number: int) -> None:
         """Refuse a file that has not all that it should."""
@@ -135,25 +155,52 @@ class _File:
         if self.found != self.edges:
             found = f"found {self.found} lines 'E U V LENGTH'"
             raise self.source.error(f"the graph states {self.edges} edges, {found}", self.counted_at)
-        if self.stated >= 0 and self.stated != len(self.terminals):
-            found = f"{self.stated} terminals are stated, found {len(self.terminals)} lines 'T NODE'"
+        self._take_root()
+        told = len(self.terminals) + len(self.prizes)  # a root may be counted or not
+        if self.stated >= 0 and self.stated not in (told, told - self.roots):
+            what = "'T NODE' or 'TP NODE PRIZE'" if self.prizes else "'T NODE'"
+            found = f"{self.stated} terminals are stated, found {told} lines {what}"
             raise self.source.error(f"{found}; as many would be right")
+        self._refuse_twice(self.terminals, "terminal {} is named")
+        self._refuse_twice([(node, line) for node, _, line in self.prizes], "node {} has a prize")
+
+    def _take_root(self) -> None:
+        """A root is a terminal of trees with prizes; others need none."""
+        for node, line, text in self.root:
+            if self.prizes:
+                self.terminals.append((node, line))
+                self.roots += 1
+            else:
+                self.source.warnings.append(f"{self.source.where}:{line}: '{shown(text)}' is not read")
+
+    def _refuse_twice(self, named: list[tuple[int, int]], told: str) -> None:
         seen: set[int] = set()
-        for node, line in self.terminals:
+        for node, line in named:
             if node in seen:
-                raise self.source.error(f"terminal {node} is named twice; once would be right", line)
+                raise self.source.error(f"{told.format(node)} twice; once would be right", line)
             seen.add(node)
 
     # ---- edges ---------------------------------------------------------------------------------------------
 
     def stream(self) -> EdgeStream:
-        """The edges, the shortest of several between two nodes, and the terminals."""
+        """The edges, the shortest of several between two nodes, the terminals and the prizes."""
         named = np.array(sorted(node - 1 for node, _ in self.terminals), dtype=np.int64)
+        known = self.stated >= 0 and not self.prizes
         return EdgeStream(
             graph_name(self.source.path), self.source.path, "stp", self.nodes, 1, self.columns == 3,
-            self._chunks, self.source.warnings, lines=self.edges, undirected=True,
-            terminals=named if self.stated >= 0 or len(named) else None,
+            self._chunks, self.source.warnings, self._prizes(), lines=self.edges, undirected=True,
+            terminals=named if known or len(named) else None, prized=bool(self.prizes),
         )  # fmt: skip
+
+    def _prizes(self) -> np.ndarray | None:
+        """[nodes] float32, 0 of nodes that the file names no prize of; None: it names none at all."""
+        if not self.prizes:
+            return None
+        nodes, prizes, lines = zip(*self.prizes)
+        where, found = self.source.where, np.zeros(self.nodes, dtype=np.float32)
+        called = lambda i: f"{where}:{lines[i]}: the prize"  # noqa: E731
+        found[np.array(nodes) - 1] = kept_weights(np.array(prizes), called, self.source.warnings)
+        return found
 
     def _chunks(self, stream: EdgeStream) -> Iterator[Chunk]:
         if not self.found:

@@ -20,13 +20,16 @@ LARGEST = float(np.finfo(np.float32).max)
 RIGHT = "'id weight', the weight a number from 0 to 3.4e38, would be right"
 
 
-def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+def read_node_weights(
+    path: str, limits: Limits, ids: np.ndarray, name: str, missing: float | None = None
+) -> tuple[np.ndarray, list[str]]:
     """Weights [n] float32 in the order of the rows, and warnings of what is not kept as it is.
 
     ids    [n] int64 or names, the file's id of each row     name   of the graph, for messages
+    missing   the weight of nodes without a line; None: every node has one
     Fields are separated by blanks or a comma; blank lines and lines that start with # are skipped, so is a
     first line that names columns, with a warning; text may be packed. After a name, which may have blanks,
-    the last field is the weight. An .npy array is in the order of the rows. Every node has one weight.
+    the last field is the weight. An .npy array is in the order of the rows. A node has one weight.
     Raises GraphError.
     """
     source = Source(path, limits)
@@ -42,12 +45,12 @@ def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> 
             f"found node {one_id(found, i)}; a node of {shown(name, 200)} would be right", lines[i]
         )
     _refuse_repeats(source, found, lines)
-    if len(found) < len(ids):
+    if len(found) < len(ids) and missing is None:
         lacking = np.ones(len(ids), dtype=bool)
         lacking[row] = False
         right = f"a line for each of the {len(ids)} nodes of {shown(name, 200)} would be right"
         raise source.error(f"found no weight of node {one_id(np.sort(ids[lacking]), 0)}; {right}")
-    kept = np.empty(len(ids), dtype=np.float32)
+    kept = np.full(len(ids), 0 if missing is None else missing, dtype=np.float32)
     kept[row] = kept_weights(weights, lambda i: f"{source.where}:{lines[i]}: the weight", warnings)
     return kept, warnings
 

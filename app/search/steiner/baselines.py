@@ -42,11 +42,11 @@ def joined(core: SteinerCore, nodes: np.ndarray, compiled: bool = True) -> np.nd
     leaves that are no terminals.
     """
     trees = Trees(core, compiled)
-    trees.span(_on_paths(core, nodes), int(core.terminals[0]))
+    trees.span(on_paths(core, nodes), int(core.terminals[0]))
     return canonical_tree(trees.parent)
 
 
-def _on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
+def on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
     """[n] bool, some nodes [k] and those on the paths of Mehlhorn's spanning tree of them."""
     distance, before, base = nearest(core, nodes)
     rows, columns = core.row_of(), core.indices.astype(np.int64)

@@ -11,7 +11,7 @@ Source   perturbed lengths and their moves: Pajor, Uchoa and Werneck, A robust a
          INFORMS Journal on Computing 2002
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class SteinerSearch(Search):
     """A tree that gets shorter; a function of core, start, seed, what it hears, and steps made.
 
     start   [n] parents of a tree that holds all terminals
+    still   [nnz] int64, what of each length is not perturbed; None: nothing
+    worth   of a tree [n] the value that counts, at most its length; None: its length
     steps   entries and nodes looked at so far
     best    the length of the best tree, found_at the step it was found in
     """
@@ -45,15 +47,20 @@ class SteinerSearch(Search):
     hears = True
     done = False
 
-    def __init__(self, core: SteinerCore, start: np.ndarray, seed: int, compiled: bool = True) -> None:
-        self.core = core
+    def __init__(
+        self, core: SteinerCore, start: np.ndarray, seed: int, compiled: bool = True,
+        still: np.ndarray | None = None, worth: Callable[[np.ndarray], int] | None = None,
+    ) -> None:  # fmt: skip
+        self.core, self._worth = core, worth
+        self._still = np.zeros_like(core.lengths) if still is None else still
         self._random, self._draws = SplitMix(seed), stream(seed, "steiner")
         self._trees = Trees(core, compiled)
         self._trees.part = core.n if core.n <= WHOLE else NEAR
         self._edge, self._edges = _edge_numbers(core)
         self.scale = _scale(core)
         self._best = canonical_tree(start)
-        self.best = core.length(start)
+        self._shortest = core.length(start)
+        self.best = self._shortest if worth is None else worth(self._best)
         self.steps = self.found_at = self._left = 0
         self._pool: list[tuple[int, np.ndarray]] = []
         self._guests = [self._best]
@@ -162,9 +169,12 @@ class SteinerSearch(Search):
     def _note(self) -> None:
         """The tree, where it is the best."""
         value = self._trees.total // self.scale
+        if value >= self._shortest:
+            return
+        self._shortest, tree = value, canonical_tree(self._trees.parent)
+        value = value if self._worth is None else self._worth(tree)
         if value < self.best:
-            self.best, self.found_at = value, self.steps
-            self._best = canonical_tree(self._trees.parent)
+            self.best, self.found_at, self._best = value, self.steps, tree
 
     def _offer(self) -> bool:
         """The tree to the pool, and to the best; whether the pool takes it."""
@@ -207,8 +217,9 @@ class SteinerSearch(Search):
         return self._weights(ONE + self._draws.integers(0, amplitude + 1, self._edges))
 
     def _weights(self, factor: np.ndarray) -> np.ndarray:
-        """[nnz] int64, lengths times factors / ONE of edges [edges]."""
-        return np.maximum(self.core.lengths * self.scale * factor[self._edge] // ONE, 1)
+        """[nnz] int64, lengths times factors / ONE of edges [edges], what is still as it is."""
+        moved = (self.core.lengths - self._still) * self.scale * factor[self._edge] // ONE
+        return np.maximum(moved + self._still * self.scale, 1)
 
     def _has_edges(self, parent: np.ndarray) -> np.ndarray:
         """[edges] int64, 1 for those of a tree."""

@@ -1,4 +1,6 @@
-"""Trees as text by the file's ids: a line for each edge, "u v"; of a tree without edges its node."""
+"""Trees as text by the file's ids: a line for each edge, "u v"; of a tree without edges its node; of one
+without nodes nothing.
+"""
 
 import re
 from collections.abc import Iterator

@@ -34,9 +34,7 @@ class SteinerTools(KernelTools):
     words, sense, _joins = "tree", "minimise", True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "terminals are inside: leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: {right}")
+        self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.terminals = instance.terminals
         self.asked, self.unit = steiner_of(self.graph, self.terminals)
@@ -44,6 +42,12 @@ class SteinerTools(KernelTools):
         if not self.asked.connected():
             self.reducer = Untouched(self.asked)
             self.kernel = self.reducer.kernel()
+
+    @staticmethod
+    def _refuse_fixed(instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "terminals are inside: leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: {right}")
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -66,6 +70,10 @@ class SteinerTools(KernelTools):
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Leave out what a shortest tree does without, and take what it has."""
         self._reduce(SteinerReducer(self.asked, self.instance.compiled), look, most)
+        return self._said()
+
+    def _said(self) -> str:
+        """What is left, for the log."""
         core = self.inner
         return self._reduced(core.edges, f", {len(core.terminals)} of {len(self.terminals)} terminals")
 
