@@ -128,7 +128,8 @@ def classify(
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     data = with_edges(context, loaded, data, model)
-    examples = NodeExamples(loaded, data, context.case.graph.neighbours)
+    called = None if names is None else tuple(names)
+    examples = NodeExamples(loaded, data, context.case.graph.neighbours, called)
 
     def train_once(chosen: Context) -> Classification:
         return _classified(chosen, examples, names, model)
@@ -200,7 +201,7 @@ def _predicted(loaded: Loaded, done: Learned) -> np.ndarray:
 
 def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, Any]:
     """What is asked for of every node, in the order of the nodes. Ranks: all call."""
-    asked, found = context.case.output, {}
+    asked, found = context.case.output, {"explanations": done.explained}
     if asked.probabilities:
         each = by_node(loaded, gather_probabilities(done))
         named = done.classifier.data.called(np.arange(each.shape[1]))

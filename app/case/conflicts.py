@@ -456,9 +456,13 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
     if asked.importance and task != "classify" and not folds:
         right = 'run.task = "classify" and study.kind = "folds"'
         yield ("output", "importance"), f"is read by {right} alone; leave it out"
-    for key in ("embeddings", "probabilities", "coverage"):
+    for key in ("embeddings", "probabilities", "coverage", "explain"):
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
+    gnn = case.gnn
+    if asked.explain and task == "classify" and (gnn.level not in ("node", "graph") or gnn.model == "rgcn"):
+        found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
+        yield ("output", "explain"), f"is of nodes and of whole graphs, not of {found}; leave it out"
     yield from _of_members(case)
 
 
@@ -477,7 +481,7 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if task == "study" or not labelled:
         right = 'run.task = "classify" on labels of nodes, edges or graphs'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
-    for key in ("embeddings", "importance"):
+    for key in ("embeddings", "importance", "explain"):
         if getattr(asked, key):
             yield ("output", key), f"is of one network: gnn.members = 1 would be right, got {gnn.members}"
 

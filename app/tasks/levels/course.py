@@ -18,6 +18,7 @@ from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.conformal import Conformal, check_conformal, conform
 from app.gnn.ensemble import Together, say_together
+from app.gnn.explain.explanations import Explanations
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
@@ -27,6 +28,7 @@ from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.explained import check_explained, explained
 from app.tasks.levels.members import train_members
 from app.tasks.levels.whole import whole_where_small
 from app.text import printable
@@ -46,6 +48,7 @@ class Learned:
     others      what training left of the other members (gnn.members)
     together    what all members say; None: there is one
     conformal   sets or intervals that hold the truth; None: nobody asked
+    explained   predictions, by what made them; None: nobody asked
     """
 
     context: Context
@@ -60,6 +63,7 @@ class Learned:
     others: tuple[Fit, ...] = ()
     together: Together | None = None
     conformal: Conformal | None = None
+    explained: Explanations | None = None
 
     @property
     def fits(self) -> tuple[Fit, ...]:
@@ -107,9 +111,12 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     with context.each_by_itself("setting up the network"):
         examples, gnn = _drawn(context, examples, saved)
         classifier, balanced = _set_up(context, examples, gnn, saved)
+        names = examples.called(context) if context.case.output.explain else None
+        check_explained(context, classifier, names)
     fits = train_members(context, examples, classifier, balanced, saved)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
+        done.explained = explained(context, classifier, names)
     if context.alike is not None and context.case.run.check_every:
         scores = json.dumps(examples.named(done.final), default=as_json)
         both = digest_text({"weights": done.digest, "scores": scores})

@@ -172,6 +172,11 @@ class Examples(ABC):
         """Score and loss of a set, for the importance of features; None: those of its labels."""
         return None
 
+    def called(self, context: Context) -> Any:
+        """What rows of predictions are called (explained.py: Names), where these can be explained; None: they
+        cannot. Ranks: all call."""
+        return None
+
     @abstractmethod
     def answer(self, context: Context, done: "Learned") -> Any:
         """What the network says. Ranks: all call. Raises NumericsError where scores are not finite."""
