@@ -188,8 +188,9 @@ class OutputCase(Table, frozen=True):
     explain: Annotated[
         Count | list[int | str],
         about(
-            "classify: ids of nodes, or graphs, whose predictions are explained by edges and features of what "
-            "they depend on, or how many of the test set, those that are wrong or least certain first; 0: none"
+            "classify: ids of nodes, or graphs, whose predictions are explained by the edges and features "
+            "that they depend on, or how many of the test set, those that are wrong or least certain first; "
+            "0: none"
         ),
     ] = 0
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

@@ -104,7 +104,8 @@ class BatchNorm:
             work = lambda: self._store(engine, *self._by_own(engine, U.array, U.array))  # noqa: E731
             engine.apply("batch_norm", "batch_norm_own", [U], [U], work)
         else:
-            engine.apply("batch_norm", "batch_norm", [U], [U], lambda: self._by_kept(engine, U.array, U.array))
+            work = lambda: self._by_kept(engine, U.array, U.array)  # noqa: E731
+            engine.apply("batch_norm", "batch_norm", [U], [U], work)
         return U
 
     def backward(self, engine: Engine, D: Rows) -> None:

@@ -1,18 +1,19 @@
 """What made a score: integrated gradients over the edges and over the features of its receptive field.
 
-Source    Sundararajan, Taly and Yan 2017, eq. 1 and 3: along the straight path from a baseline x' to the input x
+Source    Sundararajan, Taly and Yan 2017, eqs. 1 and 3: along the straight path from a baseline x' to x
               a_i = (x_i - x'_i) int_0^1 dF(x' + t (x - x')) / dx_i dt     sum of a_i = F(x) - F(x')
-          by the midpoint rule with S steps; the sum that is missing to F(x) - F(x') (completeness) tells how
-          well S steps do, and S is doubled from FEWEST until it is at most TOLERANCE of that or LEAST, or S is
-          MOST
-Edges     x are the masks m of messages (network.py), x' = 0: from the field without edges, in which a node hears
-          itself alone, to all of them; features as they are. An edge of an undirected graph has two entries,
-          whose attributions are added
+          by the midpoint rule with S steps in u, t = u^2: layers that normalise rows, and make the same of a
+          row however short it is, change most near t = 0. What the sum lacks of F(x) - F(x') (completeness)
+          tells how well S steps do: S is doubled from FEWEST on until that is at most TOLERANCE of it, or
+          LEAST, or S is MOST
+Edges     x are the masks m of messages (network.py), x' = 0: from the field without edges, in which a node
+          hears itself alone, to all of them; features as they are. An edge of an undirected graph has two
+          entries, whose attributions are added
 Features  x are what the first layer reads, x' = 0, where edges are as they are: zero is the mean of a
-          standardised feature, and no category of one that is categories. Sums over the nodes of the field are
-          what a feature makes, sums over the features of a node what that node brings
-Faithful  a tenth of the edges of the field, at least one, is taken out: those of the largest attributions, those
-          of the largest gradients at the given graph (of which attributions are the integral), those whose ends
+          standardised feature, and no category of one that is categories. Sums over the nodes of the field
+          are what a feature makes, sums over the features of a node what that node brings
+Faithful  a tenth of the edges of the field, at least one, is taken out: those of the largest attributions,
+          those of the largest gradients at the given graph (what gradient times input says), those whose ends
           have most neighbours, or drawn ones, RANDOM times. The more the score falls, the better an order of
           edges says what made it
 """
@@ -32,6 +33,9 @@ FEWEST, MOST = 16, 256  # steps
 TOLERANCE, LEAST = 0.01, 1e-3  # of the change of the score; of a score, below which nothing is missing
 TAKEN = 0.1  # of the edges of a field
 RANDOM = 10
+FEWEST_PASSES, MOST_PASSES = (  # of an explanation: of two paths, forward and backward, and scores
+    4 * steps + 9 + RANDOM for steps in (FEWEST, 2 * MOST - FEWEST)
+)
 NEAR = 1e-3  # of scores, how far those of a field may be from the network's
 WAYS = ("explained", "gradient", "degree", "random")  # of choosing the edges that are taken out
 NUMBERS = 7 + 2 * len(WAYS)  # of an explanation, beside those of edges and features
@@ -145,9 +149,9 @@ def _over_edges(network: FieldNetwork, change: float) -> tuple[np.ndarray, int]:
 
     def mean(steps: int) -> np.ndarray:
         total = np.zeros(size)
-        for t in _midpoints(steps):
-            total += network.gradients(np.full(size, t))[0]
-        return total / steps
+        for t, weight in _midpoints(steps):
+            total += weight * network.gradients(np.full(size, t))[0]
+        return total
 
     return _steps(mean, change)
 
@@ -158,16 +162,17 @@ def _over_features(network: FieldNetwork, change: float) -> tuple[np.ndarray, in
 
     def mean(steps: int) -> np.ndarray:
         total = np.zeros(X.shape)
-        for t in _midpoints(steps):
-            total += network.gradients(share=t)[1]
-        return total / steps * X
+        for t, weight in _midpoints(steps):
+            total += weight * network.gradients(share=t)[1]
+        return total * X
 
     return _steps(mean, change)
 
 
-def _midpoints(steps: int) -> list[float]:
-    """The middles of the steps of a path."""
-    return [(i + 0.5) / steps for i in range(steps)]
+def _midpoints(steps: int) -> list[tuple[float, float]]:
+    """(t, weight) of the middles of the steps of a path: t = u^2, dt = 2 u du. The weights add up to 1."""
+    middles = [(i + 0.5) / steps for i in range(steps)]
+    return [(u * u, 2 * u / steps) for u in middles]
 
 
 def _steps(mean: Callable[[int], np.ndarray], change: float) -> tuple[np.ndarray, int]:
@@ -186,11 +191,10 @@ def _orders(
 ) -> dict[str, list[np.ndarray]]:
     """By WAYS the orders in which edges are taken out, equal ones as they come."""
     degree = field.degrees.sum(axis=0)[np.searchsorted(field.nodes, edges)].sum(axis=1)
-    draws = [
-        stream(seed, f"explain/{field.row}", i).permutation(len(edges)) for i in range(RANDOM)
-    ]
+    draws = [stream(seed, f"explain/{field.row}", i).permutation(len(edges)) for i in range(RANDOM)]
     first = lambda values: [np.argsort(-values, kind="stable")]  # noqa: E731
-    return {"explained": first(of_edges), "gradient": first(gradients), "degree": first(degree), "random": draws}
+    found = zip(WAYS, (first(of_edges), first(gradients), first(degree), draws))
+    return dict(found)
 
 
 def _taken_out(

@@ -1,4 +1,4 @@
-"""Explanations of single predictions: which are made, who makes them, and what they say by the user's names."""
+"""Explanations of single predictions: of which they are, who makes them, what they say by the user's names."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,12 +34,13 @@ class Explanation:
     bare, blank    the same without edges, and without features
     edges          (u, v) of its receptive field, of a directed graph v hears u; those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
-    features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none where
-                   each node has a feature of its own
-    neighbours     nodes of the field, itself among them, by what their features bring: of_neighbours, which add
-                   up to the same
+    features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
+                   where each node has a feature of its own
+    neighbours     nodes of the field, itself among them, by what their features bring: of_neighbours, which
+                   add up to the same
     missing        what contributions of edges, and of features, lack of these sums
-    fell, changed  without a tenth of the edges, chosen by "explained" (contributions), "gradient", "degree" or
+    taken          a tenth of the edges, at least one
+    fell, changed  without so many edges, chosen by "explained" (contributions), "gradient", "degree" or
                    "random": how much the score falls, and how often the prediction is another
     """
 

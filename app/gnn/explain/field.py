@@ -5,10 +5,11 @@ A network with L products with A in a row hears, of the node v,
     R_0 = {v}     R_d = R_{d-1} and what its nodes hear     inner nodes R_{L-1}, whose entries of A are read
 
 and the features of R_L. Rows of other nodes are multiplied by nothing that reaches the score of v, so that a
-network on the field alone, with the normalisation factors of the whole graph, gives v's score exactly but for
-rounding. Fields are small where graphs are sparse and networks shallow, and a path from an empty graph to the
-given one takes tens of passes: so each node is explained on its own field, and many of them side by side, each
-by one rank. Passes over the whole graph would explain many nodes at once only where their fields do not meet.
+network on the field alone, with the normalisation factors of the whole graph, gives v's score exactly but
+for rounding. Fields are small where graphs are sparse and networks shallow, and a path from an empty graph to
+the given one takes tens of passes: so each node is explained on its own field, and many of them side by side,
+each by one rank. Passes over the whole graph would explain many nodes at once only where their fields do not
+meet.
 """
 
 from dataclasses import dataclass
@@ -121,9 +122,9 @@ class Fields:
         """What the first layer reads of some nodes, and which columns these are; the bytes where these are
         too many. Ranks: all call."""
         data = self.classifier.data
-        if isinstance(data.features, np.ndarray):
-            if (cost := self.cost(len(nodes), entries, data.width)) > self.most:
-                return cost
+        dense = isinstance(data.features, np.ndarray)
+        if dense and (cost := self.cost(len(nodes), entries, data.width)) > self.most:
+            return cost
         rows = input_of(self.classifier, own_of(self.block, nodes))
         if isinstance(rows, np.ndarray):
             X = shared(self.group, np.ascontiguousarray(rows, dtype=np.float32))

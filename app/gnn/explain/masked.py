@@ -1,8 +1,9 @@
 """Messages that are multiplied by a mask, and the gradients by it: what explanations ask of attention.
 
-The entries (i, j) of a small matrix, i hears j, have a number m_ij each, one for all layers and heads. Layers of
-sums multiply by m A in place of A, so that they need nothing new (network.py). Attention weighs messages by
-alpha_ij, a softmax of scores that know nothing of m, and hears m_ij alpha_ij S_j; a node hears itself unmasked:
+The entries (i, j) of a small matrix, i hears j, have a number m_ij each, one for all layers and heads. Layers
+of sums multiply by m A in place of A, so that they need nothing new (network.py). Attention weighs messages
+by alpha_ij, a softmax of scores that know nothing of m, and hears m_ij alpha_ij S_j; a node hears itself
+unmasked:
 
     GAT     Z_i = sum_j m_ij alpha_ij S_j     P_i = sum_j m_ij alpha_ij slope_ij S_j     c_i = D_i Z_i
             dl_i = sum_j alpha_ij slope_ij (m_ij D_i S_j - c_i) = D_i P_i - c_i q_i     (layers/gat.py)
@@ -93,7 +94,13 @@ class MaskedDevice(HostDevice):
         V[:, width:] += pattern.sums(low[:, :, None] * heard).reshape(-1, width)
 
     def attention_back(
-        self, pattern: Any, F_ext: np.ndarray, S: np.ndarray, R: np.ndarray, dS: np.ndarray, dR: np.ndarray,
+        self,
+        pattern: Any,
+        F_ext: np.ndarray,
+        S: np.ndarray,
+        R: np.ndarray,
+        dS: np.ndarray,
+        dR: np.ndarray,
     ) -> None:
         """See Attention.attention_back: of masked messages; adds the gradients by the mask."""
         (_, h), width = R.shape, S.shape[1]
@@ -108,7 +115,13 @@ class MaskedDevice(HostDevice):
         dS += pattern.sums(pattern.masked(w[:, :, None] * D)).reshape(dS.shape)
 
     def dynamic_add(
-        self, pattern: Any, S_ext: np.ndarray, T: np.ndarray, a: np.ndarray, M: np.ndarray, V: np.ndarray,
+        self,
+        pattern: Any,
+        S_ext: np.ndarray,
+        T: np.ndarray,
+        a: np.ndarray,
+        M: np.ndarray,
+        V: np.ndarray,
     ) -> None:
         """See DynamicAttention.dynamic_add: of masked messages."""
         h = M.shape[1] // 2
@@ -123,7 +136,13 @@ class MaskedDevice(HostDevice):
         V[...] = (_by_heads(V, h) * old[:, :, None] + heard).reshape(V.shape)
 
     def dynamic_back_rows(
-        self, pattern: Any, S_ext: np.ndarray, F: np.ndarray, a: np.ndarray, dT: np.ndarray, G: np.ndarray,
+        self,
+        pattern: Any,
+        S_ext: np.ndarray,
+        F: np.ndarray,
+        a: np.ndarray,
+        dT: np.ndarray,
+        G: np.ndarray,
     ) -> None:
         """See DynamicAttention.dynamic_back_rows: of masked messages; adds the gradients by the mask. G, of
         the vector a, is left as it is."""

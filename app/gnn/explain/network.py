@@ -1,8 +1,8 @@
 """A trained network on the receptive field of one score: the score, and gradients by edges and by features.
 
-Every message of the field is multiplied by a mask m_ij, one number for an edge in all layers, while the factors
-by which messages are normalised stay those of the graph: what is taken away is what a node hears, not what it
-knows of how many neighbours it has. A product with A is Y = (m * A) X, and the gradient by the mask
+Every message of the field is multiplied by a mask m_ij, one number for an edge in all layers, while the
+factors by which messages are normalised stay those of the graph: what is taken away is what a node hears, not
+what it knows of how many neighbours it has. A product with A is Y = (m * A) X, and the gradient by the mask
 
     dm_ij = sum over products of A_ij <dY_i, X_j>
 
@@ -92,7 +92,9 @@ class TracedEngine(Engine):
 
     traces = True
 
-    def __init__(self, sides: tuple[Side, Side], rows: RowPartition, params: Parameters, field: Field) -> None:
+    def __init__(
+        self, sides: tuple[Side, Side], rows: RowPartition, params: Parameters, field: Field
+    ) -> None:
         super().__init__(sides[0], rows, params, params.size, sides[1])
         self._ends, self._weights = field.ends, field.weights
         self._stack: list[np.ndarray] = []
@@ -252,8 +254,8 @@ def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]
     """What is explained of scores z [columns], and its gradient by them.
 
     Of one class of several the score of that class less the mean of all: a softmax does not see what is added
-    to all scores alike. Of several labels the score of one, whose sigmoid is its probability; of numbers one of
-    them, in units of the data.
+    to all scores alike. Of several labels the score of one, whose sigmoid is its probability; of numbers one
+    of them, in units of the data.
     """
     D = np.zeros(len(z))
     D[column] = 1

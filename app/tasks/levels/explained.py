@@ -85,7 +85,7 @@ def explained(context: Context, classifier: Classifier, names: Names | None) -> 
         (node, size), *others = found.left_out
         more = f", and {len(others)} more" if others else ""
         context.warn(
-            f"{KEY}: {found.what} {printable(str(node))}{more} left out: what the prediction depends on takes "
-            f"{size:,.0f} MB, memory.whole_graph_mb allows {case.memory.whole_graph_mb:,.0f}"
+            f"{KEY}: {found.what} {printable(str(node))}{more} left out: what the prediction depends on "
+            f"takes {size:,.3g} MB, memory.whole_graph_mb allows {case.memory.whole_graph_mb:,g}"
         )
     return found
