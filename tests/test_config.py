@@ -776,7 +776,7 @@ def cases(draw):
     data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     if data["run"]["task"] != "classify":
-        data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0}
+        data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}
         if kind != "folds":
             data["output"].pop("importance", None)
     if kind:
@@ -814,7 +814,9 @@ def cases(draw):
     labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
     if data["run"]["task"] == "classify" and not labelled:
         data["output"]["coverage"] = 0.0
-    told_of_one = data["output"]["embeddings"] or data["output"].get("importance")
+    if data["gnn"]["level"] not in ("node", "graph") or data["gnn"]["model"] == "rgcn":
+        data["output"]["explain"] = 0
+    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance", "explain"))
     if data["run"]["task"] == "study" or told_of_one or not labelled:
         data["gnn"]["members"] = 1
     data["smooth"] = {}

@@ -101,7 +101,7 @@ def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
 
 
 def planted(centres=60, leaves=4, seed=5):
-    """Stars, of each of which one leaf has a number whose sign is the class of the centre; a column of noise."""
+    """Stars, in each a leaf with a number whose sign is the class of the centre; and a column of noise."""
     draws = np.random.default_rng(seed)
     graph, n = nx.Graph(), centres * (1 + leaves)
     X, labels, carriers = draws.normal(size=(n, 2)) * (0, 0.3), np.full(n, -1), np.zeros(centres, np.int64)
@@ -197,7 +197,8 @@ def test_contributions_add_up_whatever_a_network_reads(given):
 def test_whole_graphs_are_explained_by_their_nodes(readout):
     graphs = [nx.cycle_graph(6 + i % 3) if i % 2 else nx.star_graph(6 + i % 3) for i in range(24)]
     asked = {
-        **QUICK, "gnn.model": "gin", "gnn.depth": 2, "gnn.readout": readout, "output.explain": ["g3", "g4"], "graph.splits": "random",
+        **QUICK, "gnn.model": "gin", "gnn.depth": 2, "gnn.readout": readout, "graph.splits": "random",
+        "output.explain": ["g3", "g4"],
         "parallel.spatial": WORLD.size,
     }  # fmt: skip
     named = {f"g{i}": graph for i, graph in enumerate(graphs)}

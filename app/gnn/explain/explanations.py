@@ -1,4 +1,4 @@
-"""Explanations of single predictions: of which they are, who makes them, what they say by the user's names."""
+"""Explanations of single predictions: of which ones, by which rank, and in the words of the user."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ class Explanation:
     bare, blank    the same without edges, and without features
     edges          (u, v) of its receptive field, of a directed graph v hears u; those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
+    gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
     features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
                    where each node has a feature of its own
     neighbours     nodes of the field, itself among them, by what their features bring: of_neighbours, which
@@ -51,6 +52,7 @@ class Explanation:
     blank: float
     edges: list[tuple[Any, Any]]
     of_edges: np.ndarray
+    gradients: np.ndarray
     features: list[int]
     of_features: np.ndarray
     neighbours: list[Any]
@@ -72,10 +74,11 @@ class Explanation:
             ("feature", self.features, self.of_features),
             ("neighbour", self.neighbours, self.of_neighbours),
         ):
-            for what, part in zip(each, parts[:LISTED].tolist()):
+            count = np.count_nonzero(parts)
+            for what, part in zip(each, parts[: min(count, LISTED)].tolist()):
                 yield f"{begun},{kind},{_cell(what)},{part:.6g}\n"
-            if len(parts) > LISTED:
-                yield f"{begun},{kind},{len(parts) - LISTED} others,{parts[LISTED:].sum():.6g}\n"
+            if count > LISTED:
+                yield f"{begun},{kind},{count - LISTED} others,{parts[LISTED:].sum():.6g}\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,16 +197,17 @@ def explain(
 def _named(classifier: Classifier, found: Attribution, called: Named) -> Explanation:
     """An attribution by the user's names, the largest contributions first."""
     field, about = found.field, classifier.about
-    edges, of_edges = _largest(found.edges, found.of_edges)
-    features, of_features = _largest(*_by_feature(classifier, found))
-    nodes, of_nodes = _largest(field.nodes, found.of_nodes)
+    edges, of_edges, gradients = _largest(found.of_edges, found.edges, found.of_edges, found.gradients)
+    features, of_features = _by_feature(classifier, found)
+    features, of_features = _largest(of_features, features, of_features)
+    nodes, of_nodes = _largest(found.of_nodes, field.nodes, found.of_nodes)
     ends = [called(edges[:, side]) for side in (0, 1)]
     values = classifier.goal.kind == "values"
     predicted = found.column if values else about.called(np.array([found.column])).tolist()[0]
     return Explanation(
         called(np.array([field.row]))[0], predicted, found.score, found.bare, found.blank,
-        list(zip(*ends)), of_edges, features.tolist(), of_features, called(nodes), of_nodes, found.missing,
-        found.taken, found.fell, found.changed,
+        list(zip(*ends)), of_edges, gradients, features.tolist(), of_features, called(nodes), of_nodes,
+        found.missing, found.taken, found.fell, found.changed,
     )  # fmt: skip
 
 
@@ -218,11 +222,10 @@ def _by_feature(classifier: Classifier, found: Attribution) -> tuple[np.ndarray,
     return features, np.bincount(which.reshape(-1), weights=found.of_features, minlength=len(features))
 
 
-def _largest(what: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same, the largest contributions of either sign first, without those that are zero."""
+def _largest(parts: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Columns [m, ...] by the contributions [m], the largest ones of either sign first."""
     order = np.argsort(-np.abs(parts), kind="stable")
-    order = order[parts[order] != 0]
-    return what[order], parts[order]
+    return [each[order] for each in columns]
 
 
 # ---- which predictions ------------------------------------------------------------------------------------
