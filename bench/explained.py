@@ -1,8 +1,8 @@
 """Whether explanations find the motif that made a prediction, where it was planted.
 
 "houses" are those of GNNExplainer (Ying et al. 2019, section 5.1, "BA-Shapes"), drawn anew: a
-Barabasi-Albert graph of 300 nodes with 5 edges each, 80 houses of 5 nodes that an edge each joins to it, and a
-tenth as many edges as nodes between any two. A node is of the base, or the top, the middle or the bottom of a
+Barabasi-Albert graph of 300 nodes with 5 edges each, 80 houses of 5 nodes that an edge each joins to it, and
+a tenth as many edges as nodes between any two. A node is of the base, or the top, the middle or the bottom of a
 house.
 "trees" are whole graphs: random trees of 15 to 25 nodes to each of which an edge joins a ring of five nodes
 or a house, its class. All nodes have a 1 as their feature, so that edges alone can tell classes.

@@ -411,12 +411,28 @@ def _networks(case: Case) -> Iterator[Mistake]:
         yield ("gnn", "watch"), f'{gnn.watch} is of gnn.level = "link", got "{gnn.level}"'
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
+    yield from _missing_features(case)
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
             '"models", "depth", "folds" or "tune", would be right',
         )
+
+
+def _missing_features(case: Case) -> Iterator[Mistake]:
+    """What filling features in is not of."""
+    gnn, key = case.gnn, ("gnn", "missing_features")
+    if gnn.missing_features == "refuse" or case.run.task not in ("classify", "study"):
+        return
+    if case.run.task == "study":
+        yield key, 'is read by run.task = "classify" alone; "refuse" would be right'
+    if gnn.feature_rows == "one_hot":
+        yield key, 'is of numbers, and gnn.feature_rows = "one_hot" of categories; "refuse" would be right'
+    if case.memory.fast_mb:
+        yield key, 'fills features in memory, which memory.fast_mb limits; "refuse" would be right'
+    if gnn.model == "rgcn":
+        yield key, 'is not read by gnn.model = "rgcn"; "refuse" would be right'
 
 
 def _relations(case: Case) -> Iterator[Mistake]:

@@ -23,6 +23,8 @@ def result_of(context: Context, done: Learned, answer: Any) -> dict[str, Any]:
         entry |= {"smooth": done.smoothed.told, "network": examples.named(done.scores)}
     if done.importance is not None:
         entry["importance"] = done.importance.told()
+    if done.filled is not None:
+        entry["missing_features"] = done.filled.told()
     if done.explained is not None:
         entry["explanations"] = done.explained.told()
     if done.together is not None:
