@@ -24,6 +24,7 @@ from app.errors import CaseError
 from app.gnn.explain.field import Fields
 from app.gnn.explain.network import FieldNetwork, Trained, hops_of
 from app.gnn.goals import OneClass
+from app.tasks.levels.explained import MaskedDevice
 
 KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in ("dense", "gin_batch_norm")]
 GRAPH = random_graph(41, 0.1, 3)
@@ -68,7 +69,7 @@ def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
     )  # fmt: skip
     field = Fields(network, hops_of(trial.model), 1 << 30, 99).of(NODE)
-    found = FieldNetwork(Trained(network), field)
+    found = FieldNetwork(Trained(network, MaskedDevice()), field)
     known = trial.scores()[NODE]
     assert np.allclose(found.scores(), known, rtol=1e-5, atol=1e-5)
     found.choose(known)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from conftest import WORLD
 from mpi4py import MPI
 
-from app import classify, embed
+from app import classify, classify_edges, embed, find_links
 from app.case.file import build
 from app.errors import CaseError, GraphError
 from app.gnn.missing import STEPS, fill
@@ -77,12 +77,14 @@ def test_entries_are_filled_exactly_and_on_any_ranks(way, monkeypatch):
     assert alone.digest == found.digest and np.array_equal(seen[-1][1], whole)
 
 
-def test_weights_fill_unseen_graphs_alike(tmp_path_factory):
+def test_weights_fill_unseen_graphs_alike(shared_path):
     graph, X, labels = holed()
     asked = {**QUICK, "gnn.missing_features": "propagate"}
     learned = classify(graph, X, labels, settings=asked, comm=WORLD)
-    path = str(tmp_path_factory.mktemp("missing") / "weights.npz")
-    learned.save(path)
+    path = str(shared_path / "weights.npz")
+    if WORLD.rank == 0:
+        learned.save(path)
+    WORLD.Barrier()
     saved = load_model(path)
     assert saved.case.missing_features == "propagate" and np.array_equal(saved.means, learned.model.means)
     assert np.allclose(saved.means[:4], np.nanmean(X[:, :4].astype(float), axis=0)) and saved.means[4] == 0
@@ -103,6 +105,12 @@ def test_other_levels_are_filled_too():
     asked = {"gnn.missing_features": "mean", "gnn.feature_rows": "as_given"}
     vectors = embed(graph, X, settings=asked | {"gnn.epochs": 2, "embed.dimension": 4}, comm=WORLD)
     assert np.isfinite(vectors.vectors).all()
+    links = find_links(graph, X, settings=asked | {"gnn.epochs": 2}, comm=WORLD)
+    assert links.scores["val"].auc > 0 and np.isfinite(links.model.means).all()
+    for i, (u, v) in enumerate(graph.edges):
+        graph.edges[u, v]["kind"] = i % 2
+    kinds = asked | {"gnn.epochs": 2, "graph.edge_splits": "random"}  # the plain rules read features, too
+    assert 0 < classify_edges(graph, "kind", X, settings=kinds, comm=WORLD).scores["test"].accuracy <= 1
     graphs = [nx.path_graph(4 + i % 3) for i in range(20)]
     features = [np.full((len(each), 2), np.nan) for each in graphs]
     for i, each in enumerate(features):

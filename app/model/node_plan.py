@@ -18,6 +18,7 @@ from app.gnn.embed.embedder import live_case
 from app.gnn.explain.attribution import FEWEST_PASSES, MOST_PASSES
 from app.gnn.explain.network import hops_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
+from app.gnn.missing import STEPS as FILLING
 from app.gnn.model import Model, case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
 from app.gnn.rehearsal import memory_lines
@@ -63,6 +64,7 @@ def node_plan_lines(
     if entries and learns_whole(case, training):
         training = on_ranks(case, training, 1)
         yield said_whole(case)
+    yield from filled_lines(case, training)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -236,6 +238,17 @@ def ranking_lines(training: Training, rates: Rates) -> Iterator[str]:
         seconds = time_words(rates.total(training.last(training.layout.heaviest)))
         pairs = f"{round(asked.nodes)} nodes among {asked.candidates} each"
         yield f"once training has ended: partners of {pairs} are ranked, by three plain rules too: {seconds}"
+
+
+def filled_lines(case: Case, training: Training) -> Iterator[str]:
+    """What filling missing features takes before training begins."""
+    way, width = case.gnn.missing_features, training.inputs.features
+    if way == "refuse":
+        return
+    steps = f", {FILLING} products with the graph of those of {width} columns that lack some, and up to as "
+    steps = f"{steps}many to see what is reached" if way == "propagate" else ""
+    copy = size(4 * training.layout.n / training.layout.ranks * width)
+    yield f"before training: missing features are filled, {copy} a rank for a copy of all{steps}"
 
 
 def explained_lines(case: Case, training: Training) -> Iterator[str]:

@@ -161,14 +161,15 @@ def refuse_unexplained(classifier: Classifier) -> None:
 
 
 def explain(
-    classifier: Classifier, rows: np.ndarray, called: Named, most: int, seed: int, directed: bool
+    classifier: Classifier, masked: Any, rows: np.ndarray, called: Named, most: int, seed: int, directed: bool
 ) -> Explanations:
     """Explain the network's scores of some rows, of a set of graphs their own rows.
 
+    masked   a host device with MaskedAttention
     called   names of rows     most   bytes of a receptive field     seed   of what is drawn
     Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
     """
-    group, trained = classifier.group, Trained(classifier)
+    group, trained = classifier.group, Trained(classifier, masked)
     fields = Fields(classifier, hops_of(classifier.model), most, classifier.engine.plan.columns)
     order = np.argsort(rows)
     own = own_of(classifier.block, rows[order])
@@ -200,7 +201,8 @@ def _named(classifier: Classifier, found: Attribution, called: Named) -> Explana
     edges, of_edges, gradients = _largest(found.of_edges, found.edges, found.of_edges, found.gradients)
     features, of_features = _by_feature(classifier, found)
     features, of_features = _largest(of_features, features, of_features)
-    nodes, of_nodes = _largest(found.of_nodes, field.nodes, found.of_nodes)
+    nodes = field.nodes != field.row if field.whole else np.ones(len(field.nodes), dtype=bool)
+    nodes, of_nodes = _largest(found.of_nodes[nodes], field.nodes[nodes], found.of_nodes[nodes])
     ends = [called(edges[:, side]) for side in (0, 1)]
     values = classifier.goal.kind == "values"
     predicted = found.column if values else about.called(np.array([found.column])).tolist()[0]

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.device import HostDevice
 from app.numerics.attention import SLOPE, head_dots
 from app.numerics.elementary import exp
 
@@ -68,8 +67,11 @@ class MaskedEntries:
             self.found += (weights.astype(np.float64) * dots).sum(axis=1)
 
 
-class MaskedDevice(HostDevice):
-    """The host, with attention over `MaskedEntries`; its dense and sparse products are as they are."""
+class MaskedAttention:
+    """Attention over `MaskedEntries`, before a host device's own among the bases of a class.
+
+    Of readouts that device's operations serve, whose patterns are others.
+    """
 
     def attention_top(self, pattern: Any, R_ext: np.ndarray, T: np.ndarray) -> None:
         """See Attention.attention_top; patterns of a readout are those of any device."""

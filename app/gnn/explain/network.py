@@ -20,7 +20,7 @@ from app.comm.turns import only_this_rank
 from app.gnn.classifier import Classifier
 from app.gnn.engine import Engine
 from app.gnn.explain.field import Field
-from app.gnn.explain.masked import MaskedDevice, MaskedEntries
+from app.gnn.explain.masked import MaskedEntries
 from app.gnn.goals import Goal
 from app.gnn.layers.table import LAYERS
 from app.gnn.model import Draws, Model
@@ -269,12 +269,15 @@ def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]
 
 
 class Trained:
-    """What fields' networks share: the case without dropout, the weights on the host, a device for masks."""
+    """What fields' networks share: the case without dropout, the weights on the host.
 
-    def __init__(self, classifier: Classifier) -> None:
+    masked   a host device with MaskedAttention
+    """
+
+    def __init__(self, classifier: Classifier, masked: Any) -> None:
         self.case = replace(classifier.case, dropout=0.0, input_dropout=0.0)
         self.goal, self.classes = classifier.goal, classifier.classes
-        self.masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
+        self.masked = masked
         self._weights = classifier.params.host()
 
     def weights_of(self, used: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:

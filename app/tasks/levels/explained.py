@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.explain.explanations import KEY, Explanations, explain, least_certain, refuse_unexplained
+from app.gnn.explain.masked import MaskedAttention
 from app.graphs.ids import plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
@@ -14,6 +16,10 @@ from app.tasks.context import Context
 from app.text import printable
 
 MB = 1e6
+
+
+class MaskedDevice(MaskedAttention, HostDevice):
+    """The host with attention whose messages are masked: explanations are worked on there."""
 
 
 class Names:
@@ -78,7 +84,8 @@ def explained(context: Context, classifier: Classifier, names: Names | None) -> 
     with context.log.phase("explain"):
         rows = least_certain(classifier, asked) if isinstance(asked, int) else names.rows_of(asked)
         most, directed = int(case.memory.whole_graph_mb * MB), classifier.block.directed
-        found = explain(classifier, rows, names, most, case.seed, directed)
+        masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
+        found = explain(classifier, masked, rows, names, most, case.seed, directed)
     for line in found.log_lines():
         context.log.info("%s", line)
     if found.left_out:
