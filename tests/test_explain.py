@@ -16,7 +16,7 @@ from layer_models import CONVOLUTIONS, Trial, case_of, reference_scores
 from mpi4py import MPI
 from test_layers import data_of
 
-from app import classify
+from app import classify, explain
 from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
@@ -154,6 +154,8 @@ def test_the_edge_and_the_feature_that_tell_the_class_come_first(settings):
     )
     alone = classify(graph, X, labels, settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF, **sets)
     assert alone.explanations.text() == told.text() and alone.explanations.told() == told.told()
+    again = explain(graph, np.arange(55, 60), found, X, settings={"parallel.spatial": WORLD.size}, comm=WORLD)
+    assert again.text() == told.text()
     without = classify(graph, X, labels, settings=asked | {"output.explain": 0}, comm=WORLD, **sets)
     assert without.explanations is None and without.digest == found.digest
 
