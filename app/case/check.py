@@ -58,7 +58,7 @@ def value_mistake(kind: object, value: object) -> str | None:
             info = bare_type(info.item_type)
             value = value[int(re.search(r"\$\[(\d+)\]", str(error))[1])]
         out_of_range = re.match(r"Expected `(int|float)` [<>]", str(error))
-        return f"must be {limits(info) if out_of_range else expected(info)}, got {show(value)}"
+        return f"must be {limits(info) if out_of_range and hasattr(info, 'ge') else expected(info)}, got {show(value)}"
     return None
 
 
