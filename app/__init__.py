@@ -1,8 +1,8 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed`,
-and of knowledge graphs `classify_relational, predict_links` (app/api/). Nothing heavy is imported before one
-is asked for.
+From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed,
+explain`, and of knowledge graphs `classify_relational, predict_links` (app/api/). Nothing heavy is imported
+before one is asked for.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ MADE_IN = {
     "classify_edges": "edges",
     "classify_relational": "triples",
     "embed": "embed",
+    "explain": "explain",
     "find_links": "links",
     "gym_environment": "train",
     "predict_links": "triples",

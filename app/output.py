@@ -54,6 +54,7 @@ OWN_FOLDERS = (
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),
     ("importance", ".csv"),
+    ("explanations", ".csv"),
     ("sets", ".txt"),
     ("members", ".npz"),
     ("dismantling", ".csv"),

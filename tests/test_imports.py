@@ -47,7 +47,7 @@ INSIDE = {
         ("loop", "routes", "tune"),
         ("graph", "graphs", "learning"),
         ("classify", "solve", "train", "triples"),
-        ("edges", "embed", "links"),
+        ("edges", "embed", "explain", "links"),
     ),
 }
 INSIDE_LEVEL = {

@@ -20,7 +20,7 @@ from app.errors import CaseError
 from app.gnn.saved import SavedModel
 from app.gnn.training import ended_early
 from app.graphs.ids import named, plain_ids
-from app.graphs.nodes.data import NodeData
+from app.graphs.nodes.data import NodeData, with_holes
 from app.graphs.nodes.memory import (
     ClassNames,
     rows_of_nodes,
@@ -30,7 +30,7 @@ from app.graphs.nodes.memory import (
 )
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
-from app.partition.nodes import deal_node_table, with_degrees, with_random_splits
+from app.partition.nodes import deal_node_table, may_lack, with_degrees, with_random_splits
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.nodes import (
@@ -128,7 +128,8 @@ def classify(
     for text in data.warnings:
         warnings.warn(text, stacklevel=3)
     data = with_edges(context, loaded, data, model)
-    examples = NodeExamples(loaded, data, context.case.graph.neighbours)
+    called = None if names is None else tuple(names)
+    examples = NodeExamples(loaded, data, context.case.graph.neighbours, called)
 
     def train_once(chosen: Context) -> Classification:
         return _classified(chosen, examples, names, model)
@@ -181,6 +182,7 @@ def node_data(
             names=classes.names,
             what=context.case.gnn.level,
         )
+        table = with_holes(table) if may_lack(context.case) else table
         found = {} if group.size == 1 else digests_of_table(table)
     check_given(group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
@@ -200,7 +202,7 @@ def _predicted(loaded: Loaded, done: Learned) -> np.ndarray:
 
 def _asked(context: Context, loaded: Loaded, done: Learned) -> dict[str, Any]:
     """What is asked for of every node, in the order of the nodes. Ranks: all call."""
-    asked, found = context.case.output, {}
+    asked, found = context.case.output, {"explanations": done.explained}
     if asked.probabilities:
         each = by_node(loaded, gather_probabilities(done))
         named = done.classifier.data.called(np.arange(each.shape[1]))

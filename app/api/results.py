@@ -14,6 +14,7 @@ from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
 from app.files import whole_file
 from app.gnn.archive import LARGEST
+from app.gnn.explain.explanations import Explanations
 from app.gnn.importance import Importance
 from app.gnn.links.scores import LinkScores
 from app.gnn.metrics import Scores, SplitScores, ValueScores
@@ -219,6 +220,8 @@ class Classification:
                 are; else None
     importance  scores without some features, the most important first; None without
                 settings={"output.importance": 20}, or how many features are tried
+    explanations   of single predictions (app/gnn/explain/explanations.py); None without
+                settings={"output.explain": [node, ...]}, or of how many of the test set
     spread      with settings={"gnn.members": 5}, or however many: the standard deviation over the networks of
                 the probability of the class that is predicted [n], of several labels of each [n, labels], of
                 values of the numbers; `members` what each network predicts, as `predicted`; else None
@@ -245,6 +248,7 @@ class Classification:
     network: SplitScores | None = None
     smooth: dict[str, Any] | None = None
     importance: Importance | None = None
+    explanations: Explanations | None = None
     spread: np.ndarray | None = None
     members: list[np.ndarray] | None = None
     sets: list[tuple[Any, ...]] | None = None

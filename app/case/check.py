@@ -57,8 +57,8 @@ def value_mistake(kind: object, value: object) -> str | None:
         if isinstance(value, list) and isinstance(info, kinds.ListType) and " at `$[" in str(error):
             info = bare_type(info.item_type)
             value = value[int(re.search(r"\$\[(\d+)\]", str(error))[1])]
-        out_of_range = re.match(r"Expected `(int|float)` [<>]", str(error))
-        return f"must be {limits(info) if out_of_range else expected(info)}, got {show(value)}"
+        bounded = re.match(r"Expected `(int|float)` [<>]", str(error)) and hasattr(info, "ge")
+        return f"must be {limits(info) if bounded else expected(info)}, got {show(value)}"
     return None
 
 

@@ -421,12 +421,28 @@ def _networks(case: Case) -> Iterator[Mistake]:
         yield ("gnn", "watch"), f'{gnn.watch} is of gnn.level = "link", got "{gnn.level}"'
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
+    yield from _missing_features(case)
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),
             f'study.kind = "{kind}" compares accuracies of classes; "classes", or study.kind = '
             '"models", "depth", "folds" or "tune", would be right',
         )
+
+
+def _missing_features(case: Case) -> Iterator[Mistake]:
+    """What filling features in is not of."""
+    gnn, key = case.gnn, ("gnn", "missing_features")
+    if gnn.missing_features == "refuse" or case.run.task not in ("classify", "study"):
+        return
+    if case.run.task == "study":
+        yield key, 'is read by run.task = "classify" alone; "refuse" would be right'
+    if gnn.feature_rows == "one_hot":
+        yield key, 'is of numbers, and gnn.feature_rows = "one_hot" of categories; "refuse" would be right'
+    if case.memory.fast_mb:
+        yield key, 'fills features in memory, which memory.fast_mb limits; "refuse" would be right'
+    if gnn.model == "rgcn":
+        yield key, 'is not read by gnn.model = "rgcn"; "refuse" would be right'
 
 
 def _relations(case: Case) -> Iterator[Mistake]:
@@ -466,9 +482,13 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
     if asked.importance and task != "classify" and not folds:
         right = 'run.task = "classify" and study.kind = "folds"'
         yield ("output", "importance"), f"is read by {right} alone; leave it out"
-    for key in ("embeddings", "probabilities", "coverage"):
+    for key in ("embeddings", "probabilities", "coverage", "explain"):
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
+    gnn = case.gnn
+    if asked.explain and task == "classify" and (gnn.level not in ("node", "graph") or gnn.model == "rgcn"):
+        found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
+        yield ("output", "explain"), f"is of nodes and of whole graphs, not of {found}; leave it out"
     yield from _of_members(case)
 
 
@@ -487,7 +507,7 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if task == "study" or not labelled:
         right = 'run.task = "classify" on labels of nodes, edges or graphs'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
-    for key in ("embeddings", "importance"):
+    for key in ("embeddings", "importance", "explain"):
         if getattr(asked, key):
             yield ("output", key), f"is of one network: gnn.members = 1 would be right, got {gnn.members}"
 

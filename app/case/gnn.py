@@ -123,6 +123,14 @@ class GnnCase(Table, frozen=True):
             "then has an embedding of each"
         ),
     ] = "sum_to_one"
+    missing_features: Annotated[
+        Literal["mean", "propagate", "refuse"],
+        about(
+            "entries of dense features that are nan, or of .csv files nothing; mean: that of the column over "
+            "nodes that have it; propagate: known entries spread over edges, 40 steps; refuse: none may be "
+            "missing"
+        ),
+    ] = "refuse"
     edge_feature_rows: Annotated[
         Literal["as_given", "one_hot", "standard"],
         about(

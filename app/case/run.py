@@ -185,4 +185,12 @@ class OutputCase(Table, frozen=True):
             "and write what its scores lose by it; study of folds: the means; 0: none"
         ),
     ] = 0
+    explain: Annotated[
+        Count | list[int | str],
+        about(
+            "classify: ids of nodes, or graphs, whose predictions are explained by the edges and features "
+            "that they depend on, or how many of the test set, those that are wrong or least certain first; "
+            "0: none"
+        ),
+    ] = 0
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

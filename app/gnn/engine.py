@@ -60,7 +60,12 @@ class Engine(ByPieces):
     counted_rows    how many these are on all ranks, at least 1
     measures        passes without a backward pass make such statistics too, and keep them; False: they go by
                     those kept
+    traces          backward passes are of the network as it is applied, for who asks what its scores came
+                    from (gnn/explain): statistics of columns are those kept, and gradients go back through
+                    each product in turn
     """
+
+    traces = False
 
     def __init__(
         self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int,

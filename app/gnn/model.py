@@ -89,13 +89,16 @@ class Model:
         shapes, first = self.shapes(), self.blocks[0]
         return sum(shapes[name][0] * shapes[name][1] for name in first.meets_input)
 
-    def forward(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows:
+    def forward(self, engine: Engine, X: Features | Rows, draws: "Draws | None") -> Rows:
         """Scores [n_own, classes] before softmax; the caller frees them or gives them to `backward`.
 
+        X       features, or rows in their place, by which `backward` then makes a gradient; these are freed
+                where nothing is kept
         draws   dropout of a training pass, which keeps what backward needs; None: nothing is dropped or kept
         Ranks   all call
         """
-        X.begin(draws and draws.of_input(engine))
+        if not isinstance(X, Rows):
+            X.begin(draws and draws.of_input(engine))
         engine.way = FORWARD if draws else ""
         H = self._inner(engine, X, draws)
         engine.layer = len(self.blocks) - 1
@@ -104,7 +107,7 @@ class Model:
             self._release(engine, Z)
         return Z
 
-    def _inner(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows | Features:
+    def _inner(self, engine: Engine, X: Features | Rows, draws: "Draws | None") -> Rows | Features:
         """What the layers but the last make of the features. Ranks: all call."""
         H: Rows | Features = X
         for number, block in enumerate(self.blocks[:-1], start=1):
@@ -141,8 +144,9 @@ class Model:
         readout = self.blocks[-1].convolution
         return readout.embed(engine, H) if self.case.level == "graph" else H
 
-    def backward(self, engine: Engine, D: Rows) -> None:
-        """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
+    def backward(self, engine: Engine, D: Rows) -> Rows | None:
+        """Gradients of all parameters from D by the scores, which is freed; that by the input where it is
+        rows, else None. Ranks: all call."""
         engine.way = BACKWARD
         for number, block in reversed(list(enumerate(self.blocks))):
             engine.layer = number
@@ -151,6 +155,7 @@ class Model:
                 self.blocks[-1].convolution.add_back(engine, D, number - 1)
             if number == 1 and self._initial:
                 self._initial.add_back(engine, D)
+        return D
 
 
 class Draws:

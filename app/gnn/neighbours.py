@@ -104,17 +104,22 @@ class Neighbours:
         return self.device.get(sums)[:, 0].astype(np.float64)
 
     def _make_scale(self, kind: str) -> Array:
-        degree = self.degrees()
-        # Division and square root are exact IEEE operations: the same bits everywhere.
-        if kind == "symmetric":
-            factor = 1 / np.sqrt(degree + 1)
-        elif kind == "in_degree":
-            factor = 1 / (degree + 1)
-        else:
-            some = np.where(degree > 0, degree, 1)
-            factor = np.where(degree > 0, 1 / (np.sqrt(some) if kind == "symmetric_alone" else some), 0)
+        factor = scale_of(kind, self.degrees())
         factor[self.block.n_real :] = 0
-        return self.device.put(factor.astype(np.float32))
+        return self.device.put(factor)
+
+
+def scale_of(kind: str, degree: np.ndarray) -> np.ndarray:
+    """[n] float32, the factors of `Neighbours.scale` for nodes of some degrees [n] float64."""
+    # Division and square root are exact IEEE operations: the same bits everywhere.
+    if kind == "symmetric":
+        factor = 1 / np.sqrt(degree + 1)
+    elif kind == "in_degree":
+        factor = 1 / (degree + 1)
+    else:
+        some = np.where(degree > 0, degree, 1)
+        factor = np.where(degree > 0, 1 / (np.sqrt(some) if kind == "symmetric_alone" else some), 0)
+    return factor.astype(np.float32)
 
 
 def both_ways(group: Group, block: RowBlock, weighted: bool) -> tuple[Neighbours, Neighbours]:

@@ -96,14 +96,16 @@ class BatchNorm:
         """
         if keep:
             N = engine.take("N", U.width)
-            work = lambda: self._by_own(engine, U.array, N.array)  # noqa: E731
+            make = self._by_kept if engine.traces else self._by_own
+            work = lambda: make(engine, U.array, N.array)  # noqa: E731
             self._kept = U, engine.apply("batch_norm", "batch_norm_own", [U], [N], work)
             return N
         if engine.measures:
             work = lambda: self._store(engine, *self._by_own(engine, U.array, U.array))  # noqa: E731
             engine.apply("batch_norm", "batch_norm_own", [U], [U], work)
         else:
-            engine.apply("batch_norm", "batch_norm", [U], [U], lambda: self._by_kept(engine, U.array))
+            work = lambda: self._by_kept(engine, U.array, U.array)  # noqa: E731
+            engine.apply("batch_norm", "batch_norm", [U], [U], work)
         return U
 
     def backward(self, engine: Engine, D: Rows) -> None:
@@ -130,9 +132,10 @@ class BatchNorm:
         variance = engine.counted_mean(U, mean)
         return mean, variance, self._normalise(engine, U, mean, variance, N)
 
-    def _by_kept(self, engine: Engine, U: Array) -> None:
+    def _by_kept(self, engine: Engine, U: Array, N: Array) -> tuple[Array, Array, Array]:
+        """The same by the statistics that were kept."""
         mean, variance = (engine.params[name].reshape(-1) for name in (self.mean, self.variance))
-        self._normalise(engine, U, mean, variance, U)
+        return mean, variance, self._normalise(engine, U, mean, variance, N)
 
     def _store(self, engine: Engine, mean: Array, variance: Array, inverse: Array) -> None:
         """Keep statistics for weights that are applied."""
@@ -147,6 +150,9 @@ class BatchNorm:
         return inverse
 
     def _back(self, engine: Engine, D: Array, U: Array, mean: Array, variance: Array, inverse: Array) -> None:
+        if engine.traces:  # of statistics that do not depend on U
+            D *= self._factors(engine)[0] * inverse
+            return
         sums, width = engine.norm_gradients((self.beta, self.gamma), D, U, mean, inverse), self.width
         gamma, _ = self._factors(engine)
         statistics = mean, inverse, gamma, sums[:width], sums[width:]

@@ -23,10 +23,12 @@ from app.graphs.nodes.data import NodeData
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "batch_norm", "heads", "alpha", "theta",
     "hops", "members",
-    "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "edge_feature_rows", "goal",
+    "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "missing_features",
+    "edge_feature_rows", "goal",
     "level", "readout", "readout_of",
 )  # fmt: skip
 LATER = {
+    "missing_features",
     "alpha",
     "theta",
     "hops",
@@ -59,6 +61,7 @@ class SavedModel:
     edges       columns of the features of edges; None: no layer reads any
     links       of a network that scores pairs, how it has learned to (LINKS); None: of others, of older files
     others      weights by name of the other members (gnn.members)
+    means       [features] of columns of which entries may be missing (gnn/missing.py); None: none may be
     """
 
     case: GnnCase
@@ -73,6 +76,7 @@ class SavedModel:
     edges: EdgeColumns | None = None
     links: LinksCase | None = None
     others: tuple[dict[str, np.ndarray], ...] = ()
+    means: np.ndarray | None = None
 
     @property
     def members(self) -> tuple[dict[str, np.ndarray], ...]:
@@ -144,6 +148,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         about["inputs"] = saved.inputs.told()
     if saved.edges is not None:
         about["edges"] = saved.edges.told()
+    if saved.means is not None:
+        about["means"] = saved.means.tolist()
     if saved.links is not None:
         about["links"] = {key: getattr(saved.links, key) for key in LINKS}
     return save_archive(path, arrays_of(saved.members), "gnn", about)
@@ -186,7 +192,8 @@ def load_model(path: str) -> SavedModel:
         edges, links = _edges(manifest, case), _links(manifest, case, len(class_ids))
         known = heard, scale, inputs, names, edges, links
         first, *others = members_of(arrays, case.members)
-        found = SavedModel(case, features, class_ids, several, first, *known, tuple(others))
+        means = _means(path, manifest, case, features)
+        found = SavedModel(case, features, class_ids, several, first, *known, tuple(others), means)
         wanted = Model(case, features, found.classes, edges.width if edges else 0).shapes()
         if any({name: array.shape for name, array in each.items()} != wanted for each in found.members):
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
@@ -211,6 +218,16 @@ def _edges(manifest: dict[str, Any], case: GnnCase) -> EdgeColumns | None:
     return EdgeColumns.read(manifest["edges"], case.edge_feature_rows) if reads else None
 
 
+def _means(path: str, manifest: dict[str, Any], case: GnnCase, features: int) -> np.ndarray | None:
+    """Means of columns whose entries may be missing, as a manifest holds them."""
+    if case.missing_features == "refuse":
+        return None
+    means = np.array(msgspec.convert(manifest["means"], list[float]))
+    if len(means) != features or not (np.abs(means) <= np.finfo(np.float32).max).all():
+        raise GraphError(f"{path}: its means are not those of {features} columns")
+    return means
+
+
 def _links(manifest: dict[str, Any], case: GnnCase, columns: int) -> LinksCase | None:
     """How a network that scores pairs has learned to, as a manifest holds it; None where it does not."""
     if case.level != "link" or "links" not in manifest:
@@ -233,6 +250,17 @@ def check_fits(path: str, saved: SavedModel, features: int) -> None:
     """Refuse weights for features of another width, as given. Raises GraphError."""
     if saved.columns != features:
         raise GraphError(f"{path}: for nodes with {saved.columns} features; these have {features}")
+
+
+def check_known(path: str, saved: SavedModel, X: object) -> None:
+    """Refuse features of which some are missing, where weights have not learned with such. Raises
+    GraphError."""
+    lacking = saved.means is None and isinstance(X, np.ndarray) and np.argwhere(np.isnan(X))
+    if lacking is not False and len(lacking):
+        found = f"features of these nodes are missing (column {lacking[0][1]}, ...)"
+        raise GraphError(
+            f"{path}: {found}; weights that learned with another gnn.missing_features would be right"
+        )
 
 
 def check_edges(path: str, saved: SavedModel, edges: EdgeData | None) -> None:

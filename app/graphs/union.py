@@ -1,6 +1,7 @@
 """Several graphs as one: their disjoint union, rows of the first graph first."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -108,7 +109,15 @@ def _same(parts: list, name: str) -> None:
 def _dense(parts: list[DenseFeatures]) -> DenseFeatures:
     _same(parts, "width")
     n = sum(part.n for part in parts)
-    return DenseFeatures(n, parts[0].width, lambda: _chain(parts), parts[0].refuse)
+    whole = all(part.holes is not None for part in parts)
+    holes = [replace(part, parts=part.holes) for part in parts] if whole else []
+    return DenseFeatures(
+        n,
+        parts[0].width,
+        lambda: _chain(parts),
+        parts[0].refuse,
+        holes=(lambda: _chain(holes)) if whole else None,
+    )
 
 
 def _labels(parts: list[Labels]) -> Labels:

@@ -15,8 +15,11 @@ from app.errors import CaseError
 from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
+from app.gnn.explain.attribution import FEWEST_PASSES, MOST_PASSES
+from app.gnn.explain.network import hops_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
-from app.gnn.model import case_reads_edges, edge_reader
+from app.gnn.missing import STEPS as FILLING
+from app.gnn.model import Model, case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
@@ -61,12 +64,14 @@ def node_plan_lines(
     if entries and learns_whole(case, training):
         training = on_ranks(case, training, 1)
         yield said_whole(case)
+    yield from filled_lines(case, training)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
     if entries:
         yield from estimate_lines(training, rates, case.smooth.method != "none")
         yield from ranking_lines(training, rates)
+        yield from explained_lines(case, training)
     else:
         yield "its header has no counts of edges: time is known once the graph is read"
 
@@ -233,6 +238,36 @@ def ranking_lines(training: Training, rates: Rates) -> Iterator[str]:
         seconds = time_words(rates.total(training.last(training.layout.heaviest)))
         pairs = f"{round(asked.nodes)} nodes among {asked.candidates} each"
         yield f"once training has ended: partners of {pairs} are ranked, by three plain rules too: {seconds}"
+
+
+def filled_lines(case: Case, training: Training) -> Iterator[str]:
+    """What filling missing features takes before training begins."""
+    way, width = case.gnn.missing_features, training.inputs.features
+    if way == "refuse":
+        return
+    steps = f", {FILLING} products with the graph of those of {width} columns that lack some, and up to as "
+    steps = f"{steps}many to see what is reached" if way == "propagate" else ""
+    copy = size(4 * training.layout.n / training.layout.ranks * width)
+    yield f"before training: missing features are filled, {copy} a rank for a copy of all{steps}"
+
+
+def explained_lines(case: Case, training: Training) -> Iterator[str]:
+    """What explanations of predictions take once training has ended: passes over receptive fields, whose
+    sizes are those of a tree of the mean degree, at most those of the graph; of sets those of a graph."""
+    asked, (nodes, entries) = case.output.explain, (training.layout.n, training.layout.entries)
+    if not asked:
+        return
+    count = asked if isinstance(asked, int) else len(asked)
+    if graphs := training.inputs.graphs:
+        k, e = nodes / graphs, entries / 2 / graphs
+    else:
+        hops, degree = hops_of(Model(training.case, 1, training.inputs.classes)), entries / max(nodes, 1)
+        k = min(sum(degree**hop for hop in range(hops + 1)), nodes)
+        e = min(k * degree / 2, entries / 2)
+    passes = f"{FEWEST_PASSES} to {MOST_PASSES} passes over what it depends on"
+    sizes = f"{k:.0f} nodes and {e:.0f} edges where degrees are alike"
+    most = f"at most {case.memory.whole_graph_mb:g} MB (memory.whole_graph_mb)"
+    yield f"once training has ended: explanations of {count} predictions, each by {passes}, {sizes}, {most}"
 
 
 def products_words(case: Case, columns: int) -> str:

@@ -30,6 +30,7 @@ from app.graphs.nodes.data import (
     NodeTable,
     SparseFeatures,
     rows_per_piece,
+    with_holes,
 )
 from app.graphs.nodes.degrees import degree_features
 from app.graphs.nodes.files import open_node_table
@@ -111,6 +112,7 @@ def load_node_data(
                 members is not None,
             )
             source = replace(source, features=None) if degrees else source
+            source = with_holes(source) if may_lack(case) else source
             if case.gnn.level == "edge":  # whose labels are others
                 source = replace(source, labels=None, splits=None)
     data = with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
@@ -119,6 +121,11 @@ def load_node_data(
     if table.splits == "random":
         data = with_random_splits(group, data, loaded, case.seed)
     return data
+
+
+def may_lack(case: Case) -> bool:
+    """Whether entries of features may be missing: the case says how they are filled, or its weights may."""
+    return case.gnn.missing_features != "refuse" or bool(case.gnn.weights)
 
 
 def deal_node_table(

@@ -23,6 +23,9 @@ class Hops(GCN):
     Backward  D = c dZ comes in. Powers of P commute, so that the transpose of the polynomial is the same one
               of P^T: G_0 = D     K times G = a t * (A+I)^T (s * G) + b D     dS_0 = G
               dW = H^T dS_0     dH = dS_0 W^T
+    In turn   where every product's own error is asked for (Engine.traces): dS_K = D, and for k = K .. 1
+              dY_k = a s * dS_k is the error of the product (A+I) (t * S_{k-1}), dS_{k-1} = t * (A+I)^T dY_k;
+              dS_0 = dS_0 + b (dS_1 + ... + dS_K)
     Ranks     rows partitioned, W replicated; K exchanges forward, K backward, addends of dW
     """
 
@@ -55,7 +58,7 @@ class Hops(GCN):
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = c dZ; see Convolution.backward."""
         left, right = self._input_scale(engine), engine.scale_of(self._kind)
-        dS = self._propagate(engine, D, left, right)
+        dS = (self._in_turn if engine.traces else self._propagate)(engine, D, left, right)
         engine.gram(f"{self.name}.W", H, dS)
         dH = None
         if isinstance(H, Rows):
@@ -79,6 +82,24 @@ class Hops(GCN):
             engine.activate(S, left, add=begun)
         engine.free(begun)
         return S
+
+    def _in_turn(self, engine: Engine, D: Rows, left: Array | None, right: Array | None) -> Rows:
+        """In the place of D the gradient by S_0, through one product after the other; left and right as of
+        `_propagate`, the factors of P^T. Ranks: all call (K exchanges)."""
+        a, b, _ = self.shares
+        right, begun = engine.times(a, right), None
+        for _ in range(self.hops):
+            if b and begun is None:
+                begun = engine.copy(D, "bD", None if b == 1 else engine.constant(b))
+            elif b:
+                engine.add_into(begun, D, b)
+            engine.activate(D, right)
+            D = engine.spread(D, own=self.settings.own_loops)
+            engine.activate(D, left)
+        if begun is not None:
+            engine.add_into(D, begun)
+        engine.free(begun)
+        return D
 
 
 class APPNP(Hops):

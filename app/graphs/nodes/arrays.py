@@ -1,6 +1,6 @@
 """Features, labels and splits in .npz and .npy files, read in pieces."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
+    known_floats,
     real_numbers,
     rows_per_piece,
 )
@@ -56,13 +57,13 @@ def dense_features(npz: Npz, name: str) -> DenseFeatures:
     column, refuse = _matrix(npz, name), _refusal(npz, name)
     n, width = column.shape
 
-    def parts() -> Iterator[np.ndarray]:
+    def parts(check: Callable[..., np.ndarray] = finite_floats) -> Iterator[np.ndarray]:
         at = 0
         for values in _rows(npz, column):
-            yield finite_floats(values, at, refuse)
+            yield check(values, at, refuse)
             at += len(values)
 
-    return DenseFeatures(n, width, parts, refuse)
+    return DenseFeatures(n, width, parts, refuse, holes=lambda: parts(known_floats))
 
 
 def _matrix(npz: Npz, name: str) -> Column:

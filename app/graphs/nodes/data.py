@@ -38,6 +38,7 @@ class DenseFeatures:
     order    [n] int64, the node that each row is of; None: they are in the order of the nodes
     refuse   makes an error that names the file and the array
     kind     of numbers     what   rows of edges are, for messages
+    holes    as parts, NaN where it is not known; None: all is
     """
 
     n: int
@@ -47,6 +48,7 @@ class DenseFeatures:
     order: np.ndarray | None = None
     kind: type = np.float32
     what: str = "edge features"
+    holes: Callable[[], Iterator[np.ndarray]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +229,22 @@ def finite_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
         place = f"row {first + at[0]}, column {at[1]}" if len(at) == 2 else f"entry {first + at[0]}"
         raise refuse(f"found {values[at]} in {place}; finite 32-bit numbers would be right")
     return narrow
+
+
+def known_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`finite_floats`, but NaN stays: where it is not known."""
+    unknown = values != values
+    narrow = finite_floats(np.where(unknown, 0, values), first, refuse)
+    narrow[unknown] = np.nan
+    return narrow
+
+
+def with_holes(table: NodeTable) -> NodeTable:
+    """The table with features of which some may not be known, where that can be told."""
+    features = table.features
+    if not isinstance(features, DenseFeatures) or features.holes is None:
+        return table
+    return replace(table, features=replace(features, parts=features.holes))
 
 
 def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:

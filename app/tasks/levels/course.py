@@ -18,7 +18,9 @@ from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.conformal import Conformal, check_conformal, conform
 from app.gnn.ensemble import Together, say_together
+from app.gnn.explain.explanations import Explanations
 from app.gnn.importance import Importance, importance, told_by
+from app.gnn.missing import Filled
 from app.gnn.saved import SavedModel, arrays_of, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
 from app.gnn.training import Fit
@@ -27,6 +29,7 @@ from app.partition.cost import CostModel
 from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.explained import check_explained, explained
 from app.tasks.levels.members import train_members
 from app.tasks.levels.whole import whole_where_small
 from app.text import printable
@@ -46,6 +49,8 @@ class Learned:
     others      what training left of the other members (gnn.members)
     together    what all members say; None: there is one
     conformal   sets or intervals that hold the truth; None: nobody asked
+    explained   predictions, by what made them; None: nobody asked
+    filled      features that were missing; None: none may be
     """
 
     context: Context
@@ -60,6 +65,8 @@ class Learned:
     others: tuple[Fit, ...] = ()
     together: Together | None = None
     conformal: Conformal | None = None
+    explained: Explanations | None = None
+    filled: Filled | None = None
 
     @property
     def fits(self) -> tuple[Fit, ...]:
@@ -93,7 +100,7 @@ class Learned:
             classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
             self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
             about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
-            tuple(each.weights for each in self.others),
+            tuple(each.weights for each in self.others), None if self.filled is None else self.filled.means,
         )  # fmt: skip
 
 
@@ -106,10 +113,14 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     context, examples, saved = _checked(context, examples, model)
     with context.each_by_itself("setting up the network"):
         examples, gnn = _drawn(context, examples, saved)
-        classifier, balanced = _set_up(context, examples, gnn, saved)
+        examples, filled, classifier, balanced = _set_up(context, examples, gnn, saved)
+        names = examples.called(context) if context.case.output.explain else None
+        check_explained(context, classifier, names)
     fits = train_members(context, examples, classifier, balanced, saved)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
+        done.filled = filled
+        done.explained = explained(context, classifier, names)
     if context.alike is not None and context.case.run.check_every:
         scores = json.dumps(examples.named(done.final), default=as_json)
         both = digest_text({"weights": done.digest, "scores": scores})
@@ -187,14 +198,16 @@ def _weights_of(gnn: GnnCase, examples: Examples, model: SavedModel | None) -> S
 
 def _set_up(
     context: Context, examples: Examples, gnn: GnnCase, saved: SavedModel | None
-) -> tuple[Classifier, Balanced | None]:
-    """A network with weights drawn by the case's seed, or saved ones, and what moves its rows; the log tells
-    of it. Ranks: all call. Raises CaseError for what it will not be able to tell."""
+) -> tuple[Examples, Filled | None, Classifier, Balanced | None]:
+    """The examples with all features, and how they were filled; a network with weights drawn by the case's
+    seed, or saved ones, and what moves its rows; the log tells of it. Ranks: all call. Raises CaseError for
+    what it will not be able to tell."""
     case, log, block = context.case, context.log, examples.rows(context, gnn)
     if gnn.edge_weights and not block.adjacency.weighted:
         name = examples.loaded.graph.name
         log.info("warning: gnn.edge_weights: %s has no edge weights; every edge counts one", name)
     with log.phase("set up"):
+        examples, filled = examples.filled(context, gnn, block, saved)
         classifier = examples.classifier(context, gnn, block, case.seed, saved)
         if saved is not None:
             classifier.params.set(saved.arrays)
@@ -202,7 +215,9 @@ def _set_up(
         balanced = Balanced(classifier, cost) if follows(case) else None
     check_asked(case, classifier)
     examples.say_model(context, classifier)
-    return classifier, balanced
+    if filled is not None:
+        log.info("%s", filled.line())
+    return examples, filled, classifier, balanced
 
 
 def rows_of(classifier: Classifier, together: Together | None, smoothed: Smoothed | None) -> np.ndarray:

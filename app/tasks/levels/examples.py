@@ -15,8 +15,9 @@ from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
+from app.gnn.missing import Filled, fill
 from app.gnn.model import DEEP
-from app.gnn.saved import SavedModel, check_edges, check_fits
+from app.gnn.saved import SavedModel, check_edges, check_fits, check_known
 from app.graphs.nodes.data import NodeData, no_labels
 from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
@@ -94,6 +95,7 @@ class Examples(ABC):
     def check_weights_fit(self, path: str, saved: SavedModel) -> None:
         """Refuse weights for other features. Raises GraphError, CaseError."""
         check_fits(path, saved, self.data.width or self.loaded.graph.n)
+        check_known(path, saved, self.data.features)
         check_edges(path, saved, self.data.edges)
 
     @abstractmethod
@@ -136,6 +138,17 @@ class Examples(ABC):
         """All labelled ones in the test set. Ranks: all call."""
         return self
 
+    def filled(
+        self, context: Context, gnn: GnnCase, block: RowBlock, saved: SavedModel | None
+    ) -> tuple[Self, Filled | None]:
+        """These with all features, and how they were filled; None: none may be missing. Ranks: all call."""
+        if gnn.missing_features == "refuse":
+            return self, None
+        way, members = (gnn.missing_features, gnn.edge_weights), self.loaded.members
+        means = None if saved is None else saved.means
+        data, found = fill(context.group, self.data, block, *way, members, means)
+        return replace(self, data=data), found
+
     def rows(self, context: Context, gnn: GnnCase) -> RowBlock:
         """The device rows that layers multiply by. Ranks: all call."""
         return context.rows(self.loaded, gnn.hidden if self.data.edges is None else 0)
@@ -170,6 +183,11 @@ class Examples(ABC):
     @property
     def measure(self) -> Callable[[Classifier, str], Measured] | None:
         """Score and loss of a set, for the importance of features; None: those of its labels."""
+        return None
+
+    def called(self, context: Context) -> Any:
+        """What rows of predictions are called (explained.py: Names), where these can be explained; None: they
+        cannot. Ranks: all call."""
         return None
 
     @abstractmethod

@@ -25,6 +25,7 @@ from app.tasks.context import Context
 from app.tasks.levels.course import Learned
 from app.tasks.levels.dealt import draw_folds, lacking, split_by_fold
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.explained import Names
 from app.tasks.levels.reading import load
 from app.tasks.levels.said import count_arcs
 
@@ -36,9 +37,11 @@ class NodeExamples(Examples):
     """Labelled nodes of a graph, or labelled graphs of a set, whose members `loaded` knows.
 
     neighbours   that a node of a directed graph hears (graph.neighbours)
+    names        of nodes, or graphs, in the order of a caller; None: the ids of the files
     """
 
     neighbours: str = "both"
+    names: tuple[Any, ...] | None = None
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -86,6 +89,10 @@ class NodeExamples(Examples):
     def rules(self, classifier: Classifier) -> dict[str, str]:
         """See Examples."""
         return {"test_propagated": "label_propagation", "test_alike": ALIKE[classifier.goal.kind]}
+
+    def called(self, context: Context) -> Names:
+        """See Examples."""
+        return Names(context, self.loaded, None if self.names is None else list(self.names))
 
     def lacking_folds(self, group: Group, folds: int) -> Iterator[str]:
         """See Examples."""

@@ -23,6 +23,10 @@ def result_of(context: Context, done: Learned, answer: Any) -> dict[str, Any]:
         entry |= {"smooth": done.smoothed.told, "network": examples.named(done.scores)}
     if done.importance is not None:
         entry["importance"] = done.importance.told()
+    if done.filled is not None:
+        entry["missing_features"] = done.filled.told()
+    if done.explained is not None:
+        entry["explanations"] = done.explained.told()
     if done.together is not None:
         entry["members"] = [
             {"seed": context.case.seed + i, "epochs": each.epochs, "best_epoch": each.best_epoch}
@@ -54,6 +58,8 @@ def write_learned(context: Context, done: Learned, answer: Any) -> None:
         done.examples.write_answer(context, done, answer)
     if done.importance is not None:
         folder.write_text(f"importance/{name}.csv", done.importance.text())
+    if done.explained is not None:
+        folder.write_text(f"explanations/{name}.csv", done.explained.text())
     if case.output.plots:
         score = next(iter(done.classifier.goal.told))
         plot_training(folder, context.log, done.fit.records, score=score)

@@ -1,0 +1,294 @@
+"""A trained network on the receptive field of one score: the score, and gradients by edges and by features.
+
+Every message of the field is multiplied by a mask m_ij, one number for an edge in all layers, while the
+factors by which messages are normalised stay those of the graph: what is taken away is what a node hears, not
+what it knows of how many neighbours it has. A product with A is Y = (m * A) X, and the gradient by the mask
+
+    dm_ij = sum over products of A_ij <dY_i, X_j>
+
+is made of the rows X that a product reads forward and dY that its transpose reads backward, which come in the
+opposite order: a stack has them. Attention has its own mask (masked.py).
+"""
+
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from app.comm.group import Group
+from app.comm.turns import only_this_rank
+from app.gnn.classifier import Classifier
+from app.gnn.engine import Engine
+from app.gnn.explain.field import Field
+from app.gnn.explain.masked import MaskedEntries
+from app.gnn.goals import Goal
+from app.gnn.layers.table import LAYERS
+from app.gnn.model import Draws, Model
+from app.gnn.neighbours import both_ways, scale_of
+from app.gnn.parameters import Parameters
+from app.gnn.programs import Rows
+from app.graphs.members import Members, readout_rows
+from app.partition.rows import RowPartition, partition_rows
+from app.sparse.rowblock import RowBlock
+
+PIECE = 1 << 15  # entries whose products are made at a time
+
+
+class _Rows:
+    """What an engine asks of a row block: the rows of a field, padded."""
+
+    def __init__(self, rows: RowPartition) -> None:
+        self.n_own, self.lo, self.block_starts = int(rows.offsets[-1]), 0, rows.starts
+
+
+class Side:
+    """The masked matrix of a field, A or A^T, as an engine's Neighbours.
+
+    ends      [2, e] places of rows and columns, rows ascending
+    order     [e] which entry of the field each is
+    """
+
+    def __init__(
+        self, group: Group, block: _Rows, ends: np.ndarray, order: np.ndarray, weights: np.ndarray,
+        degrees: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.group, self.device, self.block = group, group.device, block
+        self._weights, self._degrees, self._order = weights[order], degrees, order
+        n = block.n_own
+        rows, columns = ends[:, order]
+        self.entries = MaskedEntries(rows, columns, n, np.ones(len(order), np.float32))
+        self._own = MaskedEntries(np.arange(n), np.arange(n), n)
+        starts = np.searchsorted(rows, np.arange(n + 1)).astype(np.int32)
+        self._values = self._weights.copy()
+        self._matrix = self.device.csr(starts, columns.astype(np.int32), self._values, (n, n))
+
+    def put_mask(self, mask: np.ndarray) -> None:
+        """Multiply messages by a mask [e] of the field's entries."""
+        self.entries.mask[:] = mask[self._order]
+        np.multiply(self._weights, self.entries.mask, out=self._matrix.data)
+
+    def accumulate(self, X: np.ndarray, Y: np.ndarray, rows: None = None, matrix: None = None) -> None:
+        """Y += (m * A) X."""
+        self.device.spmm_add(self._matrix, X, Y)
+
+    def visit(self, X: np.ndarray, own: bool, work: Any) -> None:
+        """Go through the entries (Neighbours.visit), those of nodes by themselves first where asked for."""
+        if own:
+            work(self._own, X)
+        work(self.entries, X)
+
+    def scale(self, kind: str) -> np.ndarray:
+        """[n_own] factors of rows by the degrees of the whole graph (Neighbours.scale), 0 on padding."""
+        factors = np.zeros(self.block.n_own, dtype=np.float32)
+        factors[: len(self._degrees)] = scale_of(kind, self._degrees)
+        return factors
+
+
+class TracedEngine(Engine):
+    """An engine whose backward pass finds gradients by the entries of A, and none of parameters.
+
+    found   [e] float64, the gradient by the mask, of the field's entries
+    """
+
+    traces = True
+
+    def __init__(
+        self, sides: tuple[Side, Side], rows: RowPartition, params: Parameters, field: Field
+    ) -> None:
+        super().__init__(sides[0], rows, params, params.size, sides[1])
+        self._ends, self._weights = field.ends, field.weights
+        self._stack: list[np.ndarray] = []
+        self.found = np.zeros(len(field.weights))
+
+    def _product(
+        self, name: str, reads: list[Any], writes: list[Rows], work: Any, widths: tuple[int, ...]
+    ) -> None:
+        """See Engine: a product with A, of whose rows a backward pass makes gradients."""
+        X = reads[-1]
+
+        def traced() -> None:
+            if self.way == "forward":
+                self._stack.append(X.array.copy())
+            elif self.way == "backward":
+                self._learn(X.array, self._stack.pop())
+            work()
+
+        super()._product(name, reads, writes, traced, widths)
+
+    def _learn(self, D: np.ndarray, X: np.ndarray) -> None:
+        """Add A_ij <D_i, X_j>, some entries at a time."""
+        for lo in range(0, len(self._weights), PIECE):
+            some = slice(lo, lo + PIECE)
+            i, j = self._ends[:, some]
+            dots = np.einsum("ec,ec->e", D[i], X[j], dtype=np.float64)
+            self.found[some] += self._weights[some] * dots
+
+    def gram(self, *unread: Any, **options: Any) -> None:
+        """Nothing: no gradient by a parameter is asked for, here and below."""
+
+    def column_sums(self, *unread: Any) -> None:
+        """Nothing."""
+
+    def dot(self, *unread: Any) -> None:
+        """Nothing."""
+
+
+class FieldNetwork:
+    """The network of a classifier on a field.
+
+    Ranks   none: one rank works alone
+    """
+
+    def __init__(self, trained: "Trained", field: Field) -> None:
+        self.field, self.goal = field, trained.goal
+        device = trained.masked
+        group, n = only_this_rank(device), len(field.nodes)
+        rows = partition_rows(n, 1)
+        block = _Rows(rows)
+        turned = np.lexsort(field.ends)  # by columns, then by rows
+        forward = np.arange(len(field.weights))
+        self._sides = (
+            Side(group, block, field.ends, forward, field.weights, field.degrees[0]),
+            Side(group, block, field.ends[::-1], turned, field.weights, field.degrees[1]),
+        )
+        self._turned = turned
+        self.model = Model(trained.case, field.X.shape[1], trained.classes, 1)
+        params = Parameters(device, self.model.shapes())
+        params.set(trained.weights_of(field.used, self.model.blocks[0].meets_input))
+        self.engine = TracedEngine(self._sides, rows, params, field)
+        if field.whole:
+            self._pool(group, rows, trained.case.readout == "max")
+        self._X = np.zeros((block.n_own, field.X.shape[1]), dtype=np.float32)
+        self._draws = Draws(trained.case, 0, 0)
+        self.column = -1
+        with self.engine.dry():
+            self._forward()
+            self._both_ways()
+        self.engine.allocate()
+
+    def _pool(self, group: Group, rows: RowPartition, places: bool) -> None:
+        """The readout of the field's one graph."""
+        n = len(self.field.nodes)
+        R = readout_rows(Members(np.array([0, n])), "", 0, n)
+        self.engine.pooling = both_ways(group, RowBlock(group, R, rows), False)
+        if places:
+            own = np.full(self.engine.n_own, -1, dtype=np.float32)
+            own[: n - 1] = np.arange(n - 1)
+            self.engine.places = own
+
+    # ---- passes -----------------------------------------------------------------------------------------
+
+    def scores(self, mask: np.ndarray | None = None, share: float = 1.0) -> np.ndarray:
+        """[columns] float64, the network's scores of what is explained.
+
+        mask    [e] of the field's entries; None: all ones     share   of the features
+        """
+        self._put(mask, share)
+        return self._forward().astype(np.float64)
+
+    def score(self, mask: np.ndarray | None = None, share: float = 1.0) -> float:
+        """What is explained: see `score_of`, of the column that `choose` took."""
+        return self.told(self.scores(mask, share))
+
+    def told(self, Z: np.ndarray) -> float:
+        """What is explained of scores Z [columns]."""
+        return score_of(self.goal, Z, self.column)[0]
+
+    def choose(self, Z: np.ndarray) -> None:
+        """Explain the column that the largest score [columns] is of."""
+        self.column = int(Z.argmax()) if len(Z) > 1 and self.goal.kind != "values" else 0
+
+    def gradients(self, mask: np.ndarray | None = None, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """[e] float64 and [k, f] float32, the gradients of the score by the mask and by the features."""
+        self._put(mask, share)
+        engine, (heard, hearing) = self.engine, (side.entries for side in self._sides)
+        engine.found[:] = 0
+        heard.found, hearing.found = np.zeros((2, len(self.field.weights)))
+        dX = self._both_ways()
+        found = engine.found + heard.found
+        found[self._turned] += hearing.found
+        return found, dX[: len(self.field.nodes)]
+
+    def _put(self, mask: np.ndarray | None, share: float) -> None:
+        every = np.ones(len(self.field.weights), dtype=np.float32)
+        for side in self._sides:
+            side.put_mask(every if mask is None else mask.astype(np.float32))
+        np.multiply(self.field.X, np.float32(share), out=self._X[: len(self.field.nodes)])
+
+    def _forward(self) -> Any:
+        engine, place = self.engine, self.field.place
+        with engine.program("evaluation"):
+            Z = self.model.forward(engine, self._load(), None)
+            found = engine.apply("loss", "scores", [Z], [], lambda: Z.array[place].copy())
+            engine.free(Z)
+        return found
+
+    def _both_ways(self) -> Any:
+        engine = self.engine
+        with engine.program("epoch"):
+            X = self._load()
+            Z = self.model.forward(engine, X, self._draws)
+            engine.apply("loss", "score", [Z], [Z], lambda: self._begin_back(Z.array))
+            D = self.model.backward(engine, Z)
+            found = engine.apply("loss", "gradient", [D], [], lambda: D.array.copy())
+            engine.free(D, X)
+        return found
+
+    def _load(self) -> Rows:
+        X = self.engine.take("X", self._X.shape[1])
+
+        def work() -> None:
+            X.array[...] = self._X
+
+        self.engine.apply("load", "X", [], [X], work)
+        return X
+
+    def _begin_back(self, Z: np.ndarray) -> None:
+        """The gradient of the score in the place of the scores."""
+        D = score_of(self.goal, Z[self.field.place].astype(np.float64), self.column)[1]
+        Z[...] = 0
+        Z[self.field.place] = D
+
+
+def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]:
+    """What is explained of scores z [columns], and its gradient by them.
+
+    Of one class of several the score of that class less the mean of all: a softmax does not see what is added
+    to all scores alike. Of several labels the score of one, whose sigmoid is its probability; of numbers one
+    of them, in units of the data.
+    """
+    D = np.zeros(len(z))
+    D[column] = 1
+    if goal.kind == "classes":
+        D -= 1 / len(z)
+        return float(z @ D), D
+    if goal.kind == "values":
+        factor = float(goal.scale.deviation[column])
+        return float(goal.scale.large(z[None])[0, column]), D * factor
+    return float(z[column]), D
+
+
+class Trained:
+    """What fields' networks share: the case without dropout, the weights on the host.
+
+    masked   a host device with MaskedAttention
+    """
+
+    def __init__(self, classifier: Classifier, masked: Any) -> None:
+        self.case = replace(classifier.case, dropout=0.0, input_dropout=0.0)
+        self.goal, self.classes = classifier.goal, classifier.classes
+        self.masked = masked
+        self._weights = classifier.params.host()
+
+    def weights_of(self, used: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """The weights, those that meet the features for some columns of these alone."""
+        return {name: each[used] if name in names else each for name, each in self._weights.items()}
+
+
+def hops_of(model: Model) -> int:
+    """How many products with A there are between the features and a score."""
+    hops = 0
+    for block in model.blocks:
+        if block.spec.kind in LAYERS:  # not a readout
+            hops += getattr(block.convolution, "hops", int(block.spec.kind != "dense"))
+    return hops

@@ -1,0 +1,269 @@
+"""Explanations of single predictions (output.explain): gradients by edges, sums, planted causes, ranks."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import layer_models
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import WORLD
+from helpers import dense, random_graph
+from jobs import run_job
+from layer_models import CONVOLUTIONS, Trial, case_of, reference_scores
+from mpi4py import MPI
+from test_layers import data_of
+
+from app import classify, explain
+from app.case.file import build
+from app.comm.group import Group
+from app.device import HostDevice
+from app.errors import CaseError
+from app.gnn.explain.field import Fields
+from app.gnn.explain.network import FieldNetwork, Trained, hops_of
+from app.gnn.goals import OneClass
+from app.tasks.levels.explained import MaskedDevice
+
+KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in ("dense", "gin_batch_norm")]
+GRAPH = random_graph(41, 0.1, 3)
+NODE, SHARE, STEP = 3, 0.7, 1e-6  # what is explained; of all messages and features; of a difference
+TOLERANCE = 4e-5  # of float32 gradients by central differences, relative to the largest
+DEAD = ("gcn", "gatv2")  # whose units are dead with layer_norm
+QUICK = {"gnn.epochs": 40, "gnn.hidden": 8, "gnn.baselines": False, "gnn.feature_rows": "as_given"}
+
+
+# ---- gradients -------------------------------------------------------------------------------------------
+
+
+def masked_scores(M, X, case, values, monkeypatch):
+    """Scores in float64 where messages are multiplied by M [n, n], normalisation as without it."""
+    A = dense(GRAPH)[0]
+    d = np.maximum(A.sum(1), 1)[:, None]
+
+    def mean(own, of):
+        return lambda A, H, w, case, spec: H @ w[own] + ((M * A) @ H) / d @ w[of]
+
+    adjacency, shares = layer_models._adjacency, layer_models._shares
+    with monkeypatch.context() as changed:
+        changed.setattr(layer_models, "_adjacency", lambda A, case: M * adjacency(A, case))
+        changed.setattr(layer_models, "_shares", lambda e, near: M * shares(e, near))
+        changed.setitem(CONVOLUTIONS, "sage", mean("W_self", "W_neigh"))
+        changed.setitem(CONVOLUTIONS, "commnet", mean("W_H", "W_C"))
+        kind = case.layers[1].split()[0]
+        given = M * A if kind.startswith("gin") else A
+        return reference_scores(given, X, case, 3, values)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("kind", [*KINDS, "gat heads=2", "gatv2 heads=2"])
+def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
+    X, labels = data_of(GRAPH)
+    options = "residual" if kind.split()[0] in DEAD else "residual layer_norm"
+    case = case_of(kind, options, feature_rows="as_given")
+    trial = Trial(Group(MPI.COMM_SELF, HostDevice()), GRAPH, X, labels, case)
+    data = SimpleNamespace(features=X, width=X.shape[1], numbers=None)
+    network = SimpleNamespace(
+        case=case, goal=OneClass(), classes=3, device=trial.device, params=trial.engine.params, inputs=None,
+        group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
+    )  # fmt: skip
+    field = Fields(network, hops_of(trial.model), 1 << 30, 99).of(NODE)
+    found = FieldNetwork(Trained(network, MaskedDevice()), field)
+    known = trial.scores()[NODE]
+    assert np.allclose(found.scores(), known, rtol=1e-5, atol=1e-5)
+    found.choose(known)
+    seed = (np.arange(3) == found.column) - 1 / 3
+
+    def score(change, at, features):
+        M, Y = np.full((len(labels),) * 2, SHARE), SHARE * X.astype(float)
+        np.fill_diagonal(M, 1)
+        (Y if features else M)[at] += change
+        if features:
+            M[:] = 1
+        else:
+            Y = X.astype(float)
+        return masked_scores(M, Y, case, trial.values, monkeypatch)[NODE] @ seed
+
+    def difference(at, features):
+        return (score(STEP, at, features) - score(-STEP, at, features)) / (2 * STEP)
+
+    by_edges = found.gradients(np.full(len(field.weights), SHARE))[0]
+    some = np.argsort(-np.abs(by_edges), kind="stable")[:8]
+    expected = [difference(tuple(field.nodes[field.ends[:, e]]), False) for e in some]
+    assert np.abs(by_edges[some] - expected).max() < TOLERANCE * np.abs(expected).max()
+    by_features = found.gradients(share=SHARE)[1]
+    rows = np.argsort(-np.abs(by_features).max(axis=1), kind="stable")[:2]
+    expected = np.array([[difference((field.nodes[k], j), True) for j in range(5)] for k in rows])
+    assert np.abs(by_features[rows] - expected).max() < TOLERANCE * np.abs(expected).max()
+
+
+# ---- sums, causes, ranks ---------------------------------------------------------------------------------
+
+
+def planted(centres=60, leaves=4, seed=5):
+    """Stars, in each a leaf with a number whose sign is the class of the centre; and a column of noise."""
+    draws = np.random.default_rng(seed)
+    graph, n = nx.Graph(), centres * (1 + leaves)
+    X, labels, carriers = draws.normal(size=(n, 2)) * (0, 0.3), np.full(n, -1), np.zeros(centres, np.int64)
+    graph.add_nodes_from(range(n))
+    for i in range(centres):
+        own = centres + leaves * i + np.arange(leaves)
+        graph.add_edges_from((i, int(leaf)) for leaf in own)
+        carriers[i], labels[i] = own[draws.integers(leaves)], i % 2
+        X[carriers[i], 0] = 2 * labels[i] - 1
+    return graph, X.astype(np.float32), labels, carriers
+
+
+def sums(each):
+    """Assert that contributions add up, as near as `missing` says, which is near enough."""
+    for parts, base, missing in (
+        (each.of_edges, each.bare, each.missing[0]),
+        (each.of_features, each.blank, each.missing[1]),
+        (each.of_neighbours, each.blank, each.missing[1]),
+    ):
+        if len(parts):
+            assert abs(each.score - base - parts.sum() - missing) < 1e-5 * (1 + abs(each.score))
+            assert abs(missing) <= max(0.011 * abs(each.score - base), 1.1e-3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"gnn.model": "sage"},
+        {"gnn.model": "gat", "gnn.heads": 2},
+        {"gnn.model": "gin", "gnn.batch_norm": True},
+    ],
+    ids=["sage", "gat", "gin batch_norm"],
+)
+def test_the_edge_and_the_feature_that_tell_the_class_come_first(settings):
+    graph, X, labels, carriers = planted()
+    asked = {**QUICK, **settings, "output.explain": list(range(55, 60)), "parallel.spatial": WORLD.size}
+    sets = {"train": range(55), "test": range(55, 60)}
+    found = classify(graph, X, labels, settings=asked, comm=WORLD, **sets)
+    told = found.explanations
+    assert found.scores["test"].accuracy == 1 and [each.node for each in told] == list(range(55, 60))
+    for each in told:
+        assert each.edges[0] == (each.node, carriers[each.node]) and each.features[0] == 0
+        assert each.neighbours[0] == carriers[each.node] and each.of_edges[0] > 0
+        assert each.predicted == labels[each.node] and each.taken == 1
+        sums(each)
+    assert (
+        told.fell["explained"] > max(told.fell["random"], 0)
+        and told.changed["explained"] > told.changed["random"]
+    )
+    alone = classify(graph, X, labels, settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF, **sets)
+    assert alone.explanations.text() == told.text() and alone.explanations.told() == told.told()
+    again = explain(graph, np.arange(55, 60), found, X, settings={"parallel.spatial": WORLD.size}, comm=WORLD)
+    assert again.text() == told.text()
+    without = classify(graph, X, labels, settings=asked | {"output.explain": 0}, comm=WORLD, **sets)
+    assert without.explanations is None and without.digest == found.digest
+
+
+def small(n=90, seed=2):
+    graph = nx.gnm_random_graph(n, 2 * n, seed=seed)
+    draws = np.random.default_rng(seed)
+    return graph, draws.normal(size=(n, 5)).astype(np.float32), draws.integers(0, 3, n)
+
+
+@pytest.mark.parametrize("given", ["none", "sparse", "one_hot", "standard", "values", "weights", "arcs"])
+def test_contributions_add_up_whatever_a_network_reads(given):
+    graph, X, labels = small()
+    asked = {**QUICK, "graph.splits": "random", "output.explain": 4, "parallel.spatial": WORLD.size}
+    features = {"none": None, "sparse": sp.csr_array(X * (X > 0)), "one_hot": (X > 0) * 2.0}.get(given, X)
+    asked |= {"gnn.feature_rows": given} if given in ("one_hot", "standard") else {}
+    asked |= {"gnn.goal": "values"} if given == "values" else {}
+    if given == "weights":
+        nx.set_edge_attributes(graph, {edge: 0.5 + i % 3 for i, edge in enumerate(graph.edges)}, "weight")
+        asked["gnn.edge_weights"] = True
+    if given == "arcs":
+        graph, asked["graph.neighbours"] = nx.gnm_random_graph(90, 180, seed=2, directed=True), "in"
+    found = classify(graph, features, labels, settings=asked, comm=WORLD)
+    told = found.explanations
+    assert len(told) == 4 and len({each.node for each in told}) == 4
+    for each in told:
+        sums(each)
+        if given == "none":
+            assert not each.features
+        else:
+            assert set(each.features) <= set(range(5)) and len(each.features)
+        joined = graph.has_edge if given == "arcs" else lambda u, v: graph.has_edge(u, v) and u < v
+        assert all(joined(u, v) for u, v in each.edges)
+        if given == "arcs":
+            assert {u for u, v in each.edges if v == each.node} == set(graph.predecessors(each.node))
+    if given == "standard":  # the least certain ones of those that are wrong
+        wrong = [each.node for each in told if found.predicted[each.node] != labels[each.node]]
+        assert wrong == [each.node for each in told]
+
+
+@pytest.mark.parametrize("readout", ["mean", "max"])
+def test_whole_graphs_are_explained_by_their_nodes(readout):
+    graphs = [nx.cycle_graph(6 + i % 3) if i % 2 else nx.star_graph(6 + i % 3) for i in range(24)]
+    asked = {
+        **QUICK, "gnn.model": "gin", "gnn.depth": 2, "gnn.readout": readout, "graph.splits": "random",
+        "output.explain": ["g3", "g4"],
+        "parallel.spatial": WORLD.size,
+    }  # fmt: skip
+    named = {f"g{i}": graph for i, graph in enumerate(graphs)}
+    found = classify(named, labels=[i % 2 for i in range(24)], settings=asked, comm=WORLD)
+    ring, star = found.explanations
+    assert (ring.node, star.node) == ("g3", "g4") and found.explanations.what == "graph"
+    assert set(ring.edges) <= {tuple(sorted(edge)) for edge in graphs[3].edges}
+    assert set(star.neighbours) <= set(graphs[4])
+    for each in (ring, star):
+        sums(each)
+    alone = classify(
+        named, labels=[i % 2 for i in range(24)], settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF
+    )
+    assert alone.explanations.text() == found.explanations.text()
+
+
+# ---- files, refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_a_run_writes_what_made_predictions(tmp_path):
+    asked = ["gnn.epochs=5", "output.plots=false", "graph.nodes=300", "output.explain=[7, 8]"]
+    command = [sys.executable, "run.py", "inputs/gcn.toml", *asked, "--out", out := tmp_path / "out"]
+    code, said = run_job(command)
+    assert code == 0, said
+    lines = next((out / "explanations").iterdir()).read_text().splitlines()
+    assert lines[0] == "node,kind,what,contribution" and lines[1].startswith("7,score,")
+    assert {line.split(",")[1] for line in lines[1:]} == {"score", "edge", "feature", "neighbour"}
+    told = json.loads((out / "result.json").read_text())["explanations"]
+    assert told["explained"] == 2 and told["left_out"] == 0 and set(told["fell"]) == set(told["changed"])
+    assert "explanations: 2 nodes" in (out / "log.txt").read_text()
+
+
+def test_what_is_not_explained_is_refused_in_one_line():
+    graph, X, labels = small()
+    asked = {**QUICK, "gnn.epochs": 2, "graph.splits": "random", "output.explain": [1, 500]}
+    with pytest.raises(CaseError, match=r"output\.explain: 500 is no node of the graph"):
+        classify(graph, X, labels, settings=asked, comm=WORLD)
+    nx.set_edge_attributes(graph, 1.0, "kind")
+    asked["output.explain"] = 2
+    with pytest.raises(CaseError, match=r"output\.explain: gine reads features of edges"):
+        reads = asked | {"gnn.model": "gine"}
+        classify(graph, X, labels, edge_features="kind", settings=reads, comm=WORLD)
+    with pytest.warns(UserWarning, match=r"output\.explain: node \d+, and 1 more left out"):
+        few = asked | {"memory.whole_graph_mb": 1e-4}
+        found = classify(graph, X, labels, settings=few, comm=WORLD)
+    assert not len(found.explanations) and len(found.explanations.left_out) == 2
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("settings", "right"),
+    [
+        ({"output.explain": -1}, r"must be a whole number, at least 0 or a list, .*, got -1"),
+        ({"gnn.level": "link"}, r'not of gnn\.level = "link"'),
+        ({"gnn.level": "edge"}, r'not of gnn\.level = "edge"'),
+        ({"gnn.model": "rgcn"}, r'not of gnn\.model = "rgcn"'),
+        ({"gnn.members": 3}, r"is of one network: gnn\.members = 1 would be right, got 3"),
+        ({"run.task": "study", "study.kind": "folds"}, r'is read by run\.task = "classify" alone'),
+    ],
+)
+def test_cases_whose_predictions_are_not_explained_are_refused(settings, right):
+    asked = {"run.task": "classify", "graph.generator": "sbm", "graph.nodes": 50, "output.explain": 3}
+    with pytest.raises(CaseError, match=rf"output\.explain.*: .*{right}"):
+        build(asked | settings)
