@@ -380,5 +380,5 @@ def test_a_function_is_no_graph(tmp_path):
     path.write_text(FILES["b.qubo"])
     with pytest.raises(GraphError, match=r'problem\.name = "qubo" would be right'):
         solve(str(path), "maxcut")
-    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "b.mtx"], cwd=ROOT)
+    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "b.mtx"], forked=True)
     assert code == 2 and "holds a quadratic function" in said
