@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from helpers import Frame
-from jobs import ROOT, run_job
+from jobs import run_job
 from mpi4py import MPI
 
 from app import solve, train

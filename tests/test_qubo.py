@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from jobs import ROOT, run_job
+from jobs import run_job
 from mpi4py import MPI
 
 from app import TrainingRun, gym_environment, solve
