@@ -84,7 +84,7 @@ def quickly(command, cwd, variables, forked):
 
 
 def forking_python(folder):
-    """Puts a command `python` into a folder; where they can be, run.py, -c, -m app are forks without plots."""
+    """Puts a command `python` into a folder; where they can be, run.py, -c and -m app fork, without plots."""
     launcher = Path(sys.executable).parent / "mpirun"
     if launcher.exists() and can_fork():
         # The second place has matplotlib: not for rank 0.
