@@ -25,7 +25,7 @@ from app.cuda.device import CudaDevice
 FOLDER = Path(tempfile.gettempdir()) / f"lockstep-kernels-{os.getuid()}"
 os.environ.setdefault("CUPY_CACHE_DIR", str(FOLDER))  # where app/cuda keeps what was compiled
 HEADER = Path(__file__).with_name("cuda_on_host.h")
-FLAGS = ["-O2", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-w"]
+FLAGS = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-w"]
 SCALARS = {
     "i64": (np.int64, ctypes.c_longlong), "u64": (np.uint64, ctypes.c_ulonglong),
     "int": (np.int32, ctypes.c_int), "float": (np.float32, ctypes.c_float),

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "MPIEXEC", "HYDRA", "PRTE", "SLURM_")
 STARTER = ROOT / "tests" / "starter.py"
-PROGRAM = ROOT / "run.py"
+PROGRAM, SKEWED = ROOT / "run.py", ROOT / "tests" / "skewed.py"
 # Of MPICH: ranks that wait for each other sleep, and let the others run.
 SLEEP = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 HEARD = {"LOCKSTEP_DATA", "LOCKSTEP_FAULT", "LOCKSTEP_TESTING"}  # variables that no library reads
@@ -61,34 +61,38 @@ def can_fork():
     return hasattr(os, "pidfd_open") and not measured
 
 
-def quickly(command, cwd, variables):
+def quickly(command, cwd, variables, forked):
     """The command; where it runs run.py of this checkout, by a process that has loaded its libraries.
 
     As it is where variables are given that are read as libraries are loaded, and under the mpirun of another
     MPI than MPICH's wheel.
+
+    forked   also `-c TEXT`, `-m MODULE` and skewed.py
     """
     at = command.index(sys.executable) if sys.executable in command else len(command)
-    program = Path(cwd, *map(str, command[at + 1 : at + 2]))
+    rest = list(map(str, command[at + 1 :]))
     mpich = at == 0 or (command[0] == str(Path(sys.executable).parent / "mpirun") and at == 3)
-    if not (mpich and can_fork()) or program != PROGRAM or not variables.keys() <= HEARD:
+    heard = HEARD | {"PYTHONPATH"} if forked else HEARD
+    if not (rest and mpich and can_fork() and variables.keys() <= heard):
+        return command
+    if Path(cwd, rest[0]) == PROGRAM:
+        del rest[0]
+    elif not (forked and (rest[0] in ("-c", "-m") or Path(cwd, rest[0]) == SKEWED)):
         return command
     places = [starter(False), *([starter(True)] if at else [])]
-    asks = [sys.executable, "-I", "-S", STARTER, "ask", places[0], places[-1]]
-    return [*command[:at], *asks, *command[at + 2 :]]
+    return [*command[:at], sys.executable, "-I", "-S", STARTER, "ask", places[0], places[-1], *rest]
 
 
 def forking_python(folder):
-    """Puts a command `python` into a folder; where they can be, run.py and -c are forks, without plots."""
+    """Puts a command `python` into a folder; where they can be, run.py, -c and -m app fork, without plots."""
     launcher = Path(sys.executable).parent / "mpirun"
-    asks = ["exec", sys.executable, "-I", "-S", str(STARTER), "ask"]
     if launcher.exists() and can_fork():
-        asks += [
-            str(starter(True)),
-            str(starter(False)),
-        ]  # of which the second has matplotlib: not for rank 0
-        which = f'case "$1" in run.py) shift;; -c) ;; *) exec {sys.executable} "$@";; esac'
+        # The second place has matplotlib: not for rank 0.
+        asks = f"exec {sys.executable} -I -S {STARTER} ask {starter(True)} {starter(False)} "
+        plain = f'exec {sys.executable} "$@"'
+        which = f'case "$1" in run.py) shift;; -c) ;; -m) [ "$2" = app ] || {plain};; *) {plain};; esac'
         path = folder / "python"
-        path.write_text("\n".join(["#!/bin/sh", which, " ".join(asks) + ' "$@"', ""]))
+        path.write_text("\n".join(["#!/bin/sh", which, asks + '"$@"', ""]))
         path.chmod(0o755)
 
 
@@ -104,16 +108,17 @@ def waits(command):
     return SLEEP if ranks > 1 and ranks * workers > (os.cpu_count() or 1) else {}
 
 
-def run_job(command, limit_s=60, cwd=ROOT, fresh=False, **variables):
+def run_job(command, limit_s=60, cwd=ROOT, fresh=False, forked=False, **variables):
     """Run a command to its end; returns its exit code and all it printed. Past the limit the test fails.
 
     fresh       Python is started as a user does, libraries and all, also where that could be had sooner
+    forked      it is had sooner also of what is not run.py, and does not care what is loaded already
     variables   of the environment, which is otherwise this one without what a launcher left in it
     """
     command = list(command)
     given = {**waits(command), **environment(), **variables}
     if not fresh:
-        command = quickly(command, cwd, variables)
+        command = quickly(command, cwd, variables, forked)
     with subprocess.Popen(
         [str(part) for part in command], cwd=cwd, env=given, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

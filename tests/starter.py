@@ -2,7 +2,8 @@
 
     python tests/starter.py listen PLACE [plots]          loads them once, then listens at the socket PLACE
     python -I -S tests/starter.py ask EVEN ODD ARGUMENTS  asks for `run.py ARGUMENTS`, ends as it does;
-                                                          of `-c TEXT` for `python -c TEXT`
+                                                          of `-c TEXT`, `-m MODULE` or a file's name for
+                                                          what Python does with these
 
 Each program is a fork of the process that listens, with the environment, the folder, the streams and, under
 MPICH's mpirun, the line to the launcher of the process that asked. It is killed where that one is. MPI begins
@@ -125,24 +126,37 @@ def become(files, question, folder):
         os.close(file)
     if arguments[:1] == ["-c"]:
         return interpret(*arguments[1:])
-    program = os.path.join(folder, "run.py")
-    sys.argv = [program, *arguments]
+    sys.argv = [os.path.join(folder, "run.py"), *arguments]
     try:
-        runpy.run_path(program, run_name="__main__")
+        if arguments[:1] == ["-m"]:
+            begin_elsewhere(arguments[1:], where)
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        elif arguments[:1] == [os.path.join(folder, "tests", "skewed.py")]:
+            begin_elsewhere(arguments, os.path.dirname(arguments[0]))
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as left:
         if isinstance(left.code, int):
-            end(left.code)
+            end(int(left.code))
         raise
 
 
-def interpret(text, *arguments):
-    """Runs `python -c TEXT ARGUMENTS`; MPI begins before, since whatever is imported may ask for ranks."""
-    import types
-
+def begin_elsewhere(arguments, first):
+    """Another program than run.py, with a folder where its modules are; MPI begins before, since whatever is
+    imported may ask for ranks.
+    """
     from mpi4py import MPI
 
     MPI.Init_thread()
-    sys.path[0], sys.argv = "", ["-c", *arguments]
+    sys.path[0], sys.argv = first, list(arguments)
+
+
+def interpret(text, *arguments):
+    """Runs `python -c TEXT ARGUMENTS`."""
+    import types
+
+    begin_elsewhere(["-c", *arguments], "")
     own = sys.modules["__main__"] = types.ModuleType("__main__")  # without the names of this file
     exec(compile(text, "<string>", "exec"), vars(own))
     end(0)

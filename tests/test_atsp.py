@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from helpers import Frame
-from jobs import ROOT, run_job
+from jobs import run_job
 from mpi4py import MPI
 
 from app import solve, train
@@ -185,7 +185,7 @@ def test_a_run_of_a_file(tmp_path):
     for checked in (out, out / "solution" / "three.txt"):
         code, said = run_job([sys.executable, "run.py", out / "case.toml", "--check", checked])
         assert code == 0, said
-    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "again.atsp"], cwd=ROOT)
+    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "again.atsp"], forked=True)
     again = open_edges(str(tmp_path / "again.atsp")).metric
     assert code == 0 and again.kind == DIRECTED and again.matrix.tolist() == [[0, 2, 9], [9, 0, 2], [2, 9, 0]]
 

@@ -144,7 +144,7 @@ if heard:
 
 @alone
 def test_certificates_that_differ_by_rank_are_refused_on_all():
-    code, printed = run_job([*mpirun(2), sys.executable, "-c", UNLIKE])
+    code, printed = run_job([*mpirun(2), sys.executable, "-c", UNLIKE], forked=True)
     assert code == 0, printed
     refused = "certificate: rank 1 was given other ones than rank 0; the same on all would be right"
     assert printed.strip() == repr([refused] * 2)

@@ -3,10 +3,9 @@
 import sys
 
 import pytest
-from jobs import ROOT, mpirun, run_job
+from jobs import ROOT, SKEWED, mpirun, run_job
 from test_main import result_of
 
-SKEWED = ROOT / "tests" / "skewed.py"
 SPEED = 30.0
 QUIET = ("search.baselines=false", "output.plots=false", "graph.count=1", "graph.path=[]", "search.seconds=1")
 DRAWN = {
@@ -22,6 +21,8 @@ DRAWN = {
 def test_ranks_whose_clocks_differ_come_to_one_end(problem, tmp_path):
     """The second one sees a limit that is over when the first one still has most of it."""
     case = ROOT / "inputs" / f"{problem}.toml", "graph.generator=er", *QUIET, *DRAWN[problem]
-    code, printed = run_job([*mpirun(2), sys.executable, SKEWED, SPEED, *case, "--out", tmp_path / "out"])
+    code, printed = run_job(
+        [*mpirun(2), sys.executable, SKEWED, SPEED, *case, "--out", tmp_path / "out"], forked=True
+    )
     assert code == 0, printed
     assert result_of(tmp_path / "out")["instances"][0]["feasible"]

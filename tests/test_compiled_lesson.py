@@ -105,7 +105,8 @@ def check_alike(learner, running, batch, seeds=range(3)):
     graphs, envs = [each[1] for each in running], [each[2] for each in running]
     layout = learner.layouts.of(graphs, [1] * len(envs))
     scores, candidates = score_environments(learner.net, learner.params, layout, envs)
-    found = learner.whole.scores(learner.params, envs, graphs)
+    states = learner.whole._states(envs, graphs)
+    found = learner.whole.kernels.scores(*states, learner.params.flat)  # what best and draw choose by
     assert found[0].tobytes() == scores.tobytes()
     assert found[1].tolist() == candidates.tolist()
     assert learner.best_actions(graphs, envs).tolist() == best_nodes(

@@ -169,6 +169,7 @@ def test_a_generated_file_is_read_again(tmp_path):
 @pytest.mark.parametrize("depot_at", ["random", "center", "corner"])
 @pytest.mark.parametrize("customers_at", ["random", "clusters", "both"])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 90])
+@pytest.mark.mpi_skip
 def test_generated_customers_are_apart(depot_at, customers_at, n):
     stream = generate_customers(n, depot_at, customers_at, (5, 9), 4.0, (0, 0), n)
     points, deliveries = stream.metric.points, stream.deliveries
@@ -407,6 +408,7 @@ def test_the_kernel_and_its_plain_twin_make_the_same_steps(n, kind, capacity):
 
 
 @pytest.mark.parametrize("plane", [True, False])
+@pytest.mark.mpi_skip
 def test_the_search_finds_the_shortest_routes_of_few_customers(plane):
     for seed in range(25):
         metric, deliveries = drawn(2 + seed % 7, seed, vehicles=0)

@@ -98,8 +98,8 @@ def test_the_tutorials_have_commands():
 def test_the_reference_of_keys_is_what_the_program_prints():
     found = (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
     assert found == keys_markdown(), "python -m app keys > docs/cases.md"
-    assert run_job([sys.executable, "-m", "app", "keys"]) == (0, found)
-    code, printed = run_job([sys.executable, "-m", "app", "keys", "more"])
+    assert run_job([sys.executable, "-m", "app", "keys"], forked=True) == (0, found)
+    code, printed = run_job([sys.executable, "-m", "app", "keys", "more"], forked=True)
     assert (code, printed) == (2, "lockstep: error: keys: takes no arguments; --help says more\n")
 
 

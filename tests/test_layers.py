@@ -187,14 +187,18 @@ def test_gradients_are_the_same_bits_on_any_ranks(group, single, kind, sparse, g
         assert np.array_equal(trial.scores()[:own], alone.scores()[lo : lo + own])
 
 
-STAR = listed(700, *[(3, i) for i in range(600) if i != 3], *[(i, i + 1) for i in range(4, 90)])
+# Its hub has more entries than kernels take at a time (GROUP in app/native/attention.h), and not a multiple.
+STAR = listed(360, *[(3, i) for i in range(300) if i != 3], *[(i, i + 1) for i in range(4, 90)])
 
 
 @pytest.mark.parametrize("graph", [GRAPHS["random"], STAR], ids=["random", "star"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_compiled_kernels_change_no_bit(compiled, kind, graph):
+    """The stand-in, of whose operations the plain ones are, has the small graph; test_batch_norm.py the other
+    norm on it.
+    """
     norm = "batch_norm" if graph is STAR else "layer_norm"
-    devices = [compiled, HostDevice(compiled=False), StandInDevice()]
+    devices = [compiled, HostDevice(compiled=False), *([] if graph is STAR else [StandInDevice()])]
     groups = [Group(WORLD, device) for device in devices]
     X, labels = data_of(graph)
     case = case_of(kind, f"residual {norm}", dropout=0.5)

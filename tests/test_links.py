@@ -73,6 +73,7 @@ def sums_of(device, triples, E, D, g, starts):
 
 @pytest.mark.parametrize("d", [1, 7, 16, 130])
 @pytest.mark.parametrize("count", [0, 1, 3, 9, 200])
+@pytest.mark.mpi_skip
 def test_sums_over_triples_are_chains_in_their_order(device, monkeypatch, count, d):
     """On every device and for pieces of any size, bit for bit."""
     draws = np.random.default_rng(count + d)

@@ -328,7 +328,7 @@ def test_the_study_end_to_end_on_one_rank_and_two(tmp_path, program):
         out = tmp_path / str(ranks)
         launch = mpirun(ranks) if ranks > 1 else []
         command = [*launch, sys.executable, *program, "inputs/study_scaling.toml", *SMALL, "--out", out]
-        code, printed = run_job(command, limit_s=240, LOCKSTEP_DATA="")
+        code, printed = run_job(command, limit_s=240, forked=True, LOCKSTEP_DATA="")
         assert code == 0, printed
         assert "extrapolated strong scaling" in printed
         results[ranks] = json.loads((out / "result.json").read_text())

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import pickle
 import shutil
 import sys
 from functools import partial
@@ -25,7 +26,33 @@ from app.numerics.products import Finish, Lookup, Members, Operand
 from app.rl.select import LEAST, LOWEST
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
-PLAIN = HostDevice(compiled=False)
+
+
+class Remembered:
+    """A device whose products and weight gradients are made once for the same operands: for kernels of all
+    widths.
+    """
+
+    MADE_ONCE = ("column_roots", "dense", "gram", "gram_roots", "score")
+
+    def __init__(self, device):
+        self.device, self.made = device, {}
+
+    def __getattr__(self, name):
+        made = getattr(self.device, name)
+        return partial(self.once, made) if name in self.MADE_ONCE else made
+
+    def once(self, function, *operands, **out):
+        if out:
+            return function(*operands, **out)
+        key = function.__name__, hashlib.sha256(pickle.dumps(operands)).digest()
+        if key not in self.made:
+            self.made[key] = function(*operands)
+            self.made[key].flags.writeable = False
+        return self.made[key]
+
+
+PLAIN = Remembered(HostDevice(compiled=False))
 # Around the widths of vector registers, and of the tiles of the kernels.
 WIDTHS = (1, 2, 3, 5, 8, 11, 16, 17, 31, 32, 48, 64, 65, 80, 128, 200)
 ROWS = (0, 1, 5, 6, 7, 8, 13, 40)

@@ -56,6 +56,7 @@ def test_blocks_are_a_function_of_n(n):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+@pytest.mark.mpi_skip
 def test_ranks_own_consecutive_rows(n, ranks):
     rows = partition_rows(n, ranks)
     owner = np.full(n, -1)

@@ -405,6 +405,7 @@ def test_a_state_that_comes_back(name, kind, several, monkeypatch, request):
 
 
 @pytest.mark.parametrize("name", [*REFERENCES, "maxcut_once"])
+@pytest.mark.mpi_skip
 def test_runs_of_selections(name):
     """As many at once as there are: the totals, the choices and the keys are those of steps one by one."""
     group = Group(MPI.COMM_SELF, HostDevice())

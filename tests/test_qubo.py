@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from jobs import ROOT, run_job
+from jobs import run_job
 from mpi4py import MPI
 
 from app import TrainingRun, gym_environment, solve
@@ -380,5 +380,5 @@ def test_a_function_is_no_graph(tmp_path):
     path.write_text(FILES["b.qubo"])
     with pytest.raises(GraphError, match=r'problem\.name = "qubo" would be right'):
         solve(str(path), "maxcut")
-    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "b.mtx"], cwd=ROOT)
+    code, said = run_job([sys.executable, "-m", "app", "convert", path, tmp_path / "b.mtx"], forked=True)
     assert code == 2 and "holds a quadratic function" in said

@@ -35,7 +35,7 @@ def test_the_suite_on_ranks(ranks, options):
     Where long tests run, the others on 2 too, and a third on 3, on 4, and of stand-in and GPU.
     """
     command = [*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"]
-    code, printed = run_job(command, limit_s=900, LOCKSTEP_LONG="0")
+    code, printed = run_job(command, limit_s=900, forked=True, LOCKSTEP_LONG="0")
     assert code == 0, printed[-6000:]
 
 
@@ -48,7 +48,7 @@ def session(tmp_path):
         (tmp_path / "test_planted.py").write_text("from mpi4py import MPI\nimport pytest\n" + text)
         start = time.monotonic()
         command = [*mpirun(2), *PYTEST, *options, "test_planted.py"]
-        code, printed = run_job(command, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{TESTS}")
+        code, printed = run_job(command, cwd=tmp_path, forked=True, PYTHONPATH=f"{ROOT}:{TESTS}")
         return code, printed, time.monotonic() - start
 
     return run

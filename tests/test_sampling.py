@@ -208,6 +208,7 @@ def test_the_expectation_over_all_samples_is_the_product(gnn):
 
 
 @pytest.mark.parametrize("gnn", MATRICES)
+@pytest.mark.mpi_skip
 def test_nodes_are_drawn_by_the_squared_norms_of_their_columns(gnn):
     graph = nx.barabasi_albert_graph(50, 2, seed=1)
     graph.remove_edges_from([*graph.edges(0), *graph.edges(20), *graph.edges(49)])

@@ -86,6 +86,7 @@ def test_arrays_leave_in_the_order_in_which_they_came(device):
         shelf.clear_for(1000, 2000)
 
 
+@pytest.mark.mpi_skip
 def test_what_learning_takes_stays_below_the_limit(compiled):
     """Measured: what arrays take at most, beside what they take without a limit."""
     group, peaks = Group(MPI.COMM_SELF, compiled), {}

@@ -129,7 +129,7 @@ def test_files_of_a_stopped_run_and_of_its_end(tmp_path, where):
         "inputs/mvc.toml", f"graph.path={ring}", "graph.generator=er", "graph.nodes=400", "graph.p=0.1",
         "graph.count=1", "search.seconds=1", "search.start=greedy", "output.plots=false", "--out", out,
     ]  # fmt: skip
-    code, said = run_job([sys.executable, "-c", STOPPED, where, *case])
+    code, said = run_job([sys.executable, "-c", STOPPED, where, *case], forked=True)
     assert code == 3 and "what is known so far: stopped.json, and solution/" in said
     known = json.loads((out / "stopped.json").read_text())
     assert known["status"] == "stopped" and [e["name"] for e in known["instances"]] == ["ring", "er-400-0"]

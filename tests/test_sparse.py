@@ -279,6 +279,13 @@ def test_tiles(group, name):
             assert found.sum() == A[:, first:last].sum()
 
 
+def index_bytes(block):
+    """Host memory of the stored column numbers of a block, those of ghost columns included."""
+    parts = [part for part in (block, block._adjacency, block._transpose) if part is not None]
+    held = sum(indices.nbytes for part in parts for indices in part._indices)
+    return held + (0 if block.plan.mode == "none" else block._ghost_rows.nbytes)
+
+
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_memory_of_a_block(group, solo, exchange):
     """At most 8 bytes for a stored entry; where columns are global numbers the graph's own array serves."""
@@ -289,7 +296,7 @@ def test_memory_of_a_block(group, solo, exchange):
         block = RowBlock(each, part, rows, exchange)
         entries = len(part.indices)
         ghosts = np.count_nonzero((part.indices < part.lo) | (part.indices >= part.hi))
-        assert block.index_bytes() == 4 * entries + 4 * ghosts
+        assert index_bytes(block) == 4 * entries + 4 * ghosts
         shared = np.shares_memory(block.host_rows()[1], part.indices)
         assert shared == (each.size == 1 or exchange == "gather") or entries == 0
         if isinstance(each.device, HostDevice):  # the matrices hold no copies
@@ -310,7 +317,7 @@ def test_memory_while_a_block_is_made(ranks, exchange, monkeypatch):
     block = RowBlock(ranks, part, rows, exchange)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    held = block.index_bytes() - (part.indices.nbytes if block.plan.mode in ("none", "gather") else 0)
+    held = index_bytes(block) - (part.indices.nbytes if block.plan.mode in ("none", "gather") else 0)
     assert peak <= held + 100 * 1000 + 80 * (1 << 12)
 
 
@@ -371,6 +378,11 @@ def table_of(group, entries, width):
     return group.device.put(table)
 
 
+def times_lookup(batch, table, code, live=None):
+    """[rows, f], the product of rows table[code], of which only the numbers travel."""
+    return batch.exchange.multiply_lookup(table, code, [block.A for block in batch.blocks], live)
+
+
 @everything
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_products_of_rows_that_stand_in_a_table(group, solo, name, exchange):
@@ -380,7 +392,7 @@ def test_products_of_rows_that_stand_in_a_table(group, solo, name, exchange):
         for each in (group, solo):
             batch, table = make_batch(each, name, exchange), table_of(each, entries, width)
             code = codes_of(each, batch, name, entries)
-            results.append(whole_states(each, batch, batch.times_lookup(table, code)))
+            results.append(whole_states(each, batch, times_lookup(batch, table, code)))
             results.append(whole_states(each, batch, batch.times(table[code])))
         assert all(same_bits(results[0], other) for other in results[1:])
 
@@ -394,7 +406,7 @@ def test_rows_that_are_not_read_may_be_left_out(group, name, exchange):
     table = table_of(group, 8, 16)
     code = codes_of(group, batch, name, 8)
     expected = whole_states(group, batch, batch.times(table[code]) * live[:, None])
-    for found in (batch.times(table[code], live), batch.times_lookup(table, code, live)):
+    for found in (batch.times(table[code], live), times_lookup(batch, table, code, live)):
         found = whole_states(group, batch, found * live[:, None])
         assert all(np.array_equal(X, Y) for X, Y in zip(found, expected))
 
@@ -423,7 +435,7 @@ def test_sums_over_neighbours_as_an_operand(group, name, exchange):
     live = batch.alive_mask(removed_nodes(name))
     table, code = table_of(group, 8, 16), codes_of(group, batch, name, 8)
     W = group.device.put(np.arange(16 * 5, dtype=np.float32).reshape(16, 5) - 30)
-    there = Operand(batch.times_lookup(table, code, live), None, live)
+    there = Operand(times_lookup(batch, table, code, live), None, live)
     found, sums = group.device.dense_pooled(
         [batch.lookup_part(table, code, live, live)], W, Finish(relu=True), batch.members
     )
@@ -439,7 +451,7 @@ def test_only_numbers_of_rows_travel(group):
         batch = make_batch(group, "mixed", exchange)
         table, code = table_of(group, 16, 64), codes_of(group, batch, "mixed", 16)
         sent = []
-        for product in (lambda: batch.times(table[code]), lambda: batch.times_lookup(table, code)):  # noqa: B023
+        for product in (lambda: batch.times(table[code]), lambda: times_lookup(batch, table, code)):  # noqa: B023
             before = sum(group.sent_bytes.values())
             product()
             sent.append(sum(group.sent_bytes.values()) - before)
@@ -464,7 +476,7 @@ def test_borders_between_ranks_do_not_change_bits(group, solo, name, exchange, w
         X_own = own_states(each, batch, X_states)
         Y_own = batch.times(X_own)
         sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part([Operand(X_own)], Y_own))]
-        looked_up = batch.times_lookup(table_of(each, 9, 4), codes_of(each, batch, name, 9))
+        looked_up = times_lookup(batch, table_of(each, 9, 4), codes_of(each, batch, name, 9))
         states = [*whole_states(each, batch, Y_own), *whole_states(each, batch, looked_up)]
         results.append([*states, *map(each.device.get, sums)])
     assert same_bits(*results)
@@ -494,7 +506,7 @@ def test_a_batch_may_mix_exchanges(group, solo, name, modes):
         messages = np.count_nonzero(np.sum(staged, axis=0)) + any(mode != "staged" for mode in modes)
         assert each.calls == before + (messages if each.size > 1 else 0)
         sums = batch.weight_sums(batch.alive_mask(removed_nodes(name))[:, None])
-        looked_up = batch.times_lookup(table_of(each, 9, 4), codes_of(each, batch, name, 9))
+        looked_up = times_lookup(batch, table_of(each, 9, 4), codes_of(each, batch, name, 9))
         results.append([row for Z in (Y_own, sums, looked_up) for row in whole_states(each, batch, Z)])
     assert same_bits(*results)
 

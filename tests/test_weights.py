@@ -207,6 +207,7 @@ def set_policy(**entries):
         (lambda members: members.update(extra=np.array([{}, None], dtype=object)), "not a weights.npz"),
     ],
 )
+@pytest.mark.mpi_skip
 def test_altered_members(saved, change, message):
     rewrite(saved, change)
     assert message in refused(saved)

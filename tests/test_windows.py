@@ -195,6 +195,7 @@ def test_what_is_written_is_read_again(tmp_path, written):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 60])
 @pytest.mark.parametrize("window", [1, 40, 5000])
+@pytest.mark.mpi_skip
 def test_every_generated_customer_can_be_served(n, window):
     stream = generate_customers(n, "random", "both", (1, 9), 5.0, (window, 12), n)
     times = stream.deliveries.times
@@ -261,6 +262,7 @@ def test_faults_in_time_are_found():
 # ---- constructions and the search -------------------------------------------------------------------------
 
 
+@pytest.mark.mpi_skip
 def test_plain_heuristics_and_the_search_find_the_best_routes():
     """Of hundreds of instances, also of such where few vehicles, or none, can serve all in time."""
     tried, found = 0, 0

@@ -22,18 +22,6 @@ def margin(n: int, trace: float) -> float:
     return 2 * g / (1 - g) * trace
 
 
-def banded_share(band: int) -> float:
-    """Which share of its diagonal to take off A, so that a Cholesky factor of the rest proves A semidefinite.
-
-    A has `band` diagonals below its main one. As in `margin`, but for sums of at most band + 2 terms, and an
-    error E that is zero outside the band: v'Ev is at most g/(1 - g) times the sum over i, j in the band of
-    sqrt(b[i, i] b[j, j]) |v_i v_j|, where each i is in 2 band + 1 pairs: at most (2 band + 1) g/(1 - g)
-    v'Diag(b)v.
-    """
-    g = (band + 4) * ROUNDOFF / (1 - (band + 4) * ROUNDOFF)
-    return 2 * (2 * band + 1) * g / (1 - g)
-
-
 def dense_factor(matrix: np.ndarray) -> bool:
     """Whether a Cholesky factorisation of [n, n] float64 runs to its end, by the lower half."""
     return _runs(lambda: np.diagonal(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)))

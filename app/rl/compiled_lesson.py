@@ -1,7 +1,6 @@
 """CompiledLessons: minibatches of learners, and scores of states, in a compiled call or two each."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -160,10 +159,6 @@ class CompiledLessons:
         if bad:
             raise NumericsError(NAN_SCORE)
         return losses, gradient
-
-    def scores(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> tuple[Any, Any]:
-        """score_environments: scores [rows] and candidates [rows] bool of one state per environment."""
-        return self.kernels.scores(*self._states(envs, graphs), params.flat)
 
     def cuts(self, graphs: list[int]) -> list[slice]:
         """Consecutive ones of these states, together few enough for one call, or one by itself."""

@@ -151,18 +151,12 @@ class StateBatch:
         """
         return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own, gate_own)[0]
 
-    def times_lookup(self, table: Array, code_own: Array, live_own: Array | None = None) -> Array:
-        """times for rows that stand in a table, X[r] = table[code_own[r]]; only the numbers travel.
-
-        table     [t, f], the same on all ranks     code_own [rows] int32
-        returns   [rows, f]
-        Ranks     all call
-        """
-        return self.exchange.multiply_lookup(table, code_own, [block.A for block in self.blocks], live_own)
-
     def lookup_part(self, table: Array, code_own: Array, live_own: Array, scale_own: Array) -> Operand:
-        """times_lookup as an operand of the next product, which comes before any other exchange.
+        """A X for rows that stand in a table, X[r] = table[code_own[r]]: only the numbers travel.
 
+        It is an operand of the next product, which comes before any other exchange.
+
+        table       [t, f], the same on all ranks     code_own [rows] int32
         scale_own   [rows] factors of the rows.   Ranks: all call
         """
         matrices = [block.A for block in self.blocks]

@@ -205,12 +205,6 @@ class HostRows:
         """[n_own] int32, degrees of the own rows; zero on padding."""
         return sum(np.diff(pointers) for pointers in self._pointers).astype(np.int32)
 
-    def index_bytes(self) -> int:
-        """Host memory of the stored column numbers, those of ghost columns included."""
-        parts = [part for part in (self, self._adjacency, self._transpose) if part is not None]
-        held = sum(indices.nbytes for part in parts for indices in part._indices)
-        return held + (0 if self.plan.mode == "none" else self._ghost_rows.nbytes)
-
 
 def slices(length: int) -> Iterator[slice]:
     """Consecutive slices of at most PIECE elements."""
