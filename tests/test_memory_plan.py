@@ -187,7 +187,7 @@ def test_what_leaves_is_written_while_others_run():
     assert f"{plan.behind_bytes:,} of them behind" in "\n".join(plan.lines())
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(problems(10, 20))
 def test_no_rule_moves_less_and_none_passes_the_limit(problem):
     operations, sizes, results, limit = problem

@@ -774,7 +774,7 @@ def damaged(draw):
 
 
 @given(damaged() | st.tuples(st.sampled_from(list(SEEDS)), st.binary(max_size=200)))
-@settings(max_examples=200, deadline=5000)
+@settings(max_examples=400, deadline=5000)
 def test_damaged_files_raise_graph_errors_only(case):
     name, data = case
     with tempfile.TemporaryDirectory() as folder:

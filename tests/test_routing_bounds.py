@@ -472,7 +472,7 @@ def test_proofs_of_all_kinds():
 
 @pytest.mark.filterwarnings("error")
 def test_damaged_certificates_prove_nothing_untrue():
-    assert refused_when_damaged(certificates(), 1200) > 400
+    assert refused_when_damaged(certificates(), 3000) > 1000
 
 
 def refused_when_damaged(known, times):
@@ -628,7 +628,7 @@ def certificates_in_time():
 @pytest.mark.filterwarnings("error")
 def test_damaged_certificates_in_time_prove_nothing_untrue():
     assert {proof.method for *_, proof in certificates_in_time()} >= {ROUTES, CASES}
-    assert refused_when_damaged(certificates_in_time(), 400) > 125
+    assert refused_when_damaged(certificates_in_time(), 800) > 250
 
 
 def test_too_many_paths_in_time_are_refused(monkeypatch):
