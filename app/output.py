@@ -57,6 +57,7 @@ OWN_FOLDERS = (
     ("sets", ".txt"),
     ("members", ".npz"),
     ("dismantling", ".csv"),
+    ("assignment", ".csv"),
     ("curves", ".csv"),
     ("graphs", ".npz"),
 )
