@@ -9,7 +9,7 @@ from app.bounds.facility.witness import FacilityBound
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
-PASSES = (1, 30, 1000, 1 << 40)  # cases that a radius is tried by, in turn
+PASSES = (1, 50, 2000, 1 << 40)  # cases that a radius is tried by, in turn
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
 
 
@@ -66,9 +66,10 @@ class SumBounds(Bounds):
 class RadiusBounds(Bounds):
     """Bounds of the largest cost of a customer: radii within which no facilities have all customers.
 
-    Radii between the bound and the best solution are tried, the middle one first: a radius is one that bounds
-    if at least one customer costs as much, by multipliers and cases of that question (Cases). What a few cases
-    do not prove is tried by more of them later.
+    A radius is a bound if at least one customer costs as much, by multipliers and cases of that question (Cases).
+    By multipliers alone the middle one of the radii left is tried, by cases those a little above the bound,
+    farther ones as long as that goes well; what a few cases do not prove is tried by more of them later. At the
+    end it is the radius of the best solution itself.
     """
 
     closing = True
@@ -82,7 +83,7 @@ class RadiusBounds(Bounds):
         self._radius = self._known = sites.value(start)
         self._low, self._high, self._pass = -1, 0, -1  # numbers of radii: proved, and not in this pass
         self._tried: Cases | None = None
-        self._at, self._first = 0, True
+        self._at, self._first, self._stride = 0, True, 1
 
     @property
     def value(self) -> int:
@@ -114,6 +115,7 @@ class RadiusBounds(Bounds):
                 self._radius = self.sites.value(self.found)
             elif not going:
                 self._high, self._tried = self._at, None
+                self._stride = max(self._stride // 4, 1)
             if time.perf_counter() >= end:
                 return self.value < self._radius
         return False
@@ -127,11 +129,13 @@ class RadiusBounds(Bounds):
             self._pass += 1
             if self._low >= top or self._pass >= len(PASSES):
                 return False
-            self._high = top + 1
+            self._high, self._stride = top + 1, 1
         if self._first:  # a customer costs as much anywhere
             self._at = max(int(np.searchsorted(radii, self.sites.ordered[:, 0].max())), min(1, top))
-        elif self._pass < len(PASSES) - 1:
+        elif not self._pass:
             self._at = (self._low + self._high) // 2
+        elif self._pass < len(PASSES) - 1:
+            self._at = min(self._low + self._stride, self._high - 1)
         else:
             self._at = self._high - 1
         self._first = False
@@ -145,6 +149,7 @@ class RadiusBounds(Bounds):
         if radius > self.value:
             self.best = self._tried.certificate(radius)
         self._low, self._tried = max(self._low, self._at), None
+        self._stride *= 2
 
     def pieces(self) -> np.ndarray | None:
         """[m] bool, a solution that is better than the caller's."""

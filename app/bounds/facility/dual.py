@@ -37,6 +37,7 @@ class _Node:
 
     def __init__(self, open_: np.ndarray, closed: np.ndarray, v: np.ndarray, bound: int) -> None:
         self.open, self.closed, self.v, self.bound = open_, closed, v, bound
+        self.begin = v  # where better ones are looked for
         self.rows: list[np.ndarray] = []
         self.branch, self.cases = -1, ()
 
@@ -60,6 +61,7 @@ class Cases:
         self.value = 1 << 62
         self.lower, self.done, self.nodes = 0, False, 1
         self._highest = self.one * sites.worst
+        self._counts = sites.far == 2 and not sites.opening.any()  # Sites.within
         self._rows = 0
         self._mean = np.zeros(sites.m)
         self._work = self._course()
@@ -141,9 +143,11 @@ class Cases:
             self.upper = min(self.upper, self.value)
 
     def _branch(self, node: _Node) -> None:
-        """Two cases of the facility of which choices have been least certain."""
+        """Two cases of a facility: of a sum the one of which choices have been least certain; where customers
+        are counted one that the customer of fewest choices may have.
+        """
         free = np.flatnonzero(~(node.open | node.closed))
-        j = int(free[np.abs(self._mean[free] - 0.5).argmin()])
+        j = self._of_rarest(node, free) if self._counts else int(free[np.abs(self._mean[free] - 0.5).argmin()])
         node.branch = j
         opened, closed = node.open.copy(), node.closed.copy()
         opened[j] = closed[j] = True
@@ -151,7 +155,22 @@ class Cases:
         for open_, shut in ((opened, node.closed.copy()), (node.open.copy(), closed)):
             bound, _ = self._chosen(total, reduced, open_, shut)
             cases.append(_Node(open_, shut, node.v, max(bound, node.bound)))
+            cases[-1].begin = node.begin
         node.cases = tuple(cases)
+
+    def _of_rarest(self, node: _Node, free: np.ndarray) -> int:
+        """Of the free facilities that cost the customer of fewest such nothing, of those whom no open one
+        costs nothing, that of most such customers.
+        """
+        cost = self.sites.cost
+        left = np.flatnonzero(cost[node.open].all(axis=0))
+        near = cost[np.ix_(free, left)] == 0
+        times = near.sum(axis=0)
+        if not times.any():
+            return int(free[0])
+        rarest = int(np.where(times > 0, times, self.sites.m + 1).argmin())
+        here = free[near[:, rarest]]
+        return int(here[near[near[:, rarest]].sum(axis=1).argmax()])
 
     # ---- multipliers ---------------------------------------------------------------------------------------
 
@@ -188,7 +207,7 @@ class Cases:
 
     def _ascend(self, node: _Node, step: float, least: float, patience: int) -> Iterator[bool]:
         """Better multipliers of a node, as long as steps are long enough; yields now and then."""
-        v, way, stale, best = node.v, None, 0, None
+        v, way, stale, best = node.begin, None, 0, None
         for turn in range(1 << 30):
             bound, taken = self._chosen(exact_sum(v), self._reduced(v), node.open, node.closed)
             self._mean += SMOOTH * (taken - self._mean)
@@ -215,6 +234,7 @@ class Cases:
             aim = max(ABOVE * self.upper * self.one, bound + self.one)
             more = np.rint(step * (aim - bound) / length * way).astype(np.int64)
             v = np.clip(v + more, 0, self._highest)
+            node.begin = v if self._counts else node.v
             if turn % TURN == TURN - 1:
                 yield True
 
