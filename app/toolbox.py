@@ -329,8 +329,8 @@ class Toolbox(ABC):
     bounds_follow    whether bounds on a rank without a search want to see the best solutions
     text             the file of a solution, and its objective, where that takes the instance; None: the
                      problem writes it; read: a solution from a file, likewise
-    course           the table of what a solution does, step by step or node by node, for a file, by the ids that
-                     files have; None: it has none
+    course           the table of what a solution does, step by step or node by node, for a file, by the ids
+                     that files have; None: it has none
     curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
     left_out         baselines that the instance is too large for, for the log
     confidence       the probability with which bounds hold; below one none of them is proved

@@ -112,9 +112,9 @@ class GraphCase(Table, frozen=True):
         str,
         about(
             "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, dismantle, clique "
-            "(influence, facility: of a cost for each node, set_cover, coverage: for each set, hitting_set: for each "
-            "element): lines of an id and a number, or .npy; "
-            '"": those in graph.path'
+            "(influence: of a cost for each node, set_cover, coverage: for each set, hitting_set: for each "
+            "element; facility: of what opening a node costs, else of demands): lines of an id and a number, "
+            'or .npy; "": those in graph.path'
         ),
     ] = ""
     element_weights: Annotated[

@@ -67,9 +67,9 @@ class ProblemCase(Table, frozen=True):
     facility: Annotated[
         Literal["median", "center", "uncapacitated"],
         about(
-            "facility: what is as small as may be; median: the sum over nodes of demand times distance to the "
-            "nearest of problem.budget facilities; center: the largest of these; uncapacitated: that sum and "
-            "what the facilities cost to open (graph.node_weights, else one each), any number of them"
+            "facility: what is as small as may be; median: the sum over nodes of demand times distance to "
+            "the nearest of problem.budget facilities; center: the largest of these; uncapacitated: that sum "
+            "and what the facilities cost to open (graph.node_weights, else one each), any number of them"
         ),
     ] = "median"
     sets: Annotated[

@@ -24,7 +24,9 @@ MEDIAN, CENTER, UNCAPACITATED = "median", "center", "uncapacitated"
 LARGEST = 1 << 54  # of what all customers cost at the worst places together, and of opening, in units
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
 PIECE = 1 << 22  # distances at a time
-PAIR_BYTES = 28  # for each pair of a place and a customer, at most: costs, sorted costs, numbers, interchanges
+PAIR_BYTES = (
+    28  # for each pair of a place and a customer, at most: costs, sorted costs, numbers, interchanges
+)
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -78,7 +80,9 @@ class Sites:
         size = max(1, PIECE // max(self.m, 1))
         for at in range(0, self.n, size):
             part = self.cost[:, at : at + size].T
-            found[at : at + size] = np.take_along_axis(part, self.near[at : at + size].astype(np.int64), axis=1)
+            found[at : at + size] = np.take_along_axis(
+                part, self.near[at : at + size].astype(np.int64), axis=1
+            )
         return found
 
     @cached_property
@@ -104,7 +108,8 @@ class Sites:
     def within(self, radius: int) -> "Sites":
         """The question how many customers cost `radius` or more, with the same order of facilities."""
         found = Sites(
-            (self.cost >= radius).astype(np.int64), np.zeros(self.m, dtype=np.int64), self.forced, self.most, 2
+            (self.cost >= radius).astype(np.int64), np.zeros(self.m, dtype=np.int64), self.forced, self.most,
+            2,
         )  # fmt: skip
         found.__dict__["near"] = self.near  # equal costs may follow in any order
         found.__dict__["ordered"] = (self.ordered >= radius).astype(np.int64)
@@ -147,7 +152,10 @@ class Distances:
         if self.compiled and PATHS is not None and (int(self.lengths.sum()) + 2) * self.n < 1 << 62:
             found = np.empty((len(nodes), self.n), dtype=np.int64)
             graph = self.graph
-            ptr, near = np.ascontiguousarray(graph.indptr, np.int64), np.ascontiguousarray(graph.indices, np.int32)
+            ptr, near = (
+                np.ascontiguousarray(graph.indptr, np.int64),
+                np.ascontiguousarray(graph.indices, np.int32),
+            )
             far = int(self.lengths.sum()) + 1
             given = address(ptr), address(near), address(self.lengths), len(nodes), address(nodes)
             if PATHS(self.n, *given, far, address(found)):
@@ -294,4 +302,6 @@ def question_of(
 
 def _common(a: Fraction, b: Fraction) -> Fraction:
     """The largest number of which both are multiples."""
-    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+    return Fraction(
+        math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
+    )

@@ -112,7 +112,7 @@ def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[An
 def assignment_named(
     solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None
 ) -> dict[Any, Any]:
-    """The facility of each node, by ids [n], or by labels (FacilityTools.course); None: no path leads to one."""
+    """The facility of each node, by ids [n], or by labels (FacilityTools.course); None: none has a path."""
     if not solved.course.startswith(OF_NODES):
         return {}
     rows = list(csv.reader(io.StringIO(solved.course, newline="")))[1:]

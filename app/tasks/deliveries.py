@@ -1,4 +1,4 @@
-"""What vehicles deliver, and what facilities serve: of a file, a generator or a caller, with what keys of the case say."""
+"""What vehicles deliver, and what facilities serve: of a file, a generator or a caller, by keys, too."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -159,9 +159,7 @@ def needed_of(amounts: Sequence[Decimal], order: np.ndarray, called: str, whole:
     return Demands(demand, Fraction(1, 10**digits))
 
 
-def _counted_amounts(
-    amounts: Sequence[Decimal], called: str, names: Sequence[str]
-) -> tuple[list[int], int]:
+def _counted_amounts(amounts: Sequence[Decimal], called: str, names: Sequence[str]) -> tuple[list[int], int]:
     """Amounts as whole numbers of their last decimal, and its place. Raises GraphError.
 
     names   whose they are: of `names` nodes, the last one of the capacity where there is one more
@@ -211,8 +209,8 @@ def _refuse_larger(demand: np.ndarray, capacity: int, called: str, whole: Graph)
 
 
 def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal]:
-    """[n] the demands of lines `demand`, in the order of the ids, or `id demand`; that of the depot may be left
-    out (NO_DEPOT: there is none). Raises GraphError.
+    """[n] the demands of lines `demand`, in the order of the ids, or `id demand`; that of the depot may be
+    left out (NO_DEPOT: there is none). Raises GraphError.
     """
     n, lines = len(written), [(line, text.split()) for line, text in lines_of(path)]
     amounts: list[Decimal | None] = [None] * n

@@ -40,7 +40,7 @@ class SumBounds(Bounds):
         return ENTRY_SECONDS * self.sites.m * self.sites.n + 1e-3 * self.cases.nodes
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long, knowing a solution of value `best`; False when nothing better is to come."""
+        """Work for about so long, knowing a solution of value `best`; False: nothing better is to come."""
         end, self._known = time.perf_counter() + seconds, best
         while self.cases.lower < best:
             if not self.cases.improve(best):
@@ -66,10 +66,10 @@ class SumBounds(Bounds):
 class RadiusBounds(Bounds):
     """Bounds of the largest cost of a customer: radii within which no facilities have all customers.
 
-    A radius is a bound if at least one customer costs as much, by multipliers and cases of that question (Cases).
-    By multipliers alone the middle one of the radii left is tried, by cases those a little above the bound,
-    farther ones as long as that goes well; what a few cases do not prove is tried by more of them later. At the
-    end it is the radius of the best solution itself.
+    A radius is a bound if at least one customer costs as much, by multipliers and cases of that question
+    (Cases). By multipliers alone the middle one of the radii left is tried, by cases those a little above the
+    bound, farther ones as long as that goes well; what a few cases do not prove is tried by more of them
+    later. At the end it is the radius of the best solution itself.
     """
 
     closing = True
@@ -101,7 +101,7 @@ class RadiusBounds(Bounds):
         return ENTRY_SECONDS * self.sites.m * self.sites.n + 1e-3 * len(self.best.branch)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """Work for about so long, knowing a solution of value `best`; False when nothing better is to come."""
+        """Work for about so long, knowing a solution of value `best`; False: nothing better is to come."""
         end, self._known = time.perf_counter() + seconds, best
         self._radius = min(self._radius, best)
         while self.value < self._radius:

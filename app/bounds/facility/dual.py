@@ -147,7 +147,11 @@ class Cases:
         are counted one that the customer of fewest choices may have.
         """
         free = np.flatnonzero(~(node.open | node.closed))
-        j = self._of_rarest(node, free) if self._counts else int(free[np.abs(self._mean[free] - 0.5).argmin()])
+        j = (
+            self._of_rarest(node, free)
+            if self._counts
+            else int(free[np.abs(self._mean[free] - 0.5).argmin()])
+        )
         node.branch = j
         opened, closed = node.open.copy(), node.closed.copy()
         opened[j] = closed[j] = True

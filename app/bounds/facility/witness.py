@@ -28,9 +28,9 @@ class FacilityBound(Proof):
     `lower` or more, every solution that is worth less has it closed, or open: it is fixed.
 
     Cases are a tree of nodes in preorder. A node has rows of multipliers, each of which fixes facilities, and
-    begins with the last row of the node above; then the bound is `lower` or more, or it goes on in two nodes:
-    with the facility `branch` open, and closed. Of the largest cost of a customer (p-centre) the bound is that
-    of how many customers cost `lower` or more: 1 at least.
+    begins with the last row of the node above; then the bound is `lower` or more, or it goes on in two
+    nodes: with the facility `branch` open, and closed. Of the largest cost of a customer (p-centre) the bound
+    is that of how many customers cost `lower` or more: 1 at least.
 
     rows    [k, n] int64, multipliers in parts of `one`        one   parts of a unit
     ptr     [nodes + 1] int64, where the rows of a node begin  branch  [nodes] int64, -1: none
@@ -48,6 +48,8 @@ class FacilityBound(Proof):
         lower = self.lower
         if lower <= 0:
             return
+        if lower > size_of(sites):
+            raise BadCertificate(f"{self.method}: {lower} is more than any solution is worth")
         if sites.largest:
             sites, lower = sites.within(lower), 1
         self._refuse_damaged(sites)

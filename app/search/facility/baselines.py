@@ -22,7 +22,10 @@ def greedy(sites: Sites) -> np.ndarray:
     if not sites.n:
         return chosen
     least = sites.least(chosen)
-    heap = [(int(fee) - saved, f, count) for f, (fee, saved) in enumerate(zip(sites.opening, _saved(sites, least)))]
+    heap = [
+        (int(fee) - saved, f, count)
+        for f, (fee, saved) in enumerate(zip(sites.opening, _saved(sites, least)))
+    ]
     heap = [each for each in heap if not chosen[each[1]]]
     heapq.heapify(heap)
     while heap and count < sites.most:
