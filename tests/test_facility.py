@@ -258,7 +258,7 @@ def bounds_of(kind, sites):
 def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
     sites = pmed(36, 6, 5, kind)
     bounds, best = bounds_of(kind, sites)
-    seen = 0
+    seen = -1
     while bounds.improve(0.0, best):
         assert bounds.value <= best
         if bounds.value > seen:

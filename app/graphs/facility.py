@@ -24,9 +24,7 @@ MEDIAN, CENTER, UNCAPACITATED = "median", "center", "uncapacitated"
 LARGEST = 1 << 54  # of what all customers cost at the worst places together, and of opening, in units
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
 PIECE = 1 << 22  # distances at a time
-PAIR_BYTES = (
-    28  # for each pair of a place and a customer, at most: costs, sorted costs, numbers, interchanges
-)
+PAIR_BYTES, RADIUS_BYTES = 28, 76  # for each place and customer, at most; the latter of centres
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -273,7 +271,7 @@ def question_of(
     """
     n, places = distances.n, np.flatnonzero(~barred)
     customers = np.flatnonzero(demands.amounts > 0)
-    need = PAIR_BYTES * len(places) * len(customers)
+    need = (RADIUS_BYTES if kind == CENTER else PAIR_BYTES) * len(places) * len(customers)
     if need > most_bytes:
         found = f"{len(places)} places for {len(customers)} customers take {need / 1e6:.0f} MB"
         right = f"memory.whole_graph_mb = {math.ceil(need / 1e6)} would be right"

@@ -9,7 +9,8 @@ from app.bounds.facility.witness import FacilityBound
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
-PASSES = (1, 50, 2000, 1 << 40)  # cases that a radius is tried by, in turn
+MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
+PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
 
 
@@ -68,8 +69,8 @@ class RadiusBounds(Bounds):
 
     A radius is a bound if at least one customer costs as much, by multipliers and cases of that question
     (Cases). By multipliers alone the middle one of the radii left is tried, by cases those a little above the
-    bound, farther ones as long as that goes well; what a few cases do not prove is tried by more of them
-    later. At the end it is the radius of the best solution itself.
+    bound, farther ones as long as that goes well, and then the radius of the best solution itself; what a few
+    cases do not prove is tried by more of them later.
     """
 
     closing = True
@@ -83,6 +84,7 @@ class RadiusBounds(Bounds):
         self._radius = self._known = sites.value(start)
         self._low, self._high, self._pass = -1, 0, -1  # numbers of radii: proved, and not in this pass
         self._tried: Cases | None = None
+        self._kept: tuple[int, Cases | None] = -1, None  # what was tried of the best radius, and its number
         self._at, self._first, self._stride = 0, True, 1
 
     @property
@@ -107,13 +109,14 @@ class RadiusBounds(Bounds):
         while self.value < self._radius:
             if self._tried is None and not self._begin():
                 return False
-            going = self._tried.improve(1)
+            going = self._tried.improve(1) and self._tried.nodes <= PASSES[self._pass][1]
             if self._tried.lower >= 1:
                 self._take()
             elif self._tried.value == 0:
                 self.found, self._tried = self._tried.found, None
                 self._radius = self.sites.value(self.found)
             elif not going:
+                self._kept = (self._at, self._tried) if PASSES[self._pass][0] == BEST else self._kept
                 self._high, self._tried = self._at, None
                 self._stride = max(self._stride // 4, 1)
             if time.perf_counter() >= end:
@@ -125,22 +128,24 @@ class RadiusBounds(Bounds):
         radii = self.sites.radii
         top = int(np.searchsorted(radii, self._radius))
         self._high = min(self._high, top + 1)
-        while self._high - self._low <= 1:
+        while self._high - self._low <= 1 or (self._high <= top and PASSES[self._pass][0] == BEST):
             self._pass += 1
             if self._low >= top or self._pass >= len(PASSES):
                 return False
             self._high, self._stride = top + 1, 1
+        which = PASSES[self._pass][0]
         if self._first:  # a customer costs as much anywhere
             self._at = max(int(np.searchsorted(radii, self.sites.ordered[:, 0].max())), min(1, top))
-        elif not self._pass:
+        elif which == MIDDLE:
             self._at = (self._low + self._high) // 2
-        elif self._pass < len(PASSES) - 1:
-            self._at = min(self._low + self._stride, self._high - 1)
         else:
-            self._at = self._high - 1
+            self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
         self._first = False
+        if self._kept[0] == self._at:
+            self._tried = self._kept[1]
+            return True
         part = self.sites.within(int(radii[self._at]))
-        self._tried = Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled, PASSES[self._pass])
+        self._tried = Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
         return True
 
     def _take(self) -> None:

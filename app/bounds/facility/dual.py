@@ -48,12 +48,12 @@ class Cases:
     lower    no solution is worth less
     found    [m] bool, the best solution that was met, and value, what it is worth; None: none
     done     every case is proved, or no more may be kept
-    most     cases that are looked at
+    nodes    cases that were looked at
     """
 
-    def __init__(self, sites: Sites, v: np.ndarray, compiled: bool = True, most: int = 1 << 40) -> None:
+    def __init__(self, sites: Sites, v: np.ndarray, compiled: bool = True) -> None:
         """v   [n] int64, multipliers in units, to begin with"""
-        self.sites, self.compiled, self.most = sites, compiled and None not in (REDUCED, SERVED), most
+        self.sites, self.compiled = sites, compiled and None not in (REDUCED, SERVED)
         self.one = unit_of(sites)
         self.root = _Node(sites.forced.copy(), np.zeros(sites.m, dtype=bool), v * self.one, 0)
         self.known, self.upper = 0, 0
@@ -90,7 +90,7 @@ class Cases:
             heap = [(each.bound, -1 - i, each) for i, each in enumerate(self.root.cases)]
             heapq.heapify(heap)
         number = len(heap) + 1
-        while heap and self.nodes < self.most and 8 * self._rows * self.sites.n < MOST_BYTES:
+        while heap and 8 * self._rows * self.sites.n < MOST_BYTES:
             self._raise(heap[0][0])
             if self.lower >= self.upper:
                 return
@@ -218,14 +218,14 @@ class Cases:
             stale += 1
             if best is None or bound > best:
                 best, node.v, stale = bound, v, 0
-                node.bound = max(node.bound, bound)
-                self._offer(taken)
+                node.bound, choice = max(node.bound, bound), taken
             if node is self.root:
                 self._rows += not self._rows
                 self._raise(node.bound)
             if best > (self.upper - 1) * self.one:
                 return
             if stale >= patience:
+                self._offer(choice)
                 step, stale, v, way = step / 2, 0, node.v, None
                 if step < least:
                     return
