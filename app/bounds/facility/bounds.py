@@ -11,13 +11,14 @@ from app.toolbox import Bounds
 
 MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
 PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
+NEAR = 1.0  # of any gap cases may prove the best solution
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
 
 
 class SumBounds(Bounds):
     """Bounds of the sum of what customers and openings cost: multipliers, then cases."""
 
-    closing = True
+    closing, near = True, NEAR
 
     def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
         """start   [m] bool, a solution"""
@@ -73,7 +74,7 @@ class RadiusBounds(Bounds):
     cases do not prove is tried by more of them later.
     """
 
-    closing = True
+    closing, near = True, NEAR
 
     def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
         """start   [m] bool, a solution"""

@@ -34,6 +34,7 @@ ARRAYS = (
 FIXED = ("most", "slots", "far", "counted", "strongest")
 NUMBERS = ("size", "value", "best", "steps", "found_at", "shaking", "shakes", "around", "width")
 STRONGEST = 6  # moves of a shake, at most
+PATIENCE = 100
 LEAST_MEETING = 512
 
 
@@ -159,9 +160,11 @@ class FacilitySearch(Search):
 
 
 class CenterSearch(Search):
-    """A search for facilities whose farthest customer is near: how many customers cost as much as the best
-    solution's farthest is made less, as in FacilitySearch, until none does; then the next smaller radius is
-    asked for.
+    """A search for facilities whose farthest customer is near.
+
+    How many customers cost a radius or more is made less, as in FacilitySearch, until none does. The radius
+    is halfway between the best solution's and one at which PATIENCE moves in a row have not been enough; once
+    these are next to each other it is that of the best solution, for as long as it takes.
 
     Arguments as FacilitySearch
     """
@@ -173,7 +176,9 @@ class CenterSearch(Search):
         self.best, self.found_at, self.steps = sites.value(start), 0, 0
         self._best_open, self._random = start.copy(), SplitMix(seed).state
         self._least = int(sites.ordered[:, 0].max(initial=0))
+        self._failed = self._least  # the radius that was not reached
         self._inner: FacilitySearch | None = None
+        self._radius = 0
 
     @property
     def done(self) -> bool:
@@ -184,23 +189,33 @@ class CenterSearch(Search):
         """So many moves, fewer only when done."""
         while steps > 0 and not self.done:
             if self._inner is None:
-                self._inner = FacilitySearch(
-                    self.sites.within(self.best), self._best_open, self._random, self.compiled
-                )
+                self._begin()
             inner = self._inner
-            before = inner.steps
-            while steps > 0 and inner.best:  # one by one: it stops where it has none left
+            while steps > 0 and inner.best and not self._tired():  # one by one: it may stop after each
                 inner.run(1)
                 steps -= 1
                 self.steps += 1
-            self._random = inner.random if inner.steps > before else self._random
+            self._random = inner.random
             if not inner.best:
                 self._take(inner.solution())
+            elif self._tired():
+                self._failed, self._inner = self._radius, None
+
+    def _begin(self) -> None:
+        """The next radius, from the best solution."""
+        self._radius = self.best - (self.best - min(self._failed, self.best)) // 2
+        part = self.sites.within(self._radius)
+        self._inner = FacilitySearch(part, self._best_open, self._random, self.compiled)
+
+    def _tired(self) -> bool:
+        return self._radius < self.best and self._inner.steps >= PATIENCE
 
     def _take(self, chosen: np.ndarray) -> None:
-        """A better solution."""
-        self.best, self.found_at = self.sites.value(chosen), self.steps
-        self._best_open, self._inner = chosen, None
+        """A better solution; beyond it a radius as far again is tried."""
+        before, self.best = self.best, self.sites.value(chosen)
+        self.found_at, self._best_open, self._inner = self.steps, chosen, None
+        if self._failed >= self.best - 1:
+            self._failed = max(self.best - 2 * (before - self.best), self._least)
 
     def solution(self) -> np.ndarray:
         """[m] bool, the best solution, a copy."""
