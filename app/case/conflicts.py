@@ -386,7 +386,8 @@ def _routing(case: Case) -> Iterator[Mistake]:
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         read = case.problem.name == "facility" and case.run.task == "solve" and graphs is case.graph
         if graphs is not None and graphs.demands and not read:
-            yield (*keys, "demands"), right
+            more = 'only cvrp and facility have demands, and run.task = "solve" reads them: leave it out'
+            yield (*keys, "demands"), more
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------
