@@ -72,6 +72,8 @@ class FacilitySearch(Search):
     slot, inside   [m], [slots] int32, places of open facilities in a list; the list
     first, second, d1, d2   [n] the cheapest open facilities of a customer, what they cost
     gain, loss, extra       [m], [slots], [m, slots] int64, see above
+    best_open   [m] uint8, where shakes return to: the last solution of value `best`; the answer is the
+                first one, which does not depend on when the search ends
     """
 
     hears = True
@@ -100,7 +102,7 @@ class FacilitySearch(Search):
         give_arrays(self, self._search, ARRAYS)
         for name in FIXED:
             setattr(self._search, name, getattr(self, name))
-        self.best = sites.value(start)
+        self.best, self._found = sites.value(start), start.astype(bool)
         self._load()
 
     @property
@@ -110,12 +112,15 @@ class FacilitySearch(Search):
 
     def run(self, steps: int) -> None:
         """So many moves, fewer only when done."""
-        if self.done:
-            return
-        if self.compiled:
-            self._call(SEARCH, steps, address(self._net))
-        else:
-            plain.run(self, steps)
+        while steps > 0 and not self.done:
+            before = self.best
+            if self.compiled:
+                self._call(SEARCH, 1, address(self._net))
+            else:
+                plain.run(self, 1)
+            steps -= 1
+            if self.best < before:
+                self._found = self.best_open.astype(bool)
 
     def _call(self, kernel: Any, *arguments: int) -> None:
         """Run a kernel on the state."""
@@ -132,7 +137,7 @@ class FacilitySearch(Search):
 
     def solution(self) -> np.ndarray:
         """[m] bool, the best solution, a copy."""
-        return self.best_open.astype(bool)
+        return self._found.copy()
 
     # ---- what others found ---------------------------------------------------------------------------------
 
@@ -143,7 +148,7 @@ class FacilitySearch(Search):
 
     def news(self) -> np.ndarray:
         """[1, m] int64, the best solution."""
-        return self.best_open.astype(np.int64)[None, :]
+        return self._found.astype(np.int64)[None, :]
 
     def meet(self, others: list[np.ndarray]) -> None:
         """The best solutions of the other searches: where one is better the search goes on from it."""
@@ -155,7 +160,7 @@ class FacilitySearch(Search):
         value = self.sites.value(solution)
         if value < self.best:
             self.best, self.found_at = value, self.steps
-            self.best_open[:] = solution
+            self.best_open[:] = self._found = solution.astype(bool)
             self._load()
 
 
