@@ -58,6 +58,7 @@ OWN_FOLDERS = (
     ("sets", ".txt"),
     ("members", ".npz"),
     ("dismantling", ".csv"),
+    ("assignment", ".csv"),
     ("curves", ".csv"),
     ("graphs", ".npz"),
 )

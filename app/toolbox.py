@@ -61,6 +61,8 @@ class Instance:
     component   what a component may have that dismantling leaves (app/graphs/sized.py)
     budget      what chosen sets may cost together, each one where costs are not given
     spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
+    facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
+    demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
     """
@@ -87,6 +89,8 @@ class Instance:
     budget: float = 10.0
     spreading: Any = None
     prizes: np.ndarray | None = None
+    facility: str = "median"
+    demands: Any = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
@@ -327,8 +331,8 @@ class Toolbox(ABC):
     bounds_follow    whether bounds on a rank without a search want to see the best solutions
     text             the file of a solution, and its objective, where that takes the instance; None: the
                      problem writes it; read: a solution from a file, likewise
-    course           the table of what a solution does step by step, for a file, by the ids that files have;
-                     None: it has no steps
+    course           the table of what a solution does, step by step or node by node, for a file, by the ids
+                     that files have; None: it has none
     curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
     left_out         baselines that the instance is too large for, for the log
     confidence       the probability with which bounds hold; below one none of them is proved

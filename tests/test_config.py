@@ -712,7 +712,8 @@ def cases(draw):
     if not routing["max_length"]:
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
-    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence"
+    facility = data["problem"].pop("facility")
+    names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
     which = draw(st.sampled_from(["", *names]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
@@ -725,6 +726,10 @@ def cases(draw):
             data["problem"] |= {"name": which, **(chosen if data["run"]["task"] == "solve" else {})}
         elif which == "influence":
             chosen = {"budget": chosen["budget"]} if data["run"]["task"] == "solve" else {}
+            data["problem"] |= {"name": which, **chosen}
+        elif which == "facility":
+            chosen = {} if facility == "uncapacitated" else {"budget": max(chosen["budget"] // 1, 1.0)}
+            chosen = {"facility": facility, **chosen} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}

@@ -390,7 +390,7 @@ WRONG = {
     "a budget of another problem": (
         "mvc",
         {"problem.budget": 3.0},
-        "only coverage and influence have one: 10.0",
+        "only coverage, influence and facility have one: 10.0",
     ),
     "sets of another problem": ("mds", {"problem.sets": "neighbourhoods"}, 'only coverage has one: "family"'),
     "no budget": ("coverage", {"problem.budget": 0}, "problem.budget"),

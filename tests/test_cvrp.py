@@ -540,7 +540,7 @@ def test_what_is_wrong_from_python_is_said(given, said):
 
 @pytest.mark.mpi_skip
 def test_other_problems_have_no_demands():
-    with pytest.raises(CaseError, match="demands: tsp has none; cvrp would be right"):
+    with pytest.raises(CaseError, match="demands: tsp has none; cvrp or facility would be right"):
         solve(points(4), "tsp", demands=[0, 1, 1, 1], capacity=3)
 
 

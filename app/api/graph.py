@@ -26,6 +26,7 @@ from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERAGE, count_candidates
+from app.graphs.formats.frames import is_frame
 from app.graphs.formats.memory import stream_of_object, weights_of_nodes
 from app.graphs.formats.memory_edges import (
     edge_rows,
@@ -54,7 +55,7 @@ from app.problems.table import (
     reads_node_weights,
 )
 from app.tasks.context import Context
-from app.tasks.deliveries import has_routes
+from app.tasks.deliveries import FACILITY, has_routes
 from app.tasks.terminals import STEINER
 from app.text import is_whole
 
@@ -82,7 +83,7 @@ def loaded_graph(
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
             refuse_beside_file(edge_features)
             refuse_beside_file(edge_labels, "labels")
-        elif case.problem.name == "tsp" or has_routes(case):
+        elif case.problem.name == "tsp" or has_routes(case) or _of_points(case, graph):
             source, labels = stream_of_tour(graph)
         elif is_covering(case) and not of_neighbourhoods(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
@@ -112,7 +113,7 @@ def loaded_graph(
         if case.graph.terminals and not isinstance(graph, str):
             raise CaseError("graph.terminals: of a graph in memory terminals= would be right")
         if case.graph.demands and not isinstance(graph, str):
-            raise CaseError("graph.demands: of points in memory demands= would be right")
+            raise CaseError("graph.demands: of a graph in memory demands= would be right")
         if not isinstance(graph, str):
             refuse_file_of_edges(case)
         if group.size > 1 and not isinstance(graph, str):
@@ -159,9 +160,18 @@ def _add_prizes(case: Case, source: Any, graph: Any, labels: list[Any] | None, p
     source.prized = True
 
 
+def _of_points(case: Case, graph: Any) -> bool:
+    """Whether what facilities are sought for are points, or distances between all: of arrays but those of
+    edges with lengths, and of DataFrames.
+    """
+    array = isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] != 3
+    square = isinstance(graph, np.ndarray) and graph.shape == (3, 3)
+    return case.problem.name == FACILITY and (array or square or is_frame(graph))
+
+
 def loses_directions(context: Context, graph: Any) -> bool:
     """Whether the problem takes the directions of a NetworkX graph away, which may have been meant."""
-    near = context.case.problem.name in ("mds", "maxcut") or of_neighbourhoods(context.case)
+    near = context.case.problem.name in ("mds", "maxcut", FACILITY) or of_neighbourhoods(context.case)
     return near and getattr(graph, "is_directed", bool)()
 
 

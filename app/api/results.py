@@ -57,6 +57,7 @@ class Solution:
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
+    assignment   of facilities, the one that serves each node, a mapping; else none
     spread  of seeds (influence): `objective` is the mean of so many `simulations`, with its `standard_error`;
             the expected spread is `at_least` so much, and that of no seeds above `bound`, with probability
             `confidence`; `sets`, `judges`: reverse reachable sets that seeds were chosen and judged by
@@ -88,6 +89,7 @@ class Solution:
     spread: dict[str, Any] = field(default_factory=dict)
     length: float | None = None
     prizes_lost: float | None = None
+    assignment: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def curve(self) -> list[int]:

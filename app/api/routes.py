@@ -16,10 +16,19 @@ from app.errors import CaseError, GraphError
 from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
+from app.graphs.ids import plain_ids
 from app.partition.load import Loaded
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
-from app.tasks.deliveries import Window, has_routes, made_of, with_times
+from app.tasks.deliveries import (
+    FACILITY,
+    NO_DEPOT,
+    Window,
+    has_routes,
+    made_of,
+    needed_of,
+    with_times,
+)
 from app.text import is_whole
 
 NAMES = ("demands", "capacity", "depot", "vehicles", "windows", "service", "max_length")
@@ -33,7 +42,8 @@ def with_deliveries(context: Context, loaded: Loaded, labels: list[Any] | None, 
     said = [name for name, value in given.items() if value is not None]
     with raise_together(context.group, "reading the demands"):
         if said and not has_routes(case):
-            raise CaseError(f"{said[0]}: {case.problem.name} has none; cvrp would be right")
+            right = "cvrp or facility" if said[0] == "demands" else "cvrp"
+            raise CaseError(f"{said[0]}: {case.problem.name} has none; {right} would be right")
         if "demands" in said and (loaded.deliveries is not None or case.graph.demands):
             whose = "in graph.demands" if case.graph.demands else "by the file"
             raise CaseError(f"demands: given here and {whose}; one of them would be right")
@@ -54,6 +64,25 @@ def with_deliveries(context: Context, loaded: Loaded, labels: list[Any] | None, 
     }  # fmt: skip
     check_given(context.group, parts)
     return replace(loaded, deliveries=found)
+
+
+def with_needs(context: Context, loaded: Loaded, labels: list[Any] | None, demands: Any) -> Loaded:
+    """The graph with what a caller says that its nodes need, where facilities are sought. Ranks: all call."""
+    case = context.case
+    if case.problem.name != FACILITY or demands is None:
+        return loaded
+    if case.graph.demands:
+        raise CaseError("demands: given here and in graph.demands; one of them would be right")
+    whole = whole_graph(context, loaded)
+    if whole is None:
+        return loaded
+    with raise_together(context.group, "reading the demands"):
+        order = np.argsort(whole.held_ids(), kind="stable")
+        ids = whole.held_ids()[order]
+        named = plain_ids(ids) if labels is None else [labels[i] for i in ids.tolist()]
+        needs = needed_of(_amounts(demands, named, NO_DEPOT), order, "demands", whole)
+    check_given(context.group, {"demands": digest_of_arrays(needs.amounts)})
+    return replace(loaded, needs=needs)
 
 
 def _made(
@@ -182,11 +211,11 @@ def _listed(given: Any, named: list[Any], depot: int, called: str, what: str, of
         right = f"a list of {what}, or a mapping of nodes to {what}, would be right"
         raise GraphError(f"{called}: found {shown(repr(given))}; {right}")
     found = list(given)
-    if len(found) == n - 1:  # of the customers alone
+    if len(found) == n - 1 and depot != NO_DEPOT:  # of the customers alone
         found.insert(depot, of_depot)
     if len(found) != n:
-        right = f"{n}, or {n - 1} without the depot's, would be right"
-        raise GraphError(f"{called}: found {len(found)} {what}; {right}")
+        right = f"{n}" if depot == NO_DEPOT else f"{n}, or {n - 1} without the depot's,"
+        raise GraphError(f"{called}: found {len(found)} {what}; {right} would be right")
     return found
 
 

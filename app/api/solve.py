@@ -19,7 +19,7 @@ from app.api.graph import (
     with_terminals,
 )
 from app.api.results import Checked, Solution, TrainedPolicy
-from app.api.routes import with_deliveries
+from app.api.routes import with_deliveries, with_needs
 from app.case.file import merged
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
@@ -29,10 +29,11 @@ from app.problems.table import ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.search.dismantle.course import read_curves
-from app.tasks.answer import edges_named, order_named, routes_named
+from app.tasks.answer import assignment_named, edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
+from app.tasks.deliveries import FACILITY
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
 from app.text import show
@@ -92,16 +93,19 @@ def solve(
                For set_cover, hitting_set and coverage a family of sets: a mapping {set: its elements}, a
                list of sets, a matrix [sets, elements], a DataFrame of two columns, set and element, or a
                NetworkX graph with the node attribute `bipartite` (app/graphs/formats/memory_sets.py); with
-               problem.sets = "neighbourhoods" of the settings coverage takes any graph
+               problem.sets = "neighbourhoods" of the settings coverage takes any graph.
+               For facility a graph as above, with lengths of edges as their weights; points or distances are
+               NumPy arrays [n, 2] and [n, n], or DataFrames, as for a tour
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), coloring, communities, partition, steiner, tsp or cvrp; the same as problem.name
-               of the settings
+               directed), facility, coloring, communities, partition, steiner, tsp or cvrp; the same as
+               problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
-               dismantle and clique; None: the node attributes `weight` of a NetworkX graph, those of the
-               file (METIS, DIMACS) or of the file that graph.node_weights of the settings names, or all one
+               dismantle and clique, of facility what opening costs (uncapacitated), else demands; None:
+               the node attributes `weight` of a NetworkX graph (not of facility), those of the file (METIS,
+               DIMACS) or of the file that graph.node_weights of the settings names, or all one
     element_weights   of coverage, in memory: numbers in the order of the elements (ascending labels of a
                mapping or list, else as they are given), or a mapping by element; None: those of the file
                (hMETIS, or the one that graph.element_weights of the settings names), or all one
@@ -119,6 +123,7 @@ def solve(
                nodes or a mapping by node (the depot's may be left out); what a vehicle carries; the node
                where routes begin and end (the first); how many there may be (any number); None: that of the
                file (CVRPLIB), or of graph.demands, problem.capacity, depot and vehicles of the settings
+               demands also of facility: what each node needs; None: one each, or those of graph.demands
     windows, service, max_length   of cvrp: when service may begin, [n] pairs (earliest, latest; None: any
                time) in the order of the nodes or a mapping by node, of the depot when vehicles leave and have
                to be back; how long a service takes, a number or [n]; how long a route may be, services
@@ -147,7 +152,9 @@ def solve(
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
-    routing = demands, capacity, depot, vehicles, windows, service, max_length
+    of_routes = None if context.case.problem.name == FACILITY else demands
+    routing = of_routes, capacity, depot, vehicles, windows, service, max_length
+    loaded = with_needs(context, loaded, labels, demands)
     loaded = with_deliveries(context, loaded, labels, *routing)
     loaded = with_start(context, loaded, labels, start)
     problem = problem_of(context.case)
@@ -160,7 +167,7 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread", "length", "prizes_lost",
+        "robustness", "spread", "length", "prizes_lost", "assignment",
     }  # fmt: skip
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
@@ -170,6 +177,7 @@ def solve(
         order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
         robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
         length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
+        assignment=assignment_named(solved, loaded, ids, labels),
     )  # fmt: skip
 
 
@@ -234,7 +242,9 @@ def check(
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
-    routing = demands, capacity, depot, vehicles, windows, service, max_length
+    of_routes = None if context.case.problem.name == FACILITY else demands
+    routing = of_routes, capacity, depot, vehicles, windows, service, max_length
+    loaded = with_needs(context, loaded, labels, demands)
     loaded = with_deliveries(context, loaded, labels, *routing)
     refuse_unfit(context, problem_of(context.case), loaded)
     if not path:

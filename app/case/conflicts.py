@@ -44,7 +44,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _steiner,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _steiner,
         _routing, _directed,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
@@ -295,10 +295,10 @@ def _coverage(case: Case) -> Iterator[Mistake]:
             yield ("graph", "generator"), f"{right}, got {show(case.graph.generator)}"
         return
     for key in ("budget", "sets"):
-        if problem.name == "influence" and key == "budget":
+        if problem.name in ("influence", "facility") and key == "budget":
             continue
         if (given := getattr(problem, key)) != (right := getattr(usual, key)):
-            whose = "coverage and influence have" if key == "budget" else "coverage has"
+            whose = "coverage, influence and facility have" if key == "budget" else "coverage has"
             yield ("problem", key), f"only {whose} one: {show(right)} would be right, got {show(given)}"
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None and graphs.element_weights:
@@ -325,6 +325,26 @@ def _influence(case: Case) -> Iterator[Mistake]:
         yield ("graph", "generator"), f"news spreads along edges: {found}"
     if case.graph.complement:
         yield ("graph", "complement"), "is of edges without directions; false would be right"
+
+
+def _facility(case: Case) -> Iterator[Mistake]:
+    """Which facilities are sought, of other problems; a number of them that is none, or that nobody reads."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name == "facility" and case.run.task != "solve":
+        return  # what else there is refuses it by its name
+    if problem.name != "facility":
+        if problem.facility != usual.facility:
+            right = f"only facility has one: {show(usual.facility)} would be right"
+            yield ("problem", "facility"), f"{right}, got {show(problem.facility)}"
+        return
+    if problem.facility == "uncapacitated":
+        if problem.budget != usual.budget:
+            yield ("problem", "budget"), "any number of facilities may be opened at their costs; leave it out"
+    elif problem.budget % 1:
+        yield ("problem", "budget"), f"a whole number of facilities would be right, got {problem.budget:g}"
+    if case.graph.generator in ("sets", "customers"):
+        found = f"er, geometric or uniform_points would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:
@@ -374,8 +394,10 @@ def _routing(case: Case) -> Iterator[Mistake]:
         if getattr(case.problem, key) != getattr(usual, key):
             yield ("problem", key), right
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
-        if graphs is not None and graphs.demands:
-            yield (*keys, "demands"), right
+        read = case.problem.name == "facility" and case.run.task == "solve" and graphs is case.graph
+        if graphs is not None and graphs.demands and not read:
+            more = 'only cvrp and facility have demands, and run.task = "solve" reads them: leave it out'
+            yield (*keys, "demands"), more
 
 
 # ---- networks, studies, names -----------------------------------------------------------------------------

@@ -113,8 +113,8 @@ class GraphCase(Table, frozen=True):
         about(
             "file of a weight for each node, for mvc, mis, mds, fvs, dfvs, dismantle, clique "
             "(influence: of a cost for each node, set_cover, coverage: for each set, hitting_set: for each "
-            "element): lines of an id and a number, or .npy; "
-            '"": those in graph.path'
+            "element; facility: of what opening a node costs, else of demands): lines of an id and a number, "
+            'or .npy; "": those in graph.path'
         ),
     ] = ""
     element_weights: Annotated[
@@ -142,7 +142,8 @@ class GraphCase(Table, frozen=True):
         str,
         about(
             "cvrp: file of what each customer needs, beside points or distances: a number on each line, in "
-            'the order of the ids, or an id and a number; "": those in graph.path (CVRPLIB)'
+            'the order of the ids, or an id and a number; "": those in graph.path (CVRPLIB); facility: of '
+            'what each node needs, likewise; "": one each'
         ),
     ] = ""
     order: Annotated[

@@ -29,6 +29,7 @@ class ProblemCase(Table, frozen=True):
             "(graph.terminals), or pays the prizes of nodes that it leaves out (graph.prizes); "
             "dfvs: the fewest nodes without which a directed graph has no directed cycle; "
             "dismantle: the fewest nodes without which no component has more than problem.component; "
+            "facility: the nodes that serve all others at the least cost (problem.facility); "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
         ),
@@ -60,9 +61,18 @@ class ProblemCase(Table, frozen=True):
         AboveZero,
         about(
             "coverage: how many sets may be chosen, influence: how many nodes; with costs "
-            "(graph.node_weights) what they may cost together"
+            "(graph.node_weights) what they may cost together; facility: how many facilities there may be, "
+            "a whole number, unless problem.facility is uncapacitated"
         ),
     ] = 10.0
+    facility: Annotated[
+        Literal["median", "center", "uncapacitated"],
+        about(
+            "facility: what is as small as may be; median: the sum over nodes of demand times distance to "
+            "the nearest of problem.budget facilities; center: the largest of these; uncapacitated: that sum "
+            "and what the facilities cost to open (graph.node_weights, else one each), any number of them"
+        ),
+    ] = "median"
     sets: Annotated[
         Literal["family", "neighbourhoods"],
         about(

@@ -13,6 +13,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERING, NEIGHBOURHOODS, count_candidates
 from app.graphs.deliveries import Deliveries
+from app.graphs.facility import Demands
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
@@ -76,6 +77,7 @@ class Loaded:
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
+    needs    what nodes need for whom facilities are sought, by a caller; or None
     routes   of a caller's solution to begin with, the route of each of its ids; None: it has none
     stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
     made     of a small graph that every rank has made by itself (the rows, all rows); they are no longer
@@ -103,6 +105,7 @@ class Loaded:
     demands: list[Any] | None = None
     members: Members | None = None
     deliveries: Deliveries | None = None
+    needs: Demands | None = None
     routes: np.ndarray | None = None
     stream: EdgeStream | None = None
     made: tuple[Graph, Graph] | None = None

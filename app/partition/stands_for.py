@@ -77,7 +77,11 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
         return graph_of(stream, made_for)
     if stream.format == "qubo" and case.run.task != "classify":
         raise GraphError(f'{stream.path}: a quadratic function; problem.name = "qubo" would be right')
-    if stream.deliveries is not None and case.problem.name == "tsp" and case.run.task != "classify":
+    if (
+        stream.deliveries is not None
+        and case.problem.name in ("tsp", "facility")
+        and case.run.task != "classify"
+    ):
         right = 'problem.name = "cvrp", or a file of TYPE TSP, would be right'
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
     refuse_family(stream)

@@ -111,7 +111,8 @@ def _draw_ratios(axes: Any, instances: list[dict[str, Any]]) -> None:
 
 
 DRAWN_NODES = 200  # of a graph that is drawn as one
-MOST_POINTS = 5000  # of a tour that is drawn
+MOST_POINTS = 5000  # of a tour, or of customers of facilities, that are drawn
+FACILITIES = "choice of facilities"  # what a solution of these is called
 
 
 @drawn
@@ -133,7 +134,9 @@ def plot_solves(
     for (left, right), each in zip(panels, solved):
         _draw_course(left, each)
         right.set_axis_off()
-        if each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
+        if words == FACILITIES and each.metric is not None:
+            _draw_facilities(right, each)
+        elif each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
             _draw_tour(right, each, words == "routes")
         elif each.metric is None and each.graph is not None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each, words == "tree")
@@ -182,6 +185,17 @@ def _draw_course(axes: Any, solved: Any) -> None:
     axes.set_xlabel("seconds")
     axes.set_title(f"{solved.entry['name']}: {solved.entry['objective']}", fontsize=9)
     axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_facilities(axes: Any, solved: Any) -> None:
+    """Points, those that are facilities as squares; nothing where there are none in the plane."""
+    points = solved.metric.plane
+    if points is None or len(points) > MOST_POINTS:
+        return
+    axes.plot(points[:, 0], points[:, 1], ".", color="C7", ms=3)
+    chosen = points[solved.solution.astype(bool)]
+    axes.plot(chosen[:, 0], chosen[:, 1], "s", color="C3", ms=5)
+    axes.set_aspect("equal")
 
 
 def _draw_tour(axes: Any, solved: Any, routes: bool) -> None:

@@ -30,6 +30,7 @@ PROBLEMS = Table(
         "hitting_set": "app.problems.set_cover:HittingSet",
         "coverage": "app.problems.coverage:Coverage",
         "influence": "app.problems.influence:Influence",
+        "facility": "app.problems.facility:FacilityLocation",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -38,6 +39,7 @@ UNTRAINED = (
     *COVERING,
     COVERAGE,
     "influence",
+    "facility",
     "dfvs",
     "coloring",
     "communities",
@@ -59,6 +61,8 @@ ROW_REDUCED = (
 SAMPLED = ("influence",)  # whose values can only be sampled (app/solver/sampled.py)
 # What states depend on beside the graph, by keys of [problem].
 SETTINGS = {"dismantle": ("component",)}
+# Folders of tables of what solutions do (Toolbox.course).
+COURSES = {"dismantle": "dismantling", "facility": "assignment"}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops
@@ -68,20 +72,21 @@ WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique"], "nodes"),
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
+    "facility": "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }
 
 
 NODE_WEIGHTS_RIGHT = (
-    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage or "
-    "influence would be right"
+    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage, influence "
+    "or facility would be right"
 )
 
 
 def reads_node_weights(name: str) -> bool:
-    """Whether weights of nodes count: in objectives, or in what blocks may weigh."""
-    return WEIGHED.get(name) == "nodes" or name == "partition"
+    """Whether weights of nodes count: in objectives, or in what blocks may weigh, or nodes need."""
+    return WEIGHED.get(name) == "nodes" or name in ("partition", "facility")
 
 
 def counted_by(name: str) -> str:

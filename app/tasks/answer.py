@@ -1,5 +1,7 @@
 """One instance of a solve by the pipeline: from the whole graph to its entry of result.json."""
 
+import csv
+import io
 import math
 import time
 from dataclasses import astuple, dataclass, replace
@@ -24,6 +26,7 @@ from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
 from app.problems.table import CLASSES, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
+from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
 from app.solver.pipeline import Answer, Pipeline
@@ -31,7 +34,7 @@ from app.solver.progress import Event, relative_gap
 from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
-from app.tasks.deliveries import deliveries_of
+from app.tasks.deliveries import deliveries_of, demands_of
 from app.tasks.terminals import prizes_of, terminals_of
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
@@ -100,10 +103,26 @@ def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None
 
 def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
     """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
-    if not solved.course:
+    if not solved.course or solved.course.startswith(OF_NODES):
         return []
-    places = {str(each): i for i, each in enumerate(plain_ids(written_ids(loaded, ids)))}
+    places = _places(loaded, ids)
     return _called_by(ids[[places[each] for each in read_order(solved.course)]], labels)
+
+
+def assignment_named(
+    solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None
+) -> dict[Any, Any]:
+    """The facility of each node, by ids [n], or by labels (FacilityTools.course); None: none has a path."""
+    if not solved.course.startswith(OF_NODES):
+        return {}
+    rows = list(csv.reader(io.StringIO(solved.course, newline="")))[1:]
+    places, names = _places(loaded, ids), _called_by(ids, labels)
+    return {names[places[node]]: names[places[at]] if at else None for node, at, _ in rows}
+
+
+def _places(loaded: Loaded, ids: np.ndarray) -> dict[str, int]:
+    """Rows by what files call their nodes."""
+    return {str(each): i for i, each in enumerate(plain_ids(written_ids(loaded, ids)))}
 
 
 def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
@@ -150,7 +169,8 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
                 asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
-                budget=asked.budget, spreading=_spreading(context.case),
+                budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
+                demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)

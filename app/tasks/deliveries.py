@@ -1,15 +1,17 @@
-"""What vehicles deliver: of a file, a generator or a caller, with what keys of the case say."""
+"""What vehicles deliver, and what facilities serve: of a file, a generator or a caller, by keys, too."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+from fractions import Fraction
 
 import numpy as np
 
 from app.case.config import Case, ProblemCase
 from app.errors import CaseError, GraphError
 from app.graphs.deliveries import MOST_TIME, Deliveries, Times
+from app.graphs.facility import Demands
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, named, one_id
@@ -20,6 +22,8 @@ from app.search.solution_text import lines_of
 
 MOST = 2**53  # of all demands together, and of a capacity, in whole numbers
 MOST_DIGITS = 6  # after the point
+NO_DEPOT = -1
+FACILITY = "facility"  # the problem whose nodes need something
 LONGEST = 2**31 - 1  # a distance
 Window = tuple[Decimal, Decimal]
 RIGHT = (
@@ -132,6 +136,50 @@ def _row_of_depot(asked: int, found: Deliveries | None, whole: Graph) -> int:
     return row
 
 
+def demands_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -> Demands | None:
+    """What the nodes of a graph need, where facilities are sought; None: none are, or nothing is said of it.
+    Raises CaseError, GraphError.
+
+    written   [n] what files call the nodes
+    """
+    if case.problem.name != FACILITY:
+        return None
+    if loaded.needs is not None or not case.graph.demands or loaded.source == "generator":
+        return loaded.needs
+    order = np.argsort(whole.held_ids(), kind="stable")
+    amounts = _amounts_of_file(case.graph.demands, written[order], NO_DEPOT)
+    return needed_of(amounts, order, case.graph.demands, whole)
+
+
+def needed_of(amounts: Sequence[Decimal], order: np.ndarray, called: str, whole: Graph) -> Demands:
+    """Demands of decimal amounts, in the order [n] of the rows. Raises GraphError."""
+    numbers, digits = _counted_amounts(amounts, called, [whole.called(int(row)) for row in order])
+    demand = np.zeros(len(order), dtype=np.int64)
+    demand[order] = numbers
+    return Demands(demand, Fraction(1, 10**digits))
+
+
+def _counted_amounts(amounts: Sequence[Decimal], called: str, names: Sequence[str]) -> tuple[list[int], int]:
+    """Amounts as whole numbers of their last decimal, and its place. Raises GraphError.
+
+    names   whose they are: of `names` nodes, the last one of the capacity where there is one more
+    """
+    for row, amount in enumerate(amounts):
+        if not amount.is_finite() or amount < 0:
+            what = f"the demand of {names[row]}" if row < len(names) else "the capacity"
+            raise GraphError(f"{called}: {what} is {amount}; a number from 0 on would be right")
+    digits = max((max(-int(amount.normalize().as_tuple().exponent), 0) for amount in amounts), default=0)
+    if digits > MOST_DIGITS:
+        raise GraphError(
+            f"{called}: found amounts of {digits} decimals; at most {MOST_DIGITS} would be right"
+        )
+    numbers = [int(amount.scaleb(digits)) for amount in amounts]
+    if sum(numbers[: len(names)]) > MOST:
+        right = f"at most {MOST} units of the last decimal would be right"
+        raise GraphError(f"{called}: the demands are too large together; {right}")
+    return numbers, digits
+
+
 def made_of(
     amounts: Iterable[Decimal], capacity: float | str, depot: int, vehicles: int, called: str, whole: Graph
 ) -> Deliveries:
@@ -139,19 +187,10 @@ def made_of(
     if not capacity:
         raise GraphError(f"{whole.name}: found no capacity; problem.capacity (capacity=) would be right")
     exact = [*amounts, Decimal(repr(capacity) if isinstance(capacity, float) else capacity)]
-    for row, amount in enumerate(exact):
-        if not amount.is_finite() or amount < 0:
-            what = f"the demand of {whole.called(row)}" if row < whole.n else "the capacity"
-            raise GraphError(f"{called}: {what} is {amount}; a number from 0 on would be right")
-    digits = max(max(-int(amount.normalize().as_tuple().exponent), 0) for amount in exact)
-    if digits > MOST_DIGITS:
-        raise GraphError(
-            f"{called}: found amounts of {digits} decimals; at most {MOST_DIGITS} would be right"
-        )
-    whole_numbers = [int(amount.scaleb(digits)) for amount in exact]
-    if max(sum(whole_numbers[:-1]), whole_numbers[-1]) > MOST:
+    whole_numbers, _ = _counted_amounts(exact, called, [whole.called(row) for row in range(whole.n)])
+    if whole_numbers[-1] > MOST:
         right = f"at most {MOST} units of the last decimal would be right"
-        raise GraphError(f"{called}: the demands, or the capacity, are too large together; {right}")
+        raise GraphError(f"{called}: the capacity is too large; {right}")
     demand = np.array(whole_numbers[:-1], dtype=np.int64)
     if demand[depot]:
         told = f"the demand of the depot, {whole.called(depot)}, is {exact[depot]}"
@@ -170,12 +209,15 @@ def _refuse_larger(demand: np.ndarray, capacity: int, called: str, whole: Graph)
 
 
 def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal]:
-    """[n] the demands of lines `demand`, in the order of the ids, or `id demand`. Raises GraphError."""
+    """[n] the demands of lines `demand`, in the order of the ids, or `id demand`; that of the depot may be
+    left out (NO_DEPOT: there is none). Raises GraphError.
+    """
     n, lines = len(written), [(line, text.split()) for line, text in lines_of(path)]
     amounts: list[Decimal | None] = [None] * n
     if all(len(words) == 1 for _, words in lines):
-        if len(lines) not in (n, n - 1):
+        if len(lines) != n and (depot == NO_DEPOT or len(lines) != n - 1):
             right = f"{n}, or {n - 1} without the depot's, would be right"
+            right = f"{n} would be right" if depot == NO_DEPOT else right
             raise GraphError(f"{path}: found {len(lines)} demands; {right}")
         rows = [row for row in range(n) if len(lines) == n or row != depot]
         for row, (line, words) in zip(rows, lines):
@@ -197,7 +239,8 @@ def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal
                     f"{path}:{line}: node {shown(name)} has a demand already; one would be right"
                 )
             amounts[row] = _amount(path, line, words[-1])
-    amounts[depot] = amounts[depot] if amounts[depot] is not None else Decimal(0)
+    if depot != NO_DEPOT and amounts[depot] is None:
+        amounts[depot] = Decimal(0)
     for row, amount in enumerate(amounts):
         if amount is None:
             raise GraphError(

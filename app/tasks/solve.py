@@ -20,7 +20,7 @@ from app.partition.load import Loaded, count_graphs
 from app.partition.whole import whole_of
 from app.plots.runs import plot_curves, plot_solutions, plot_solves
 from app.problems.problem import Problem
-from app.problems.table import SAMPLED, problem_of
+from app.problems.table import COURSES, SAMPLED, problem_of
 from app.search.clique.tools import COMPLEMENT_EDGES
 from app.search.dismantle.course import read_curves
 from app.search.steiner.prized import SPLIT
@@ -350,14 +350,15 @@ def file_name(graph: str) -> str:
 
 
 def _write(context: Context, name: str, written: Written) -> None:
-    """solution/NAME.txt by the input file's ids, certificates/NAME.npz, tables of dismantling/ and curves/.
+    """solution/NAME.txt by the input file's ids, certificates/NAME.npz, tables of COURSES and of curves/.
     Ranks: all call; rank 0 writes.
     """
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
         if context.case.output.solutions:
             context.folder.write_text(f"solution/{name}.txt", written.text)
             if written.course:
-                context.folder.write_text(f"dismantling/{name}.csv", written.course)
+                folder = COURSES[context.case.problem.name]
+                context.folder.write_text(f"{folder}/{name}.csv", written.course)
             if written.curves:
                 context.folder.write_text(f"curves/{name}.csv", written.curves)
         if written.certificate and context.group.rank == 0:

@@ -1,0 +1,166 @@
+"""Lower bounds on facility location that improve in slices of time."""
+
+import time
+
+import numpy as np
+
+from app.bounds.facility.dual import NOTHING, Cases
+from app.bounds.facility.witness import FacilityBound
+from app.graphs.facility import Sites
+from app.toolbox import Bounds
+
+MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
+PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
+NEAR = 1.0  # of any gap cases may prove the best solution
+ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
+
+
+class SumBounds(Bounds):
+    """Bounds of the sum of what customers and openings cost: multipliers, then cases."""
+
+    closing, near = True, NEAR
+
+    def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
+        """start   [m] bool, a solution"""
+        self.sites = sites
+        self.cases = Cases(sites, np.minimum(sites.least(start), sites.worst), compiled)
+        self._known = 1 << 62
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return self.cases.lower
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.cases.method
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes."""
+        return ENTRY_SECONDS * self.sites.m * self.sites.n + 1e-3 * self.cases.nodes
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long, knowing a solution of value `best`; False: nothing better is to come."""
+        end, self._known = time.perf_counter() + seconds, best
+        while self.cases.lower < best:
+            if not self.cases.improve(best):
+                return False
+            if time.perf_counter() >= end:
+                return True
+        return False
+
+    def optimum(self) -> np.ndarray | None:
+        """[m] bool, a solution worth `value`, where one was met."""
+        cases = self.cases
+        return cases.found if cases.found is not None and cases.value <= cases.lower else None
+
+    def pieces(self) -> np.ndarray | None:
+        """[m] bool, a solution that is better than the caller's."""
+        return self.cases.found if self.cases.value < self._known else None
+
+    def proof(self) -> FacilityBound:
+        """What proves the bound."""
+        return self.cases.certificate()
+
+
+class RadiusBounds(Bounds):
+    """Bounds of the largest cost of a customer: radii within which no facilities have all customers.
+
+    A radius is a bound if at least one customer costs as much, by multipliers and cases of that question
+    (Cases). By multipliers alone the middle one of the radii left is tried, by cases those a little above the
+    bound, farther ones as long as that goes well, and then the radius of the best solution itself; what a few
+    cases do not prove is tried by more of them later.
+    """
+
+    closing, near = True, NEAR
+
+    def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
+        """start   [m] bool, a solution"""
+        self.sites, self.compiled = sites, compiled
+        none = np.zeros(0, dtype=np.int64)
+        self.best = FacilityBound(0, NOTHING, 1, none.reshape(0, sites.n), none, none)
+        self.found: np.ndarray | None = None
+        self._radius = self._known = sites.value(start)
+        self._low, self._high, self._pass = -1, 0, -1  # numbers of radii: proved, and not in this pass
+        self._tried: Cases | None = None
+        self._kept: tuple[int, Cases | None] = -1, None  # what was tried of the best radius, and its number
+        self._at, self._first, self._stride = 0, True, 1
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return self.best.lower
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.best.method
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes."""
+        return ENTRY_SECONDS * self.sites.m * self.sites.n + 1e-3 * len(self.best.branch)
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long, knowing a solution of value `best`; False: nothing better is to come."""
+        end, self._known = time.perf_counter() + seconds, best
+        self._radius = min(self._radius, best)
+        while self.value < self._radius:
+            if self._tried is None and not self._begin():
+                return False
+            going = self._tried.improve(1) and self._tried.nodes <= PASSES[self._pass][1]
+            if self._tried.lower >= 1:
+                self._take()
+            elif self._tried.value == 0:
+                self.found, self._tried = self._tried.found, None
+                self._radius = self.sites.value(self.found)
+            elif not going:
+                self._kept = (self._at, self._tried) if PASSES[self._pass][0] == BEST else self._kept
+                self._high, self._tried = self._at, None
+                self._stride = max(self._stride // 4, 1)
+            if time.perf_counter() >= end:
+                return self.value < self._radius
+        return False
+
+    def _begin(self) -> bool:
+        """The next radius to try; False: none is left."""
+        radii = self.sites.radii
+        top = int(np.searchsorted(radii, self._radius))
+        self._high = min(self._high, top + 1)
+        while self._high - self._low <= 1 or (self._high <= top and PASSES[self._pass][0] == BEST):
+            self._pass += 1
+            if self._low >= top or self._pass >= len(PASSES):
+                return False
+            self._high, self._stride = top + 1, 1
+        which = PASSES[self._pass][0]
+        if self._first:  # a customer costs as much anywhere
+            self._at = max(int(np.searchsorted(radii, self.sites.ordered[:, 0].max())), min(1, top))
+        elif which == MIDDLE:
+            self._at = (self._low + self._high) // 2
+        else:
+            self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
+        self._first = False
+        if self._kept[0] == self._at:
+            self._tried = self._kept[1]
+            return True
+        part = self.sites.within(int(radii[self._at]))
+        self._tried = Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
+        return True
+
+    def _take(self) -> None:
+        """A radius is proved."""
+        radius = int(self.sites.radii[self._at])
+        if radius > self.value:
+            self.best = self._tried.certificate(radius)
+        self._low, self._tried = max(self._low, self._at), None
+        self._stride *= 2
+
+    def pieces(self) -> np.ndarray | None:
+        """[m] bool, a solution that is better than the caller's."""
+        return self.found if self.found is not None and self._radius < self._known else None
+
+    def proof(self) -> FacilityBound:
+        """What proves the bound."""
+        return self.best

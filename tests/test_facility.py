@@ -1,0 +1,413 @@
+"""Facility location: against all choices, kernels against their twins, damaged proofs, what is refused."""
+
+import csv
+import itertools
+import json
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from jobs import ROOT, mpirun, run_job
+from mpi4py import MPI
+
+from app import check, solve
+from app.bounds.certificate import BadCertificate
+from app.bounds.facility.bounds import RadiusBounds, SumBounds
+from app.bounds.facility.dual import Cases
+from app.bounds.facility.witness import reduced_costs, unit_of
+from app.errors import CaseError, GraphError
+from app.graphs.facility import Demands, Distances, alike, counted, question_of
+from app.graphs.graph import from_edges
+from app.graphs.metric import explicit
+from app.proofs.archive import from_bytes, to_bytes
+from app.search.facility.baselines import farthest_first, greedy, random_order
+from app.search.facility.search import ARRAYS, NUMBERS, CenterSearch, FacilitySearch, available
+
+MEDIAN, CENTER, FREE = "median", "center", "uncapacitated"
+KINDS = (MEDIAN, CENTER, FREE)
+QUICK = {"search.steps": 2000, "search.bound_seconds": 2.0, "output.certificates": True}
+alone = pytest.mark.mpi_skip
+
+
+def keys_of(kind, most, **more):
+    own = {"problem.facility": kind} | ({} if kind == FREE else {"problem.budget": most})
+    return QUICK | own | more
+
+
+def drawn(seed, source):
+    """A small instance: what `solve` takes, and distances [n, n] from the row to the facility, without a path
+    infinite; demands and costs, of which some are 0.
+    """
+    draws = np.random.default_rng(seed)
+    n = int(draws.integers(3, 10))
+    if source == "graph":  # some lengths are 0, some are decimals, some nodes are apart
+        graph = nx.gnp_random_graph(n, 0.5, seed=seed)
+        for u, v in graph.edges:
+            graph[u][v]["weight"] = float(draws.integers(0, 9)) / (4 if seed % 2 else 1)
+        away = np.full((n, n), np.inf)
+        for u, lengths in nx.all_pairs_dijkstra_path_length(graph):
+            away[u, list(lengths)] = list(lengths.values())
+        given = graph
+    elif source == "points":
+        given = draws.integers(0, 50, (n, 2))
+        away = np.rint(np.linalg.norm(given[:, None] - given[None], axis=2))
+    else:
+        given = draws.integers(1, 40, (n, n))
+        given = given if source == "directed" else given + given.T
+        np.fill_diagonal(given, 0)
+        away = given.astype(float)
+    return given, away, draws.integers(0, 6, n), draws.integers(0, 30, n)
+
+
+def worth(kind, away, demands, fees, chosen):
+    """The value of a mask [n] of facilities, by its definition."""
+    needed = demands > 0
+    if not needed.any():
+        return fees[chosen].sum() if kind == FREE else 0
+    if not chosen.any():
+        return np.inf
+    costs = away[needed][:, chosen].min(axis=1) * demands[needed]
+    return costs.max() if kind == CENTER else costs.sum() + (fees[chosen].sum() if kind == FREE else 0)
+
+
+def least(kind, most, *instance, asked=None):
+    """The least value of all choices of at most `most` facilities, of those that `asked` has."""
+    choices = np.array(list(itertools.product([False, True], repeat=len(instance[0]))), dtype=bool)
+    choices = choices if asked is None else choices[asked(choices)]
+    return min(worth(kind, *instance, each) for each in choices if kind == FREE or each.sum() <= most)
+
+
+def answered(kind, most, given, demands, fees, **more):
+    fees = {"node_weights": fees.tolist()} if kind == FREE else {}
+    return solve(given, "facility", demands=demands.tolist(), settings=keys_of(kind, most), **fees, **more)
+
+
+def pmed(n, most, seed, kind=MEDIAN):
+    """Sites of a random graph as those of OR-Library's p-median files (Beasley 1985)."""
+    graph = nx.gnm_random_graph(n, n * n // 50 + n, seed=seed)
+    edges, draws = np.array(graph.edges), np.random.default_rng(seed)
+    lengths = draws.integers(1, 101, len(edges)).astype(np.float32)
+    distances = Distances(from_edges(n, edges[:, 0], edges[:, 1], lengths, "pmed"), None, True)
+    fees = Demands(draws.integers(20, 300, n), Fraction(1)) if kind == FREE else None
+    none = np.zeros(n, dtype=bool)
+    inside = np.arange(seed % 2)
+    return question_of(
+        "pmed", kind, distances, alike(n), fees, n if kind == FREE else most, inside, none, 1e9
+    ).sites  # fmt: skip
+
+
+# ---- answers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["graph", "points", "matrix", "directed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_best_of_all_choices(kind, source):
+    for seed in range(6):
+        given, *instance = drawn(seed, source)
+        most = 1 + seed % 3
+        best = least(kind, most, *instance)
+        if np.isinf(best):
+            with pytest.raises(CaseError, match="no path leads from node"):
+                answered(kind, most, given, *instance[1:])
+            continue
+        found = answered(kind, most, given, *instance[1:])
+        chosen = np.isin(np.arange(len(instance[0])), found.nodes)
+        assert found.objective == found.bound == best == worth(kind, *instance, chosen), (seed, best)
+        assert found.bound_verified and found.optimal
+        assert all(value >= best for value in found.baselines.values() if value is not None)
+        for node, facility in found.assignment.items():
+            assert facility is None or instance[0][node, facility] == instance[0][node, chosen].min()
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_that_must_be_and_may_not_be_facilities(kind):
+    for seed in range(4):
+        given, *instance = drawn(seed + 40, "matrix")
+        found = answered(kind, 2, given, *instance[1:], inside=[1], outside=[0, 2])
+        best = least(kind, 2, *instance, asked=lambda c: c[:, 1] & ~c[:, 0] & ~c[:, 2])
+        assert 1 in found.nodes and not {0, 2} & set(found.nodes)
+        assert found.objective == found.bound == best
+        assert found.bound_verified
+
+
+@alone
+def test_decimals_of_lengths_demands_and_costs():
+    graph = nx.Graph([("a", "b", {"weight": 0.1}), ("b", "c", {"weight": 2.25}), ("c", "d", {"weight": 0.3})])
+    found = solve(
+        graph, "facility", demands={"a": 1, "b": 0.5, "c": 3, "d": 1.5}, node_weights=[0.75, 1, 0.8, 9],
+        settings=keys_of(FREE, 0),
+    )  # fmt: skip
+    assert sorted(found.nodes) == ["a", "c"]
+    assert found.objective == found.bound == 2.05 and found.assignment["d"] == "c"
+    third = np.array([1 / 3, 2 / 3, 0.1234567891], dtype=np.float32)
+    numbers, unit = counted(third, "lengths", 1 << 34)
+    assert np.allclose(numbers * float(unit), third, rtol=1e-8)
+
+
+@alone
+def test_weights_of_nodes_are_demands_of_medians():
+    path = nx.path_graph(5)
+    found = solve(path, "facility", node_weights=[9, 1, 1, 1, 1], settings=keys_of(MEDIAN, 1))
+    assert found.nodes == [0] and found.objective == found.bound == 10
+    with pytest.raises(CaseError, match=r"weights of nodes, which are demands, beside graph\.demands"):
+        solve(path, "facility", node_weights=[1] * 5, demands=[1] * 5, settings=keys_of(MEDIAN, 1))
+
+
+@alone
+def test_graphs_without_nodes_and_nodes_without_demands():
+    for kind in KINDS:
+        assert solve(nx.Graph(), "facility", settings=keys_of(kind, 1)).objective == 0
+        found = solve(nx.path_graph(3), "facility", demands=[0, 0, 0], settings=keys_of(kind, 1))
+        assert found.objective == found.bound == 0
+
+
+# ---- kernels and their twins -------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.skipif(not available(), reason="no kernels")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_searches_and_their_twins(kind, seed):
+    sites = pmed(40, 7, seed, kind)
+    made = CenterSearch if kind == CENTER else FacilitySearch
+    start = random_order(sites)
+    compiled, plain = (made(sites, start, seed, each) for each in (True, False))
+    for part in (1, 40, 359):
+        compiled.run(part)
+        plain.run(part)
+        assert (compiled.best, compiled.found_at, compiled.steps) == (plain.best, plain.found_at, plain.steps)
+        assert (compiled.solution() == plain.solution()).all()
+    assert compiled.best == sites.value(compiled.solution()) < sites.value(start)
+    whole = made(sites, start, seed)
+    whole.run(400)
+    assert (whole.solution() == compiled.solution()).all() and whole.best == compiled.best
+    if kind != CENTER:
+        for name in ARRAYS:
+            assert np.array_equal(getattr(compiled, name), getattr(plain, name)) or name == "touched", name
+        assert [getattr(compiled, name) for name in NUMBERS] == [getattr(plain, name) for name in NUMBERS]
+        here = compiled.slot >= 0
+        assert compiled.value == sites.value(here) and compiled.size == here.sum()
+        for a in range(compiled.size):  # loss, gain and extra say what every interchange is worth
+            for f in np.flatnonzero(~here):
+                other = here.copy()
+                other[f], other[compiled.inside[a]] = True, False
+                gain = compiled.gain[f] - sites.opening[f] + compiled.extra[f, a]
+                gain += sites.opening[compiled.inside[a]] - compiled.loss[a]
+                assert compiled.value - sites.value(other) == gain
+
+
+@alone
+def test_what_a_search_hears():
+    sites = pmed(60, 6, 2)
+    start = np.arange(60) < 6
+    one, other = (FacilitySearch(sites, start, seed) for seed in (1, 2))
+    one.run(300)
+    other.meet([one.news()[0][None, :]])
+    assert other.best == one.best and (other.solution() == one.solution()).all()
+    other.run(50)
+    assert other.value == sites.value(other.slot >= 0) and other.best <= one.best
+
+
+@alone
+def test_distances_and_reduced_costs_and_their_twins():
+    graph = nx.gnp_random_graph(60, 0.05, seed=3)
+    edges, draws = np.array(graph.edges), np.random.default_rng(3)
+    made = from_edges(60, edges[:, 0], edges[:, 1], draws.integers(0, 5, len(edges)).astype(np.float32), "g")
+    compiled, plain = (Distances(made, None, each) for each in (True, False))
+    nodes = np.array([3, 0, 59])
+    assert np.array_equal(compiled.rows(nodes), plain.rows(nodes))
+    at, away = compiled.nearest(np.isin(np.arange(60), nodes))
+    every = np.where(compiled.rows(nodes) < 0, 1 << 40, compiled.rows(nodes))
+    assert np.array_equal(away, np.where(every.min(axis=0) == 1 << 40, -1, every.min(axis=0)))
+    assert (
+        compiled.rows(at[at >= 0])[np.arange((at >= 0).sum()), np.flatnonzero(at >= 0)] == away[at >= 0]
+    ).all()
+    sites = pmed(50, 5, 4, FREE)
+    one = unit_of(sites)
+    for _ in range(3):
+        v = draws.integers(0, sites.worst * one + 1)
+        told = np.minimum(sites.cost * one - v, 0).sum(axis=1)
+        assert np.array_equal(reduced_costs(sites, v, one), told)
+        cases = [Cases(sites, sites.worst, each) for each in (True, False)]
+        assert all(np.array_equal(each._reduced(v), told + one * sites.opening) for each in cases)
+        taken = draws.random(50) < 0.3
+        assert np.array_equal(cases[0]._served(v, taken), cases[1]._served(v, taken))
+    for _ in range(8):
+        for each in cases:
+            each.improve(10**6)
+    assert cases[0].lower == cases[1].lower and (cases[0].root.v == cases[1].root.v).all()
+
+
+# ---- bounds and their proofs -------------------------------------------------------------------------------
+
+
+def bounds_of(kind, sites):
+    start = farthest_first(sites) if kind == CENTER else greedy(sites)
+    search = (CenterSearch if kind == CENTER else FacilitySearch)(sites, start, 1)
+    search.run(500)
+    return (RadiusBounds if kind == CENTER else SumBounds)(sites, start), search.best
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
+    sites = pmed(36, 6, 5, kind)
+    bounds, best = bounds_of(kind, sites)
+    seen = -1
+    while bounds.improve(0.0, best):
+        assert bounds.value <= best
+        if bounds.value > seen:
+            bounds.proof().check(sites)
+            seen = bounds.value
+    assert bounds.value == best
+    proof = bounds.proof()
+    proof.check(sites)
+    with pytest.raises(BadCertificate, match="does not prove"):
+        replace(proof, lower=best + 1).check(sites)
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_certificates_prove_nothing(kind):
+    draws = np.random.default_rng(7)
+    points = draws.integers(0, 1000, (40, 2))
+    fees = {"node_weights": draws.integers(200, 400, 40).tolist()} if kind == FREE else {}
+    keys = keys_of(kind, 8)
+    found = solve(points, "facility", settings=keys, **fees)
+    assert found.optimal and found.bound_verified
+    assert check(points, found, settings=keys, **fees).bound == found.bound
+    proof = from_bytes(found.certificate)
+    rows = proof.rows.copy()
+    rows[:, 0] = -1
+    damaged = {
+        "raised": (replace(proof, lower=proof.lower + 1), "does not prove"),
+        "beyond all": (replace(proof, lower=1 << 80), "more than any solution"),
+        "negative": (replace(proof, rows=rows), "below 0 or above"),
+        "large": (replace(proof, rows=proof.rows + (proof.one << 30)), "below 0 or above"),
+        "nothing": (replace(proof, rows=0 * proof.rows), "does not prove"),
+        "narrow": (replace(proof, rows=np.ascontiguousarray(proof.rows[:, 1:])), "needs rows of"),
+        "fine": (replace(proof, one=1 << 50), "not exact"),
+        "rows elsewhere": (replace(proof, ptr=proof.ptr + 1), "do not fit"),
+        "no facility": (replace(proof, branch=np.full_like(proof.branch, 99)), "no facility"),
+        "a case more": (replace(proof, ptr=np.append(proof.ptr, proof.ptr[-1]),
+                                branch=np.append(proof.branch, -1)), "beside its tree"),
+        "no cases": (replace(proof, branch=np.zeros_like(proof.branch)), "cases are missing"),
+    }  # fmt: skip
+    for name, (each, said) in damaged.items():
+        with pytest.raises(GraphError, match=said):
+            check(points, found, certificate=to_bytes(each), settings=keys, **fees)
+            pytest.fail(name)
+    less = replace(proof, lower=proof.lower - 1)
+    if kind != CENTER:
+        assert (
+            check(points, found, certificate=to_bytes(less), settings=keys, **fees).bound == found.bound - 1
+        )
+    moved = points.copy()
+    moved[: len(points) // 2] //= 50  # another question
+    with pytest.raises(GraphError, match=r"(does not prove|below 0 or above)"):
+        check(moved, found, certificate=found.certificate, settings=keys, **fees)
+
+
+# ---- runs, replays, ranks ----------------------------------------------------------------------------------
+
+
+@alone
+def test_a_run_its_files_its_check_and_its_replay(tmp_path):
+    (tmp_path / "g.txt").write_text(
+        "".join(f"{u} {v} {1 + (u * v) % 7}\n" for u, v in nx.cycle_graph(90).edges)
+    )
+    (tmp_path / "d.txt").write_text("".join(f"{u} {1 + u % 4}.5\n" for u in range(90)))
+    out, again = tmp_path / "out", tmp_path / "again"
+    case = ["run.py", "inputs/facility.toml", f"graph.path={tmp_path / 'g.txt'}"]
+    case += [f"graph.demands={tmp_path / 'd.txt'}", "output.plots=false", "output.certificates=true"]
+    code, said = run_job([*mpirun(2), sys.executable, *case, "search.seconds=1", "--out", out], cwd=ROOT)
+    assert code == 0, said
+    entry = json.loads((out / "result.json").read_text())["instances"][0]
+    rows = list(csv.DictReader((out / "assignment" / "g.csv").open()))
+    chosen = (out / "solution" / "g.txt").read_text().split()
+    assert {row["facility"] for row in rows} == set(chosen) and len(chosen) == 10 and len(rows) == 90
+    total = sum((1.5 + int(row["node"]) % 4) * float(row["distance"]) for row in rows)
+    assert total == entry["objective"] >= entry["bound"]
+    code, said = run_job([sys.executable, *case, "--check", out], cwd=ROOT)
+    assert code == 0 and "bounds of 1 are proved" in said, said
+    if entry["replay"]:
+        code, said = run_job([sys.executable, *case, *entry["replay"], "--out", again], cwd=ROOT)
+        assert code == 0, said
+        replayed = json.loads((again / "result.json").read_text())["instances"][0]
+        assert (replayed["digest"], replayed["objective"]) == (entry["digest"], entry["objective"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_on_any_ranks(kind):
+    graph = nx.gnm_random_graph(70, 200, seed=4)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = 1 + (u * v) % 13
+    keys = keys_of(kind, 9, **{"search.starts": 3, "search.steps": 1200})
+    single = solve(graph, "facility", settings=keys, comm=MPI.COMM_SELF)
+    together = solve(graph, "facility", settings=keys, comm=MPI.COMM_WORLD)
+    for name in ("nodes", "digest", "objective", "baselines", "source", "assignment"):
+        assert getattr(together, name) == getattr(single, name)
+
+
+@alone
+def test_a_start_is_kept_or_repaired():
+    points = np.random.default_rng(3).integers(0, 99, (30, 2))
+    keys = keys_of(MEDIAN, 4) | {"search.steps": 0, "search.bounds": False}
+    best = solve(points, "facility", settings=keys_of(MEDIAN, 4)).nodes
+    found = solve(points, "facility", start=best, settings=keys)
+    assert sorted(found.nodes) == sorted(best)
+    assert len(solve(points, "facility", start=range(30), settings=keys).nodes) == 4
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------
+
+WRONG = {
+    "half a facility": ({"problem.budget": 2.5}, {}, "a whole number of facilities would be right, got 2.5"),
+    "a number of none": ({"problem.facility": FREE, "problem.budget": 2.0}, {}, "leave it out"),
+    "too few": ({"problem.budget": 1.0}, {}, "no path leads from node 3 to a facility"),
+    "too many inside": ({"problem.budget": 1.0}, {"inside": [0, 3]}, r"2 nodes .* more than problem\.budget"),
+    "none left": ({"problem.budget": 2.0}, {"outside": [0, 1, 2, 3, 4]}, "no node may be a facility"),
+    "a demand below 0": ({}, {"demands": [1, 1, 1, -1, 1]}, "demands: found -1; a number from 0 on"),
+    "too few demands": ({}, {"demands": [1, 1, 1, 1]}, "found 4 numbers; 5 would be right"),
+    "a cost below 0": ({"problem.facility": FREE}, {"node_weights": [1, -1, 1, 1, 1]}, "node 1 is below 0"),
+    "a policy": ({"search.solver": "policy"}, {}, "no policy answers it"),
+}  # fmt: skip
+
+
+@alone
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit(case):
+    settings, more, said = WRONG[case]
+    graph = [(0, 1), (1, 2), (3, 4)]
+    with pytest.raises((CaseError, GraphError), match=said):
+        solve(graph, "facility", settings=QUICK | settings, **more)
+
+
+@alone
+def test_tables_beyond_the_memory_are_refused():
+    keys = QUICK | {"memory.whole_graph_mb": 0.05, "problem.budget": 3}
+    right = (
+        r"60 places for 60 customers take 0 MB of tables; memory\.whole_graph_mb = 1 would be right, or fewer"
+    )
+    with pytest.raises(CaseError, match=right):
+        solve(nx.path_graph(60), "facility", settings=keys)
+
+
+@alone
+def test_lengths_below_0_and_keys_of_other_problems():
+    with pytest.raises(GraphError, match="edge 0-1 has the length -2; 0 or more would be right"):
+        solve([(0, 1, -2.0), (1, 2, 1.0)], "facility", settings=QUICK | {"problem.budget": 1})
+    with pytest.raises(CaseError, match=r'problem\.facility: only facility has one: "median"'):
+        solve([(0, 1)], "mvc", settings={"problem.facility": CENTER})
+    with pytest.raises(CaseError, match="demands: mvc has none; cvrp or facility would be right"):
+        solve([(0, 1)], "mvc", demands=[1, 1])
+    huge = explicit("huge", np.full((3, 3), 2**31 - 1) - np.diag([2**31 - 1] * 3))
+    with pytest.raises(GraphError, match="too large to be summed exactly"):
+        none = np.zeros(3, dtype=bool)
+        needs = Demands(np.full(3, 2**40), Fraction(1))
+        question_of("huge", MEDIAN, Distances(None, huge, True), needs, None, 1, np.zeros(0, int), none, 1e9)
