@@ -10,7 +10,7 @@ from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
-from app.graphs.ids import plain_ids
+from app.graphs.ids import named, plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer
@@ -153,11 +153,14 @@ class DismantleTools(KernelSetTools):
         weights = (
             np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
         )
-        named = [quoted(str(each)) for each in plain_ids(ids[order])]
-        told = zip(named, weights[order].tolist(), largest_components(whole, order)[1:].tolist())
-        lines = (f"{i},{node},{weight:.9g},{size}\n" for i, (node, weight, size) in enumerate(told, 1))
-        largest = int(whole.sizes().max(initial=0))
-        return "".join([",".join(COURSE) + "\n", f"0,,0,{largest}\n", *lines])
+        node = plain_ids(ids[order])
+        node = list(map(quoted, node)) if named(ids) else node
+        sizes = largest_components(whole, order, self.instance.compiled).tolist()
+        told = [None] * (4 * len(order))
+        told[::4], told[1::4], told[3::4] = range(1, len(order) + 1), node, sizes[1:]
+        told[2::4] = weights[order].tolist()
+        lines = "%d,%s,%.9g,%d\n" * len(order) % tuple(told)
+        return ",".join(COURSE) + f"\n0,,0,{sizes[0]}\n" + lines
 
     def dismantling_order(self, solution: np.ndarray) -> np.ndarray:
         """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out."""
