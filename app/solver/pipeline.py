@@ -285,7 +285,6 @@ class Pipeline:
         count, fits = self._searches(), self._search_fits(toolbox, budget)
         if not fits:
             self.log.info("%s: no search: its beginning would take longer than the time limit", progress.name)
-            self.by_clock = True
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
@@ -304,7 +303,7 @@ class Pipeline:
             outcome = rounds.run()
         if outcome.planned:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))
-        self.by_clock |= rounds.by_clock
+        self.by_clock |= rounds.by_clock or (not fits and rounds.exact.tree is not None)
         with self.log.phase("check"):
             proved = rounds.verify()
             return outcome, proved, rounds.certificate() if self.case.output.certificates else b""
