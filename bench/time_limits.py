@@ -4,11 +4,11 @@
 
 Clocks of the program are replaced by that of its own process, so that other work on the machine counts for
 nothing: on one rank that is what a machine without other work would show. Graphs are drawn: sparse ones of
-2,000, 50,000 and 300,000 nodes with eight neighbours each on average, nodes and edges with whole weights from
-1 to 99; `-hubs` behind a problem: such ones around hubs (preferential attachment, four edges a node), `-rows`:
-with a limit of memory that leaves them on rows. Families have as many sets as nodes, each with eight elements;
-cities are random points, customers likewise, at most 20,000 of them; functions of 0-1 variables have products
-of the edges.
+2,000, 50,000 and 300,000 nodes with eight neighbours each on average, nodes and edges with whole weights
+from 1 to 99; `-hubs` behind a problem: such ones around hubs (preferential attachment, four edges a node),
+`-rows`: with a limit of memory that leaves them on rows. Families have as many sets as nodes, each with eight
+elements; cities are random points, customers likewise, at most 20,000 of them; functions of 0-1 variables
+have products of the edges.
 """
 
 import sys

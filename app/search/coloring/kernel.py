@@ -95,7 +95,7 @@ class ColoringKernel:
             self.walk = odd_walk(self.graph)
         rules, idle = (self._peel, self._settle, self._dominate), 0
         for rule in cycle(rules):
-            if look() and self.rules or self.rules == (most or -1):
+            if (look() and self.rules) or self.rules == (most or -1):
                 return
             before = self.core.n
             rule()

@@ -56,7 +56,7 @@ class DirectedFeedbackTools(NodeTools):
     """
 
     bounds_follow = True
-    start_share = 0.4
+    start_share = 0.8
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
