@@ -34,6 +34,9 @@ def _none() -> np.ndarray:
     return np.empty(0, dtype=np.int64)
 
 
+CLOSING_SECONDS = 1e-7  # of what comes after a search, for each node and entry, about
+
+
 def never() -> bool:
     """The look of work that has no end but its own."""
     return False
@@ -320,8 +323,9 @@ class Toolbox(ABC):
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
     start_share      of what a time limit has left, after which `look` of a start is true
     search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
-    closing_seconds  an estimate of what is made of an answer after the search, where it is long
+    instance         the whole one
     baseline_seconds estimates of what plain heuristics take, by name, of those that take long
+    baseline_costs   the same for each node and entry of the graph
     curve_seconds    an estimate of what `curve` takes
     peels            whether there is a peeler
     unasked          why the policy is not asked about the core, for the log; "": it is
@@ -342,6 +346,7 @@ class Toolbox(ABC):
 
     sense: str
     words: str
+    instance: Instance
     core: Graph
     unit: float = 1.0
     weights: np.ndarray | None = None
@@ -352,8 +357,8 @@ class Toolbox(ABC):
     reduce_seconds: float = 0.0
     start_share: float = 1.0
     search_seconds: float = 0.0
-    closing_seconds: float = 0.0
     baseline_seconds: Mapping[str, float] = MappingProxyType({})
+    baseline_costs: Mapping[str, float] = MappingProxyType({})
     curve_seconds: float = 0.0
     peels: bool = False
     unasked: str = ""
@@ -381,6 +386,22 @@ class Toolbox(ABC):
     def improves(self, value: int, than: int) -> bool:
         """Whether a value of the instance is better than another."""
         return value < than if self.sense == "minimise" else value > than
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what is made of an answer after the search: a check, a file."""
+        return CLOSING_SECONDS * self._size
+
+    def seconds_of(self, baseline: str) -> float:
+        """An estimate of what a plain heuristic takes, by its name."""
+        known = self.baseline_seconds.get(baseline)
+        return self.baseline_costs.get(baseline, 0.0) * self._size if known is None else known
+
+    @property
+    def _size(self) -> int:
+        """Nodes and entries of the graph."""
+        graph = self.instance.graph
+        return graph.n + len(graph.indices)
 
     # ---- core and instance ---------------------------------------------------------------------------------
 

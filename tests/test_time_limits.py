@@ -1,6 +1,9 @@
 """What a time limit leaves out or cuts short, by clocks and estimates that are given: nothing is timed."""
 
+import itertools
 import math
+import tomllib
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -10,16 +13,21 @@ from msgspec import structs
 from test_row_reductions import SELF
 
 from app import solve
+from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.case.config import Case
 from app.graphs.digraph import from_arcs
 from app.graphs.graph import from_edges
+from app.graphs.sized import sized_of
 from app.graphs.steiner import steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
+from app.search.cover.tools import CoverTools
 from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
-from app.solver import learned
+from app.search.dismantle.course import by_degree
+from app.search.influence import rounds
+from app.solver import learned, pipeline, sampled
 from app.solver.pipeline import Pipeline
 from app.solver.rows import peel
 from app.tasks import answer, compare
@@ -207,3 +215,196 @@ def test_arcs_in_any_order_are_one_digraph():
     for name in ("out_ptr", "out", "in_ptr", "into"):
         assert np.array_equal(getattr(sorted_, name), getattr(mixed, name))
     assert np.array_equal(sorted_.in_ptr, [0, 1, 3, 5, 5]) and np.array_equal(sorted_.into, [2, 0, 3, 0, 1])
+
+
+# ---- starts that are cut short, and their replays ----------------------------------------------------------
+
+
+def replayed(told, settings):
+    """Settings with the keys of a replay."""
+    keys = dict(each.split("=", 1) for each in told)
+    words = {key for key, value in keys.items() if value.isidentifier() and value not in ("true", "false")}
+    return settings | {
+        key: value if key in words else tomllib.loads(f"x = {value}")["x"] for key, value in keys.items()
+    }
+
+
+def ringing_after(monkeypatch, questions):
+    """Clocks of starts are up after so many."""
+
+    class Clock(pipeline.StartClock):
+        asked = 0
+
+        def rings(self):
+            self.asked += 1
+            return self.asked >= questions
+
+    monkeypatch.setattr(pipeline, "StartClock", Clock)
+
+
+@pytest.mark.parametrize("problem", ["dfvs", "partition"])
+def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, problem):
+    draws, n = np.random.default_rng(3), 150
+    arcs = np.zeros((n, n))
+    arcs[draws.integers(n, size=4 * n), draws.integers(n, size=4 * n)] = 1
+    np.fill_diagonal(arcs, 0)
+    graph = arcs.astype(int) if problem == "dfvs" else nx.from_numpy_array(arcs)
+    monkeypatch.setattr(baselines, "BETWEEN", 2)
+    settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
+    settings |= {"search.start": "greedy", "problem.parts": 4} if problem == "partition" else {}
+    kept, free = entries(monkeypatch), solve(graph, problem, settings=settings)
+    with monkeypatch.context() as patch:
+        ringing_after(patch, 4)
+        cut = solve(graph, problem, search_seconds=60.0, settings=settings, comm=MPI.COMM_WORLD)
+    told = kept[-1]["replay"]
+    assert "search.start_looks=4" in told and "search.seconds=0" in told
+    again = solve(graph, problem, settings=replayed(told, settings), comm=MPI.COMM_SELF)
+    assert (again.nodes, again.objective) == (cut.nodes, cut.objective)
+    assert cut.feasible and cut.nodes != free.nodes
+
+
+def true_after(questions):
+    """A look that is true from then on."""
+    asked = itertools.count()
+    return lambda: next(asked) >= questions
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_compiled_greedy_of_ways_is_the_plain_one(monkeypatch, seed):
+    """With looks that end it, and of nodes that are not needed, too."""
+    monkeypatch.setattr(baselines, "BETWEEN", 3)
+    draws = np.random.default_rng(seed)
+    n = 30 + seed
+    digraph, _ = from_arcs(n, *draws.integers(n, size=(2, 5 * n)))
+    price = draws.integers(1, 9, n) if seed % 2 else np.ones(n, dtype=np.int64)
+    begun = draws.random(n) < 0.1 * (seed > 1)
+    for most in (0, 1, 3, 1000):
+        found = []
+        for compiled in (False, True):
+            chosen = baselines.greedy(digraph, price, begun, true_after(most), compiled)
+            left = baselines.needed(digraph, price, chosen, compiled, true_after(most))
+            found.append((chosen.tolist(), left.tolist()))
+        assert found[0] == found[1]
+    huge = np.full(n, baselines.EXACT)  # beyond what the kernel divides exactly: the plain one
+    assert np.array_equal(
+        baselines.greedy(digraph, huge, begun), baselines.greedy(digraph, huge, begun, compiled=False)
+    )
+
+
+def test_nodes_of_a_set_by_degree_are_the_same_without_kernels():
+    draws = np.random.default_rng(5)
+    graph = from_edges(80, *draws.integers(80, size=(2, 300)))
+    whole = sized_of(graph, np.ones(80, dtype=np.int64), 80)
+    chosen = draws.random(80) < 0.5
+    plain = by_degree(whole, chosen, compiled=False)
+    assert (
+        np.array_equal(by_degree(whole, chosen), plain) and sorted(plain) == np.flatnonzero(chosen).tolist()
+    )
+
+
+def test_what_plain_heuristics_cost_follows_from_the_size(monkeypatch):
+    """By name, for each node and entry; those that are known otherwise are as they are told."""
+    asked = []
+    monkeypatch.setattr(compare, "seconds_of_baselines", lambda case, used: 1.0)
+    monkeypatch.setattr(CoverTools, "baseline_costs", {"max_degree": NO_TIME})
+
+    def seconds_of(self, name, own=CoverTools.seconds_of):
+        asked.append((name, own(self, name)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(CoverTools, "seconds_of", seconds_of)
+    monkeypatch.setattr(answer, "seconds_of_baselines", lambda case, used: 1.0)
+    found = solve(SMALL, "mvc", settings=BRIEF, comm=MPI.COMM_SELF)
+    assert dict(asked) == {"max_degree": NO_TIME * (60 + 240), "min_degree": 0.0, "one_hop": 0.0}
+    assert len(found.baselines) == 2
+
+
+# ---- reductions that end in time ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("problem", "steps"), [("communities", 1), ("coloring", 1)])
+def test_reductions_that_end_in_time_are_replayed_by_their_steps(monkeypatch, problem, steps):
+    graph = nx.barbell_graph(5, 30)
+    graph.add_edges_from((f"{v}", v) for v in range(5, 35))
+    settings = BRIEF | {"search.baselines": False, "search.steps": 20}
+    kept = entries(monkeypatch)
+    with monkeypatch.context() as patch:
+        ringing = lambda self: setattr(self, "rang", True) or True  # noqa: E731
+        patch.setattr(pipeline.StartClock, "rings", ringing)
+        cut = solve(graph, problem, search_seconds=60.0, settings=settings, comm=MPI.COMM_WORLD)
+    told = kept[-1]["replay"]
+    assert f"search.reduction_steps={steps}" in told
+    again = solve(graph, problem, settings=replayed(told, settings), comm=MPI.COMM_SELF)
+    assert again.nodes == cut.nodes
+
+
+# ---- influence ---------------------------------------------------------------------------------------------
+
+SPREADING = {
+    "problem.budget": 4, "search.steps": 50, "search.starts": 1, "search.bounds": False,
+    "influence.sets": 8192, "influence.simulations": 100, "influence.epsilon": 0.0, "search.baselines": False,
+}  # fmt: skip
+
+
+def same_again(kept, graph, found, settings=SPREADING):
+    """What is replayed on one rank."""
+    again = solve(graph, "influence", settings=replayed(kept[-1]["replay"], settings), comm=MPI.COMM_SELF)
+    assert (again.nodes, again.objective) == (found.nodes, found.objective)
+
+
+def test_simulations_are_as_many_as_there_is_time_for(monkeypatch):
+    kept = entries(monkeypatch)
+    monkeypatch.setattr(sampled.SampledPipeline, "_seconds_to_judge", lambda self, toolbox, seeds: 60.0)
+    found = solve(SMALL, "influence", search_seconds=60.0, settings=SPREADING, comm=MPI.COMM_WORLD)
+    made = max(int(100 * sampled.JUDGED), sampled.FEWEST)
+    assert f"influence.simulations={made}" in kept[-1]["replay"]
+    assert found.spread["simulations"] == made
+    same_again(kept, SMALL, found)
+
+
+def test_a_first_collection_without_time_is_smaller_and_the_only_one(monkeypatch):
+    kept, measure = entries(monkeypatch), rounds.Rounds.measure
+
+    def slow(self, late):
+        measure(self, late)
+        self.each = NO_TIME
+
+    monkeypatch.setattr(rounds.Rounds, "measure", slow)
+    found = solve(SMALL, "influence", search_seconds=60.0, settings=SPREADING, comm=MPI.COMM_WORLD)
+    assert found.spread["sets"] == min(rounds.SMALLER)
+    assert f"influence.sets={min(rounds.SMALLER)}" in kept[-1]["replay"]
+    monkeypatch.undo()
+    kept = entries(monkeypatch)
+    again = solve(SMALL, "influence", settings=SPREADING | {"influence.sets": 256}, comm=MPI.COMM_SELF)
+    assert again.nodes == found.nodes
+
+
+def test_certificates_of_smaller_collections_are_drawn_again():
+    tools = rounds.Rounds.__new__(rounds.Rounds)
+    tools.tools = SimpleNamespace(certain=False, asked=SimpleNamespace(delta=0.01, sets=8192))
+    tools._most = 8192
+    tools._begin(4096)
+    for sets in (*rounds.SMALLER, 4096):
+        tools._begin(4096)
+        tools.refuse_other(0, sets)
+        assert tools.sizes[0] == sets and (sets == 4096 or tools.delta == 0.005)
+    for number, sets in ((0, 300), (1, 256), (0, 8192), (2, 4096)):
+        tools._begin(4096)
+        with pytest.raises(BadCertificate):
+            tools.refuse_other(number, sets)
+
+
+def test_what_a_search_leaves_of_the_time_is_for_more_sets(monkeypatch):
+    """Until none would fit, or chance leaves little enough."""
+    kept, turns = entries(monkeypatch), []
+
+    def goes_on(self, toolbox, made, begun, kept):
+        turns.append(made.sets)
+        return self.next < self.rounds.fits
+
+    monkeypatch.setattr(sampled.SampledPipeline, "_goes_on", goes_on)
+    monkeypatch.setattr(sampled, "SHARE", 0.0)  # one round before a search
+    monkeypatch.setattr(sampled, "AGAIN", 0.0)
+    found = solve(SMALL, "influence", search_seconds=60.0, settings=SPREADING, comm=MPI.COMM_WORLD)
+    assert turns == [4096, 8192] and found.spread["sets"] == 8192
+    same_again(kept, SMALL, found)

@@ -43,9 +43,11 @@ class Multilevel:
 
     quick   without flows, of few tries
     looks   how many nodes may be looked at until a course has to say so, about
+    hurried whether blocks are not to become better any more, only light enough
     """
 
     looks = 1 << 62
+    hurried = False
 
     def __init__(
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
@@ -66,6 +68,11 @@ class Multilevel:
         """Blocks from nothing by either kind of groups, the better ones."""
         one = yield from self.fresh(balance)
         other = yield from self.fresh(balance)
+        return self.better_of(balance, one, other)
+
+    @staticmethod
+    def better_of(balance: Balance, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Of two partitions that which is less too heavy, of those the one that cuts less."""
         return min(one, other, key=lambda block: (balance.over(block), balance.cut(block)))
 
     def better(self, balance: Balance, block: np.ndarray, within: np.ndarray | None = None) -> Course:
@@ -152,9 +159,13 @@ class Multilevel:
         blocks = Blocks(balance, block, self._compiled)
         if blocks.over:
             yield from self._round(blocks, blocks.heavy(), True)
+        if self.hurried:
+            return blocks.block
         yield from self._stirred(blocks)
         waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
+            if self.hurried:
+                break
             before, was = (blocks.over, blocks.cut), blocks.block.copy()
             yield from self._round(blocks, blocks.meeting(), False)
             if not self._quick:
@@ -171,7 +182,7 @@ class Multilevel:
         """
         best, block, since = (blocks.over, blocks.cut), blocks.block.copy(), 0
         blocks.begin_sweeps()
-        while since < STIRS and best > (0, 0):
+        while since < STIRS and best > (0, 0) and not self.hurried:
             yield blocks.stir(QUARTERS)
             if blocks.over:
                 yield from self._round(blocks, blocks.heavy(), HASTY if self._quick else True)

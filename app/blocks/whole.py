@@ -1,24 +1,48 @@
 """Blocks of a whole graph from nothing, and blocks that are made light enough."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from app.blocks.multilevel import Multilevel, end_of
+from app.blocks.multilevel import Course, Multilevel, end_of
 from app.blocks.rounds import Blocks
 from app.errors import CaseError
 from app.graphs.balance import Balance
 from app.rng import SplitMix, stream
 
 ALL = 1 << 62
+LOOKS = 1 << 15  # nodes that are looked at between two questions
+Look = Callable[[], bool]
 
 
-def by_levels(balance: Balance, compiled: bool = True, both: bool = True) -> np.ndarray:
+def by_levels(
+    balance: Balance, compiled: bool = True, both: bool = True, look: Look | None = None
+) -> np.ndarray:
     """[n] int64, the blocks of `multilevel`, none too heavy.
 
     both   the better ones of both kinds of groups; False: those of neighbours alone, in half the time
+    look   asked again and again; where it is true blocks of coarse graphs are only taken over from then on
     """
     ways = Multilevel(stream(0, "partition"), SplitMix(0), compiled, quick=True)
-    course = ways.either(balance) if both else ways.fresh(balance, spreads=False)
-    return balanced(balance, end_of(course), compiled)
+    if look is None:
+        course = ways.either(balance) if both else ways.fresh(balance, spreads=False)
+        return balanced(balance, end_of(course), compiled)
+    ways.looks = LOOKS
+    block = _in_time(ways, ways.fresh(balance, spreads=None if both else False), look)
+    if both and not ways.hurried:
+        other = _in_time(ways, ways.fresh(balance), look)
+        block = ways.better_of(balance, block, other)
+    return balanced(balance, block, compiled)
+
+
+def _in_time(ways: Multilevel, course: Course, look: Look) -> np.ndarray:
+    """What a course returns, in a hurry once `look` is true."""
+    while True:
+        try:
+            next(course)
+        except StopIteration as end:
+            return end.value
+        ways.hurried = ways.hurried or look()
 
 
 def balanced(balance: Balance, block: np.ndarray, compiled: bool = True) -> np.ndarray:

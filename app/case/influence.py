@@ -47,12 +47,15 @@ class InfluenceCase(Table, frozen=True):
         Meta(ge=256, le=1 << 30),
         about(
             "reverse reachable sets that seeds are chosen by, at most: doubled from 4,096 on as far as "
-            "epsilon, the time and memory.whole_graph_mb want; as many more "
-            "judge each choice, four times as many the answer"
+            "epsilon, the time (which may allow 256 to 2,048 alone) and memory.whole_graph_mb want; as many "
+            "more judge each choice, four times as many the answer"
         ),
     ] = 1 << 22
     simulations: Annotated[
         int,
         Meta(ge=2, le=1 << 24),
-        about("cascades that the objective, and that of plain heuristics, is the mean size of"),
+        about(
+            "cascades that the objective, and that of plain heuristics, is the mean size of; fewer where a "
+            "time limit asks for it (replay)"
+        ),
     ] = 1_000

@@ -54,6 +54,13 @@ class SearchCase(Table, frozen=True):
             "of exact reductions, at most, as a time limit cut them short (replay); 0: all; not of cliques"
         ),
     ] = 0
+    start_looks: Annotated[
+        Count,
+        about(
+            "times that a plain start asks whether its time is up, after which it is, as a time limit cut it "
+            "short (replay); 0: never"
+        ),
+    ] = 0
     row_rounds: Annotated[
         Count,
         about(

@@ -62,16 +62,15 @@ class Digraph:
 
     def pattern(self, name: str) -> Graph:
         """Both directions of all arcs as a graph, which says which of them there are."""
-        tails, heads = self.tails(), self.out.astype(np.int64)
-        keys = np.concatenate([tails * self.n + heads, heads * self.n + tails])
-        bits = np.repeat(np.array([IN_A, IN_TRANSPOSE]), len(tails))
-        pairs, place = np.unique(keys, return_inverse=True)
-        arcs = np.zeros(len(pairs), dtype=np.uint8)
-        np.bitwise_or.at(arcs, place.reshape(-1), bits)
-        rows = pairs // max(self.n, 1)
-        indptr = _starts(rows, self.n)
-        columns = (pairs - rows * self.n).astype(index_type(self.n))
-        return Graph(name, self.n, 0, self.n, indptr, columns, len(pairs) // 2, arcs=arcs)
+        ahead, back = (
+            sp.csr_array((np.full(self.arcs, bit, dtype=np.uint8), columns, ptr), shape=(self.n, self.n))
+            for bit, columns, ptr in ((IN_A, self.out, self.out_ptr), (IN_TRANSPOSE, self.into, self.in_ptr))
+        )
+        both = ahead + back  # bits of their own: a sum is what either has
+        columns = both.indices.astype(index_type(self.n))
+        arcs = both.data.astype(np.uint8)
+        indptr = both.indptr.astype(np.int64)
+        return Graph(name, self.n, 0, self.n, indptr, columns, len(columns) // 2, arcs=arcs)
 
 
 def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np.ndarray]:

@@ -1,10 +1,11 @@
 """Family: sets of weighted elements with costs, of which some may be chosen for a budget."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
-from app.graphs.graph import Graph, from_edges
+from app.graphs.graph import Graph, index_type
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,8 @@ class Family:
 
     def part(self, sets: np.ndarray, elements: np.ndarray, budget: int | None = None) -> "Family":
         """The sets [a] and elements [b] named, ascending, numbered in their order."""
+        if len(sets) == self.m and len(elements) == self.n:
+            return self if budget is None else replace(self, budget=int(budget))
         place = np.full(self.n, -1, dtype=np.int64)
         place[elements] = np.arange(len(elements))
         number = np.full(self.m, -1, dtype=np.int64)
@@ -72,18 +75,31 @@ class Family:
         u, v = number[self.set_of()], place[self.elements]
         kept = (u >= 0) & (v >= 0)
         left = self.budget if budget is None else budget
-        return family_of(u[kept], v[kept], self.weight[elements], self.cost[sets], left)
+        return ascending_family(u[kept], v[kept], self.weight[elements], self.cost[sets], left)
 
     def pattern(self, name: str) -> Graph:
         """The graph of which set holds which element: sets 0..m-1, then elements."""
-        return from_edges(self.m + self.n, self.set_of(), self.m + self.elements.astype(np.int64), name=name)
+        count = self.m + self.n
+        indptr = np.append(self.set_ptr, self.set_ptr[-1] + self.element_ptr[1:])
+        indices = np.concatenate([self.m + self.elements.astype(np.int64), self.sets])
+        return Graph(name, count, 0, count, indptr, indices.astype(index_type(count)), self.entries)
 
 
 def family_of(u: np.ndarray, v: np.ndarray, weight: np.ndarray, cost: np.ndarray, budget: int) -> Family:
     """The family of distinct pairs: set u[i] holds element v[i]; [k] numbers in any order."""
-    ptrs, columns = [], []
-    for rows, others, count in ((u, v, len(cost)), (v, u, len(weight))):
-        order = np.lexsort((others, rows))
-        ptrs.append(np.append(0, np.cumsum(np.bincount(rows, minlength=count))).astype(np.int64))
-        columns.append(others[order].astype(np.int32))
-    return Family(ptrs[0], columns[0], ptrs[1], columns[1], weight, cost, int(budget))
+    order = np.lexsort((v, u))
+    return ascending_family(u[order], v[order], weight, cost, budget)
+
+
+def ascending_family(
+    u: np.ndarray, v: np.ndarray, weight: np.ndarray, cost: np.ndarray, budget: int
+) -> Family:
+    """The same family of pairs in ascending order."""
+    m, n = len(cost), len(weight)
+    set_ptr = np.append(0, np.cumsum(np.bincount(u, minlength=m))).astype(np.int64)
+    elements = v.astype(np.int32)
+    by_set = sp.csr_array((u.astype(np.int32), elements, set_ptr), shape=(m, n))
+    by_element = by_set.tocsc()  # within an element sets stay in their order
+    return Family(
+        set_ptr, elements, by_element.indptr.astype(np.int64), by_element.data, weight, cost, int(budget)
+    )

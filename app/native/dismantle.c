@@ -1,5 +1,6 @@
 /* Annealing of the sets that dismantle a graph, and the greedy rules it begins with; app/search/dismantle/search.py
  * describes the search and its arrays, app/search/dismantle/plain.py has the same functions with the same results. */
+#include "gain_heap.h"
 #include "heap.h"
 #include "random.h"
 
@@ -393,6 +394,29 @@ void lk_dismantle_curve(const int64_t *indptr, const int32_t *indices, int64_t c
             total[v] += total[r];
         }
         found[i] = found[i + 1] > total[v] ? found[i + 1] : total[v];
+    }
+}
+
+/* The nodes of a set in the order of their degrees in what is left, most first. left [n] marks them, degree [n] is given:
+ * both are changed; room: an entry of a heap for each; order: [k]. */
+void lk_dismantle_by_degree(int64_t n, const int64_t *indptr, const int32_t *indices, uint8_t *left, int64_t *degree,
+                            void *room, int64_t *order) {
+    Gain *heap = room;
+    int64_t size = 0, taken = 0;
+    for (int32_t v = 0; v < n; ++v)
+        if (left[v]) heap[size++] = (Gain){(double)degree[v], v};
+    for (int64_t at = size / 2 - 1; at >= 0; --at) settle(heap, size, at);
+    while (size) {
+        const int32_t v = heap[0].node;
+        if (heap[0].key != (double)degree[v]) {
+            heap[0].key = (double)degree[v];
+        } else {
+            left[v] = 0;
+            order[taken++] = v;
+            for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) degree[indices[j]] -= left[indices[j]];
+            heap[0] = heap[--size];
+        }
+        settle(heap, size, 0);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common.h"
+#include "gain_heap.h"
 #include "random.h"
 
 /* ---- heaps of nodes ----------------------------------------------------------------------------------------- */
@@ -357,24 +358,7 @@ int lk_cover_one_hop_rounds(int64_t n, const int64_t *indptr, const int32_t *ind
 
 /* ---- dominating sets ---------------------------------------------------------------------------------------- */
 
-typedef struct {
-    double key; /* undominated nodes that it would dominate, by price */
-    int32_t node;
-} Gain;
-
-INLINE int ahead(Gain a, Gain b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
-
-static void settle(Gain *heap, int64_t size, int64_t at) {
-    if (at >= size) return;
-    const Gain entry = heap[at];
-    for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-        if (child + 1 < size && ahead(heap[child + 1], heap[child])) ++child;
-        if (ahead(entry, heap[child])) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = entry;
-}
+/* The heap's keys: undominated nodes that a node would dominate, by its price. */
 
 /* Take the marks of v and its neighbours; gains around them fall. */
 static void dominate(const int64_t *indptr, const int32_t *indices, int32_t v, uint8_t *dominated, int32_t *gain) {

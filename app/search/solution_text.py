@@ -20,30 +20,41 @@ TOUR_HEAD = ("NAME", "TYPE", "COMMENT", "DIMENSION", "TOUR_SECTION")  # first wo
 
 def nodes_text(chosen: np.ndarray, ids: np.ndarray) -> str:
     """The ids of the chosen nodes, one per line; chosen [n] bool, ids [n]."""
-    return "".join(f"{i}\n" for i in plain_ids(ids[np.flatnonzero(chosen)]))
+    return _lines_of(ids[np.flatnonzero(chosen)])
 
 
 def sides_text(sides: np.ndarray, ids: np.ndarray) -> str:
     """Lines `id side`; sides [n] bool."""
-    blank = blank_between(ids)
-    return "".join(f"{i}{blank}{int(side)}\n" for i, side in zip(plain_ids(ids), sides.tolist()))
+    return _pairs_of(ids, sides.astype(np.int64))
 
 
 def spins_text(up: np.ndarray, ids: np.ndarray) -> str:
     """Lines `id spin`, 1 where up [n] bool is true, else -1."""
-    blank = blank_between(ids)
-    return "".join(f"{i}{blank}{2 * int(one) - 1}\n" for i, one in zip(plain_ids(ids), up.tolist()))
+    return _pairs_of(ids, 2 * up.astype(np.int64) - 1)
 
 
 def colors_text(colors: np.ndarray, ids: np.ndarray) -> str:
     """Lines `id colour`; colors [n] from 0 on."""
-    blank = blank_between(ids)
-    return "".join(f"{i}{blank}{color}\n" for i, color in zip(plain_ids(ids), colors.tolist()))
+    return _pairs_of(ids, colors)
 
 
 def order_text(order: np.ndarray, ids: np.ndarray) -> str:
     """The ids in the order of the tour; order [n] node numbers."""
-    return "".join(f"{i}\n" for i in plain_ids(ids[order]))
+    return _lines_of(ids[order])
+
+
+def _lines_of(ids: np.ndarray) -> str:
+    """Ids [k], one per line."""
+    found = plain_ids(ids)
+    return "\n".join(map(str, found)) + "\n" if found else ""
+
+
+def _pairs_of(ids: np.ndarray, numbers: np.ndarray) -> str:
+    """Lines `id number`; ids, numbers [n]."""
+    both = [None] * (2 * len(ids))
+    both[::2], both[1::2] = plain_ids(ids), numbers.tolist()
+    line = f"%s{blank_between(ids)}%s\n"
+    return line * len(ids) % tuple(both)
 
 
 def read_nodes(path: str, ids: np.ndarray) -> np.ndarray:

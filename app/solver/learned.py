@@ -376,3 +376,22 @@ class StartClock:
 
     def _late(self, now: float) -> int:
         return int(self.counts and now - self.begun > self.seconds)
+
+
+class CountedLooks:
+    """A clock that a start asks now and then, and the number of questions: a replay has the same.
+
+    ended   the number of the question from which on the time was up; 0: it never was
+    """
+
+    def __init__(self, clock: StartClock, most: int = 0) -> None:
+        """most   questions, of which the last one ends it; 0: any number"""
+        self.clock, self.most = clock, most
+        self.asked = self.ended = 0
+
+    def rings(self) -> bool:
+        """True when the time is up. Ranks: all call; identical on all."""
+        self.asked += 1
+        if not self.ended and (self.clock.rings() or self.asked == self.most):
+            self.ended = self.asked
+        return bool(self.ended)

@@ -20,7 +20,15 @@ from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
 from app.solver.budget import Budget
-from app.solver.learned import ROLLOUTS, StartClock, StartLimits, peel, rollout, rows_to_roll_out
+from app.solver.learned import (
+    ROLLOUTS,
+    CountedLooks,
+    StartClock,
+    StartLimits,
+    peel,
+    rollout,
+    rows_to_roll_out,
+)
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 from app.toolbox import EXACT, Toolbox
@@ -129,9 +137,12 @@ class Pipeline:
         self._check_replicas(f"{name}: after reductions", toolbox.core)
         limits = StartLimits(0.0, 0, budget.left(), self.keeper)
         clock = StartClock(self.group, limits, toolbox.start_share * budget.left())
-        with self.log.phase("start"), toolbox.watched(clock.rings):
+        looks = CountedLooks(clock, search.start_looks)
+        with self.log.phase("start"), toolbox.watched(looks.rings):
             best, values = self._starts(toolbox, progress, budget, given)
-        self.by_clock |= clock.rang
+        if looks.ended:
+            self.log.info("%s: the plain start was cut short", name)
+            self.replay.append(f"search.start_looks={looks.ended}")
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
@@ -274,7 +285,6 @@ class Pipeline:
         count, fits = self._searches(), self._search_fits(toolbox, budget)
         if not fits:
             self.log.info("%s: no search: its beginning would take longer than the time limit", progress.name)
-            self.by_clock = True
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
@@ -293,7 +303,7 @@ class Pipeline:
             outcome = rounds.run()
         if outcome.planned:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))
-        self.by_clock |= rounds.by_clock
+        self.by_clock |= rounds.by_clock or (not fits and rounds.exact.tree is not None)
         with self.log.phase("check"):
             proved = rounds.verify()
             return outcome, proved, rounds.certificate() if self.case.output.certificates else b""

@@ -236,14 +236,21 @@ def written_ids(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
     labels = loaded.labels
     if labels is None:
         return ids
-    known = [labels[i] for i in ids.tolist() if i < len(labels)]
+    known = list(map(labels.__getitem__, ids[ids < len(labels)].tolist()))
     more = len(ids) - len(known)  # a reference and demands, which no file names
-    if all(is_whole(each) and 0 <= each < LARGEST_ID for each in known):
+    if _are_ids(known):
         return np.array([*known, *[max(known, default=0) + 1] * more], dtype=np.int64)
     if all(type(each) is str and _is_name(each) for each in known):
         names = [each.encode() for each in known]
         return name_array([*names, *[max(names, default=b"") + b"\x7f"] * more])  # no file has it
     return ids
+
+
+def _are_ids(labels: list[Any]) -> bool:
+    """Whether labels are whole numbers that a file may have."""
+    if set(map(type, labels)) == {int}:
+        return min(labels) >= 0 and max(labels) < LARGEST_ID
+    return all(is_whole(each) and 0 <= each < LARGEST_ID for each in labels)
 
 
 def _is_name(text: str) -> bool:

@@ -65,6 +65,8 @@ def check_run(context: Context, path: str) -> None:
         whole = gather_whole(group, loaded.graph, loaded.rows)
         toolbox = make_toolbox(context, problem, loaded, whole)
         with raise_together(group, "checking an answer"):
+            if "spread" in entry:  # of a time limit's run that made fewer
+                toolbox.simulate(min(entry["spread"]["simulations"], toolbox.worlds))
             if number % group.size == group.rank:
                 mine[number] = _check(Path(path), problem, whole, toolbox, entry)
     told = [[number, checked.line] for number, checked in mine.items()]
@@ -104,6 +106,8 @@ def _whole(entry: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("no text")
     if "spread" in entry and type(entry["spread"]["at_least"]) not in (int, float):
         raise ValueError("no number")
+    if "spread" in entry and (type(made := entry["spread"]["simulations"]) is not int or made < 1):
+        raise ValueError("no number of simulations")
     return entry
 
 

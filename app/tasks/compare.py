@@ -224,7 +224,7 @@ def _my_share(
         for i, (which, rule) in enumerate(named.items()):
             if i % group.size != group.rank:
                 continue
-            if late(toolbox.baseline_seconds.get(which, 0.0)):
+            if late(toolbox.seconds_of(which)):
                 continue
             try:
                 solution, labels[i] = rule()

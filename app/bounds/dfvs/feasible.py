@@ -3,6 +3,8 @@
 from collections import deque
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import IN_A, Graph
 
@@ -24,6 +26,8 @@ def cycle_left(graph: Graph, chosen: np.ndarray) -> list[int] | None:
     if graph.arcs is not None:
         kept &= graph.arcs & IN_A > 0
     rows, heads = rows[kept], heads[kept]
+    if _all_apart(graph.n, rows, heads):
+        return None
     degree = np.bincount(heads, minlength=graph.n)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=graph.n))]).tolist()
     ready = deque(np.flatnonzero(~chosen & (degree == 0)).tolist())
@@ -38,6 +42,12 @@ def cycle_left(graph: Graph, chosen: np.ndarray) -> list[int] | None:
     if ordered == graph.n - int(np.count_nonzero(chosen)):
         return None
     return _cycle(rows, heads, degree)
+
+
+def _all_apart(n: int, rows: np.ndarray, heads: np.ndarray) -> bool:
+    """Whether every strongly connected component of some arcs [m], none a loop, is one node."""
+    matrix = sp.csr_array((np.ones(len(rows), dtype=np.int8), (rows, heads)), shape=(n, n))
+    return connected_components(matrix, directed=True, connection="strong", return_labels=False) == n
 
 
 def _cycle(rows: np.ndarray, heads: list[int], degree: list[int]) -> list[int]:

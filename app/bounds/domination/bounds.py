@@ -20,7 +20,7 @@ from app.graphs.graph import Graph
 from app.toolbox import Bounds
 
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
-FIRST_SECONDS, BEGIN_SECONDS = 2e-8, 3e-7  # the same of the first packing, and of what later ones begin with
+FIRST_SECONDS, BEGIN_SECONDS = 1.2e-7, 3e-7  # the same of the first one, and of what later ones begin with
 FIRST_SHARE = 0.01  # of a time limit, for packings before the exact search
 SHARE = 0.3  # of all time, for packings beside it,
 WIDE_SHARE = 0.9  # and where its end cannot be expected

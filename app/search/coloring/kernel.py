@@ -59,6 +59,7 @@ class ColoringKernel:
     least    no colouring has fewer colours
     nodes    [k] those of the core, ascending; core: the graph on them
     counts   nodes taken off, by the kind of step
+    rules    that were applied
     """
 
     def __init__(self, graph: Graph, compiled: bool = True) -> None:
@@ -66,6 +67,7 @@ class ColoringKernel:
         self.nodes, self.core = np.arange(graph.n), graph
         self.clique, self.walk = np.arange(min(graph.n, 1)), np.empty(0, dtype=np.int64)
         self._steps: list[Step] = []
+        self.rules = 0
         self.counts = dict.fromkeys(("peeled", "dominated", "settled"), 0)
 
     @property
@@ -78,8 +80,12 @@ class ColoringKernel:
         """What says so, in words."""
         return CLIQUE if len(self.clique) == self.least else "odd cycle"
 
-    def reduce(self, look: Callable[[], Any]) -> None:
-        """All of it. look: called every now and then, after the same work on all ranks."""
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> None:
+        """All of it, or as far as `most` rules lead.
+
+        look   called every now and then, after the same work on all ranks; where it is true after the first
+               rule there are no more
+        """
         cliques = CliqueKernel(self.graph, None, self.compiled)
         cliques.reduce(look)
         if cliques.best > self.least:
@@ -89,9 +95,11 @@ class ColoringKernel:
             self.walk = odd_walk(self.graph)
         rules, idle = (self._peel, self._settle, self._dominate), 0
         for rule in cycle(rules):
-            look()
+            if (look() and self.rules) or self.rules == (most or -1):
+                return
             before = self.core.n
             rule()
+            self.rules += 1
             idle = idle + 1 if self.core.n == before else 0
             if idle == len(rules):
                 return

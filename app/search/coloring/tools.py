@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class ColoringTools(LabelTools):
 
     words, sense, every = "coloring", "minimise", "every node has a colour, none is inside or outside"
     usual_steps = 200_000  # moves
+    baseline_costs: ClassVar = {"dsatur": 2e-7, "smallest_last": 1e-7}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -39,10 +40,15 @@ class ColoringTools(LabelTools):
         """What reductions leave."""
         return self.kernel.core
 
+    @property
+    def reduction_steps(self) -> int:
+        """Rules that were applied."""
+        return self.kernel.rules
+
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Take off what needs no colour of its own."""
         kernel = self.kernel
-        kernel.reduce(look)
+        kernel.reduce(look, most)
         used = ", ".join(f"{kind} {count}" for kind, count in kernel.counts.items() if count)
         return (
             f"reduced to {kernel.core.n} of {self.graph.n} nodes, {kernel.core.edges} of {self.graph.edges}"

@@ -15,6 +15,7 @@ from app.search.communities.moves import Mover
 
 MOST_MERGED = 1 << 14  # entries of a graph that `greedy` merges
 ALL = 1 << 62
+LOUVAIN = "Louvain"
 
 
 def louvain(
@@ -25,7 +26,7 @@ def louvain(
 
     Source   Blondel et al., Journal of Statistical Mechanics 2008
     """
-    return by_moves(quality_of(graph, null, resolution).quality, compiled), "Louvain"
+    return by_moves(quality_of(graph, null, resolution).quality, compiled), LOUVAIN
 
 
 def by_moves(quality: Quality, compiled: bool = True) -> np.ndarray:

@@ -34,6 +34,7 @@ class CommunityKernel:
     alone    [n] int64, of decided nodes the community that they are
     own      what pairs are worth that are joined in a group, or decided
     rounds   [k, 2] int64 each: nodes that are joined to another one, as the rounds before number them
+    steps    rounds that were looked for
     """
 
     def __init__(self, quality: Quality, compiled: bool = True) -> None:
@@ -41,14 +42,17 @@ class CommunityKernel:
         self.core, self.group, self.own = quality, np.arange(quality.n), 0
         self.alone = np.full(quality.n, -1, dtype=np.int64)
         self.rounds: list[np.ndarray] = []
+        self.steps = 0
         self.joined_core = quality  # after the rounds; nodes: those of them that are left in the core
         self.nodes = np.arange(quality.n)
 
-    def reduce(self, look: Callable[[], Any]) -> None:
-        """All of it. look: called every now and then, after the same work on all ranks."""
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> None:
+        """All of it, or `most` rounds.
+
+        look   called every now and then, after the same work on all ranks; where it is true no round follows
+        """
         core, group = self.quality, self.group
-        for _ in range(ROUNDS):
-            look()
+        for self.steps in range(1, min(most or ROUNDS, ROUNDS) + 1):
             pairs = sure_pairs(core)
             if not len(pairs):
                 break
@@ -58,9 +62,8 @@ class CommunityKernel:
             self.own += core.value(joined)
             group = joined[group].astype(np.int64)
             before, core = core.n, core.contracted(joined, self.compiled)
-            if FEWEST * (before - core.n) < before:
+            if FEWEST * (before - core.n) < before or look():
                 break
-        look()
         kept = np.zeros(core.n, dtype=bool)
         kept[core.row_of()[core.worths() > 0]] = True
         self.joined_core, self.nodes = core, np.flatnonzero(kept)

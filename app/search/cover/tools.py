@@ -4,7 +4,7 @@ The core is what exact reductions leave of the graph, and its solutions are vert
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class CoverTools(NodeTools):
     """
 
     peels = core_minimises = bounds_follow = True  # a SAT solver is asked once the best cover is near
+    baseline_costs: ClassVar = {"max_degree": 1e-7, "min_degree": 1.5e-7}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)

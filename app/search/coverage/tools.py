@@ -11,7 +11,7 @@ from app.bounds.coverage.bounds import CoverageBounds
 from app.bounds.coverage.prices import PriceBound, proved_by, spread
 from app.errors import CaseError, FixedNodesError
 from app.graphs.covering import count_candidates
-from app.graphs.family import Family, family_of
+from app.graphs.family import Family, ascending_family
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
@@ -108,7 +108,7 @@ class CoverageTools(Toolbox):
         u = np.repeat(np.arange(count), np.diff(ends))
         v = graph.indices[: ends[-1]].astype(np.int64) - count
         inside = v < len(self.weights)  # the last node is next to all sets
-        whole = family_of(u[inside], v[inside], self.weights, self.costs, self.budget)
+        whole = ascending_family(u[inside], v[inside], self.weights, self.costs, self.budget)
         self.whole = whole
         left = self.budget - int(self.costs[self.forced].sum())
         free = ~(self.forced | self.barred)

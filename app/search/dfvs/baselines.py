@@ -4,19 +4,39 @@ Each works on a whole digraph without loops and returns `(chosen, label)`: chose
 lowest node number.
 """
 
+import ctypes
 import heapq
 from collections.abc import Callable
 
 import numpy as np
 
 from app.graphs.digraph import Digraph
+from app.native.library import address, function, give_arrays
 from app.search.dfvs.search import order_without
 from app.toolbox import Look, never
 
 MOST_WAYS = "most ways through"
 BETWEEN = 1000  # nodes between two looks at the time
-WAYS_SECONDS, BACKWARD_SECONDS = 5e-6, 2e-6  # of the two, about, for each node and arc
+WAYS_SECONDS, BACKWARD_SECONDS = 5e-7, 2e-6  # of the two, about, for each node and arc
+EXACT = 1 << 53  # whole numbers below it are exact as floating-point numbers
 Rule = Callable[[Digraph, np.ndarray, bool], tuple[np.ndarray, str]]
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+GIVEN = ("out_ptr", "in_ptr", "out", "into", "price")
+ARRAYS = ("alive", "chosen", "heads", "tails", "waiting", "heap")
+
+
+class _Ways(ctypes.Structure):
+    _fields_ = (
+        ("n", Long),
+        *((name, Pointer) for name in (*GIVEN, *ARRAYS)),
+        *((name, Long) for name in ("size", "waits")),
+    )
+
+
+W = ctypes.POINTER(_Ways)
+BEGIN, TAKE = function("lk_dfvs_ways_begin", W), function("lk_dfvs_ways", W, Long, returns=Long)
+NEEDED = function("lk_dfvs_needed", Long, *(Pointer,) * 5, Long, Pointer, Pointer)
 
 
 def most_ways(
@@ -27,7 +47,7 @@ def most_ways(
 
     Source   the greedy of Festa, Pardalos and Resende, Algorithm 815, ACM TOMS 2001
     """
-    chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool), look)
+    chosen = greedy(digraph, price, np.zeros(digraph.n, dtype=bool), look, compiled)
     return needed(digraph, price, chosen, compiled, look), MOST_WAYS
 
 
@@ -77,11 +97,48 @@ def _backward_ends(digraph: Digraph, price: np.ndarray, left: np.ndarray) -> np.
 FEEDBACK_BASELINES: dict[str, Rule] = {"most_ways": most_ways, "least_backward": least_backward}
 
 
-def greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray, look: Look = never) -> np.ndarray:
+def greedy(
+    digraph: Digraph, price: np.ndarray, chosen: np.ndarray, look: Look = never, compiled: bool = True
+) -> np.ndarray:
     """[n] bool, a set with more nodes until no directed cycle is left.
 
     look   asked now and then; where it is true an order of the nodes that are left decides them
     """
+    if compiled and TAKE is not None and price.max(initial=0) < EXACT:
+        return _Compiled(digraph, price, chosen).greedy(look)
+    return _greedy(digraph, price, chosen, look)
+
+
+class _Compiled:
+    """What `_greedy` does, by the compiled kernel.
+
+    alive    [n] uint8, what is left          chosen   [n] uint8, the set
+    heads, tails, waiting, heap   scratch
+    """
+
+    def __init__(self, digraph: Digraph, price: np.ndarray, chosen: np.ndarray) -> None:
+        self.digraph, n = digraph, digraph.n
+        for name in GIVEN[:-1]:
+            setattr(self, name, np.ascontiguousarray(getattr(digraph, name)))
+        self.price = np.ascontiguousarray(price, dtype=np.int64)
+        self.chosen, self.alive = chosen.astype(np.uint8), (~chosen).astype(np.uint8)
+        self.heads, self.tails = (np.zeros(n, dtype=np.int32) for _ in range(2))
+        self.waiting, self.heap = np.zeros(2 * n, dtype=np.int32), np.zeros(2 * n, dtype=np.float64)
+        self._ways = _Ways(n)
+        give_arrays(self, self._ways, (*GIVEN, *ARRAYS))
+
+    def greedy(self, look: Look) -> np.ndarray:
+        """[n] bool, the set, BETWEEN nodes between two looks."""
+        BEGIN(self._ways)
+        while TAKE(self._ways, BETWEEN) == BETWEEN:
+            if look():
+                rest = _backward_ends(self.digraph, self.price, self.alive.astype(bool))
+                return self.chosen.astype(bool) | rest
+        return self.chosen.astype(bool)
+
+
+def _greedy(digraph: Digraph, price: np.ndarray, chosen: np.ndarray, look: Look) -> np.ndarray:
+    """What `greedy` does, plainly."""
     n, chosen = digraph.n, chosen.copy()
     out, into = digraph.out.tolist(), digraph.into.tolist()
     ptr, back = digraph.out_ptr.tolist(), digraph.in_ptr.tolist()
@@ -143,8 +200,11 @@ def needed(
     label[order] = np.arange(len(order)) + 1
     chosen, ends = chosen.copy(), (0.0, digraph.n + 1.0)
     nodes = np.flatnonzero(chosen)
-    for count, v in enumerate(nodes[np.argsort(-price[nodes], kind="stable")].tolist(), 1):
-        if count % BETWEEN == 0 and look():
+    nodes = nodes[np.argsort(-price[nodes], kind="stable")]
+    if compiled and NEEDED is not None:
+        return _needed(digraph, nodes, label, chosen, look)
+    for count, v in enumerate(nodes.tolist()):
+        if count and count % BETWEEN == 0 and look():
             break
         before = label[digraph.into[digraph.in_ptr[v] : digraph.in_ptr[v + 1]]]
         after = label[digraph.out[digraph.out_ptr[v] : digraph.out_ptr[v + 1]]]
@@ -153,3 +213,16 @@ def needed(
         if low < place < high:
             label[v], chosen[v] = place, False
     return chosen
+
+
+def _needed(
+    digraph: Digraph, nodes: np.ndarray, label: np.ndarray, chosen: np.ndarray, look: Look
+) -> np.ndarray:
+    """The same by the compiled kernel, which changes labels [n]; nodes [k] of the set in order."""
+    held, given = chosen.astype(np.uint8), (digraph.out_ptr, digraph.out, digraph.in_ptr, digraph.into)
+    for first in range(0, len(nodes), BETWEEN):
+        if first and look():
+            break
+        part = np.ascontiguousarray(nodes[first : first + BETWEEN])
+        NEEDED(digraph.n, *map(address, given), address(part), len(part), address(label), address(held))
+    return held.astype(bool)

@@ -56,7 +56,7 @@ class DirectedFeedbackTools(NodeTools):
     """
 
     bounds_follow = True
-    start_share = 0.4
+    start_share = 0.8
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -148,7 +148,7 @@ class DirectedFeedbackTools(NodeTools):
     def _completed(self, chosen: np.ndarray) -> np.ndarray:
         compiled = self.instance.compiled
         if len(order_without(self.inner, chosen, compiled)) < np.count_nonzero(~chosen):
-            chosen = greedy(self.inner, self.own_price, chosen)
+            chosen = greedy(self.inner, self.own_price, chosen, compiled=compiled)
         return needed(self.inner, self.own_price, chosen, compiled)
 
     def value_of_core(self, value: int) -> int:

@@ -94,6 +94,8 @@ def gains(core: SizedGraph) -> tuple[np.ndarray, int]:
     bits = KEY - core.n.bit_length() - int(core.size.sum()).bit_length() - 1
     top = 1 << max(min(FINE, bits), 0)
     lightest = int(core.weights.min())
+    if top * lightest < 1 << KEY:
+        return np.maximum(top * lightest // core.weights, 1), top
     return np.array([max(top * lightest // w, 1) for w in core.weights.tolist()], dtype=np.int64), top
 
 
@@ -165,7 +167,7 @@ def reinsertions(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) ->
     at most nodes again, the later ones by what they were last seen to make.
     """
     gain, top = gains(core)
-    gain = np.array([top // each for each in gain.tolist()], dtype=np.int64) if top > 1 else gain
+    gain = top // gain if top > 1 else gain
     if not (compiled and REINSERT and core.n):
         return np.array(plain.reinsert(core, chosen, gain.tolist(), top, GROWN_LOOKS), dtype=np.int32)
     taken, order, part = chosen.astype(np.uint8), *(np.empty(core.n, dtype=np.int32) for _ in range(2))

@@ -14,6 +14,7 @@ from app.search.dismantle.baselines import ordered, reinsertions
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 CURVE = function("lk_dismantle_curve", *(Pointer,) * 2, Long, *(Pointer,) * 5)
+DEGREES = function("lk_dismantle_by_degree", Long, *(Pointer,) * 6)
 STEPS = "removed"  # the first column of a table of curves
 
 
@@ -29,15 +30,20 @@ def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) 
     backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
     return min(
         backwards,
-        by_degree(whole, chosen),
+        by_degree(whole, chosen, compiled),
         key=lambda order: largest_components(whole, order, compiled).sum(),
     )
 
 
-def by_degree(whole: SizedGraph, chosen: np.ndarray) -> np.ndarray:
+def by_degree(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[k] int64, the nodes of a set [n] bool, that of the largest degree in what is left first, the lowest
     number of several.
     """
+    if compiled and DEGREES is not None:
+        left, order = chosen.astype(np.uint8), np.empty(np.count_nonzero(chosen), dtype=np.int64)
+        room = whole.degrees(), np.empty(2 * len(order), dtype=np.float64)
+        DEGREES(whole.n, *map(address, (whole.indptr, whole.indices, left, *room, order)))
+        return order
     degree, ptr, left = whole.degrees().tolist(), whole.indptr.tolist(), set(np.flatnonzero(chosen).tolist())
     heap = [(-degree[v], v) for v in left]
     heapq.heapify(heap)

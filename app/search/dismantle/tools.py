@@ -10,7 +10,7 @@ from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
-from app.graphs.ids import plain_ids
+from app.graphs.ids import named, plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer
@@ -26,11 +26,15 @@ from app.search.dismantle.search import DismantleSearch
 from app.search.kernel_tools import KernelSetTools, ReducedBounds
 from app.toolbox import Baseline, Bounds, Instance, Search
 
+SEARCH_SECONDS = 2.2e-7  # of making a search, for each node and entry of the core, about
 REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
-NODE_SECONDS, ENTRY_SECONDS = 4e-6, 2e-7  # of the order of a set, about; and of the nodes that go back one by
+NODE_SECONDS, ENTRY_SECONDS = (
+    1.5e-6,
+    1e-7,
+)  # of the order of a set, about; and of the nodes that go back one by
 BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8  # one, for each node, and at most: only so many are looked at again
-DEGREE_SECONDS = 4e-7  # of the plain heuristic by degrees, likewise
+CORE_SECONDS, DEGREE_SECONDS = 2e-7, 4e-7  # of the plain heuristics by 2-cores and degrees, likewise
 LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
 COURSE = ("removed", "node", "weight", "largest")  # the columns of a course
 
@@ -108,6 +112,11 @@ class DismantleTools(KernelSetTools):
         weights = self.inner.weights
         return other if weights[other].sum() < weights[own].sum() else own
 
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what making a search takes."""
+        return SEARCH_SECONDS * (self.inner.n + len(self.inner.indices))
+
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where nothing is too large."""
         if self.inner.apart():
@@ -130,7 +139,9 @@ class DismantleTools(KernelSetTools):
     @property
     def baseline_seconds(self) -> Mapping[str, float]:
         """Estimates of what those that take long do, by name."""
-        return {"high_degree": DEGREE_SECONDS * self.entries, "influence": influence_seconds(self.asked)}
+        size = self.entries
+        known = {"core_hd": CORE_SECONDS * size, "high_degree": DEGREE_SECONDS * size}
+        return known | {"influence": influence_seconds(self.asked)}
 
     # ---- the course of a set -------------------------------------------------------------------------------
 
@@ -138,7 +149,8 @@ class DismantleTools(KernelSetTools):
     def closing_seconds(self) -> float:
         """An estimate of what the order of the answer takes, of which its course and its curve are made."""
         nodes, entries = self.graph.n, len(self.graph.indices)
-        return NODE_SECONDS * nodes + ENTRY_SECONDS * entries + min(BACK_SECONDS * nodes, MOST_BACK)
+        order = NODE_SECONDS * nodes + ENTRY_SECONDS * entries + min(BACK_SECONDS * nodes, MOST_BACK)
+        return super().closing_seconds + order
 
     @property
     def curve_seconds(self) -> float:
@@ -153,11 +165,14 @@ class DismantleTools(KernelSetTools):
         weights = (
             np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
         )
-        named = [quoted(str(each)) for each in plain_ids(ids[order])]
-        told = zip(named, weights[order].tolist(), largest_components(whole, order)[1:].tolist())
-        lines = (f"{i},{node},{weight:.9g},{size}\n" for i, (node, weight, size) in enumerate(told, 1))
-        largest = int(whole.sizes().max(initial=0))
-        return "".join([",".join(COURSE) + "\n", f"0,,0,{largest}\n", *lines])
+        node = plain_ids(ids[order])
+        node = list(map(quoted, node)) if named(ids) else node
+        sizes = largest_components(whole, order, self.instance.compiled).tolist()
+        told = [None] * (4 * len(order))
+        told[::4], told[1::4], told[3::4] = range(1, len(order) + 1), node, sizes[1:]
+        told[2::4] = weights[order].tolist()
+        lines = "%d,%s,%.9g,%d\n" * len(order) % tuple(told)
+        return ",".join(COURSE) + f"\n0,,0,{sizes[0]}\n" + lines
 
     def dismantling_order(self, solution: np.ndarray) -> np.ndarray:
         """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class DominationTools(NodeTools):
     """
 
     bounds_follow = True  # the exact search begins from the best set
+    baseline_costs: ClassVar = {"most_gain": 1.2e-7, "most_gain_pruned": 1.6e-7}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)

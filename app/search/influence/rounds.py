@@ -11,6 +11,7 @@ How many sets fit is known before the first: by the mean size of some others.
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,11 @@ from app.bounds.influence.concentration import at_least
 from app.errors import CaseError
 from app.proofs.kinds import InfluenceProof
 from app.search.influence.collection import CollectionTools
-from app.toolbox import Bounds
+from app.toolbox import Bounds, never
 
 FIRST = 1 << 12  # sets of the first collection
+SMALLER = (1 << 11, 1 << 10, 1 << 9, 1 << 8)  # of the only one, where a time limit has no room for that
+ROUND_COST = 4  # times what its sets take alone that a round does, about
 PROBED, BEGUN = 256, 16  # sets whose sizes tell of others; and how many of them come first
 JUDGES = 4  # sets that judge an answer, to one that it is chosen by: they take no room, and less time
 ENTRY_BYTES, SET_BYTES = 66, 100  # that a collection takes at its fullest, for each node of a set; each set
@@ -94,25 +97,42 @@ class Rounds:
     def __init__(self, tools: Any, makes: Any = None) -> None:
         self.tools, self.makes = tools, Alone(tools) if makes is None else makes
         most = tools.graph.n if tools.certain else tools.asked.sets
-        first = most if tools.certain else min(FIRST, most)
-        self.sizes = [first]
-        while self.sizes[-1] * 2 <= most and not tools.certain:
-            self.sizes.append(self.sizes[-1] * 2)
-        self.delta = tools.asked.delta / (2 * len(self.sizes))
-        self.final_delta = tools.asked.delta / (2 * (len(self.sizes) + 1))
+        self._most = most
+        self._begin(most if tools.certain else min(FIRST, most))
         self.upper = float(tools.graph.n)
         self.last: CollectionTools | None = None
         self.judging = 0.0
+        self.each = 0.0  # s, of one of the sets that tell of others, by this rank's clock
+
+    def _begin(self, first: int, last: int = 0) -> None:
+        """Collections from `first` sets on, up to `last` (0: as many as there can be)."""
+        self.sizes = [first]
+        while self.sizes[-1] * 2 <= (last or self._most) and not self.tools.certain:
+            self.sizes.append(self.sizes[-1] * 2)
+        delta = self.tools.asked.delta
+        self.delta, self.final_delta = delta / (2 * len(self.sizes)), delta / (2 * (len(self.sizes) + 1))
         self.fits = len(self.sizes)  # rounds whose collections fit
+
+    def only(self, sets: int) -> None:
+        """One collection, smaller than the first would be: for more there is no time.
+
+        That is decided before a set of it is drawn, so that bounds hold as for any other number.
+        """
+        self._begin(sets, sets)
 
     def refuse_other(self, number: int, sets: int) -> None:
         """Raises BadCertificate where no round has such a collection."""
+        if number == 0 and sets in SMALLER and sets < self.sizes[0] and not self.tools.certain:
+            return self.only(sets)
         if not 0 <= number < len(self.sizes) or self.sizes[number] != sets:
             raise BadCertificate(f"a collection of {sets} sets is none of influence.sets = {max(self.sizes)}")
 
-    def measure(self) -> None:
-        """How many of the collections fit a rank. Raises CaseError where the first does not."""
-        each, limit = ENTRY_BYTES * self._mean_size() + SET_BYTES, self.tools.instance.most_bytes
+    def measure(self, late: Callable[[], bool] = never) -> None:
+        """How many of the collections fit a rank. Raises CaseError where the first does not.
+
+        late   whether no more sets are to be drawn for that; the same on all ranks
+        """
+        each, limit = ENTRY_BYTES * self._mean_size(late) + SET_BYTES, self.tools.instance.most_bytes
         self.fits = sum(each * size <= limit for size in self.sizes)
         if not self.fits:
             need = math.ceil(each * self.sizes[0] / 1e6)
@@ -120,13 +140,14 @@ class Rounds:
             right = f"memory.whole_graph_mb = {need}, or smaller probabilities, would be right"
             raise CaseError(f"{self.tools.graph.name}: {found}; {right}")
 
-    def _mean_size(self) -> float:
+    def _mean_size(self, late: Callable[[], bool]) -> float:
         """Nodes of a set: of some, twice as many each time, until these alone take more than there is."""
         tools, count, used = self.tools, 0, 0
         probed, key = self.sizes[0] if tools.certain else PROBED, tools.judges(len(self.sizes) + 1)
-        while count < probed and ENTRY_BYTES * used <= tools.instance.most_bytes:
-            count = min(max(2 * count, BEGUN), probed)
+        while count < probed and ENTRY_BYTES * used <= tools.instance.most_bytes and not (count and late()):
+            count, begun = min(max(2 * count, BEGUN), probed), time.perf_counter()
             used = int(self.makes.sizes(key, count).sum())
+            self.each = (time.perf_counter() - begun) / count
         return used / max(count, 1)
 
     def make(self, number: int) -> Round:

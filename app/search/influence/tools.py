@@ -50,11 +50,10 @@ class InfluenceTools(Toolbox):
         self.budget = int(Fraction(repr(float(instance.budget))) * self.scale)
         self._fix(instance)
         self.certain = self.diffusion.certain
-        self.worlds = 1 if self.certain else self.asked.simulations
-        self.unit = 1.0 / self.worlds
+        self.simulate(self.asked.simulations)
         self.sampler = Sampler(self.diffusion, self.certain, instance.compiled)
-        self._known: dict[bytes, np.ndarray] = {}
-        self._proved_by = 0  # sets of the collection of the last certificate
+        self._proved_by: Rounds | None = None  # those of the last certificate
+        self._proved_sets = 0  # of its collection
 
     def _costs(self, graph: Graph) -> tuple[int, np.ndarray]:
         """Units to one, and costs [n] int64 in units; all one where there are none. Raises CaseError."""
@@ -79,6 +78,12 @@ class InfluenceTools(Toolbox):
         self.forced |= (self.costs == 0) & ~self.barred
         self.left = self.budget - cost
         self.free = ~(self.forced | self.barred) & (self.costs <= self.left)
+
+    def simulate(self, worlds: int) -> None:
+        """Seeds are worth the mean of so many cascades from now on; where all is certain one tells all."""
+        self.worlds = 1 if self.certain else worlds
+        self.unit = 1.0 / self.worlds
+        self._known: dict[bytes, np.ndarray] = {}
 
     @property
     def confidence(self) -> float:
@@ -182,9 +187,9 @@ class InfluenceTools(Toolbox):
 
     def prove(self, proof: InfluenceProof) -> int:
         """Draw the collection again, add up the prices of its sets, and take what that says of all seeds."""
-        rounds = Rounds(self)
+        rounds = self._proved_by = Rounds(self)
         rounds.refuse_other(proof.number, proof.sets)
-        self._proved_by = proof.sets
+        self._proved_sets = proof.sets
         sizes, nodes = self.sampler.sets(self.key(proof.number), 0, proof.sets)
         bound = CollectionTools(self, proof.number, sizes, nodes).prove(proof)
         return self.in_worlds(self.upper(bound, proof.sets, rounds.delta))
@@ -193,7 +198,8 @@ class InfluenceTools(Toolbox):
         """The value that the spread of seeds is no less than, by sets that a solve of them would judge by."""
         if self.certain:
             return value
-        return math.floor(Rounds(self).judge(solution, self._proved_by)[0] * self.worlds)
+        rounds = self._proved_by or Rounds(self)
+        return math.floor(rounds.judge(solution, self._proved_sets)[0] * self.worlds)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain choices by name."""

@@ -29,6 +29,7 @@ class PartitionTools(LabelTools):
 
     words, sense = "partition", "minimise"
     every = "all nodes are in blocks, none inside or outside"
+    start_share = 0.7
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -75,8 +76,8 @@ class PartitionTools(LabelTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """One way down and up again; on large graphs, where that is for the search to begin with, blocks that
-        grow.
+        """One way down and up again, in a hurry once its time is over; on large graphs, where that is for the
+        search to begin with, blocks that grow.
         """
         return self._start.copy()
 
@@ -85,7 +86,7 @@ class PartitionTools(LabelTools):
         """The blocks of a baseline, which are made once."""
         compiled = self.instance.compiled
         if not self.left_out:
-            return by_levels(self.asked, compiled)
+            return by_levels(self.asked, compiled, look=self.look)
         return balanced(self.asked, grown(self.asked, np.arange(self.graph.n), compiled), compiled)
 
     @property
