@@ -653,6 +653,8 @@ def values(info):
             return st.sampled_from(info.values)
         case kinds.ListType():
             return st.lists(values(info.item_type), min_size=1, max_size=3)
+        case kinds.UnionType():
+            return st.one_of([values(each) for each in info.types])
     return plain_text()
 
 
@@ -791,10 +793,10 @@ def cases(draw):
         data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}
         if kind != "folds":
             data["output"].pop("importance", None)
+    if data["study"]["kind"] == "folds" and data["parallel"]["partition"] == "learned":
+        data["parallel"]["partition"] = "rows"
     if kind:
         data["gnn"]["goal"] = "classes"
-        if kind == "folds" and data["parallel"]["partition"] == "learned":
-            data["parallel"]["partition"] = "rows"
         if kind not in ("tune", "folds"):
             data["gnn"]["level"] = "node"
     learns = data["run"]["task"] == "classify" or kind in ("tune", "folds")

@@ -720,7 +720,8 @@ def _studies(case: Case) -> Iterator[Mistake]:
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
         yield ("graph", "splits"), f"{_own_folds()}, got {show(case.graph.splits)}"
     parallel = case.parallel
-    if study.kind == "folds" and parallel.partition == "learned" and not parallel.cost_model:
+    folds = study.kind == "folds" and case.run.task in ("study", "classify")
+    if folds and parallel.partition == "learned" and not parallel.cost_model:
         right = '"rows" or "edges", or a parallel.cost_model, would be right for folds, whose rows stay'
         yield ("parallel", "partition"), f"{right} where they are"
     for key in ("vary", "trials", "race"):
