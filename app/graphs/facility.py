@@ -23,6 +23,9 @@ from app.native.library import address, function
 MEDIAN, CENTER, UNCAPACITATED = "median", "center", "uncapacitated"
 LARGEST = 1 << 54  # of what all customers cost at the worst places together, and of opening, in units
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
+TOO_LARGE = (
+    "costs are too large to be summed exactly; fewer digits of lengths, demands and costs would be right"
+)
 PIECE = 1 << 22  # distances at a time
 PAIR_BYTES, RADIUS_BYTES = 28, 76  # for each place and customer, at most; the latter of centres
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
@@ -278,17 +281,16 @@ def question_of(
         raise CaseError(f"{name}: {found} of tables; {right}, or fewer nodes")
     fine = distances.unit * demands.unit
     unit = fine if opening is None else _common(fine, opening.unit)
-    demand = demands.amounts * int(fine / unit)
-    fees = np.zeros(n, np.int64) if opening is None else opening.amounts * int(opening.unit / unit)
-    away = distances.rows(places)[:, customers]
+    demand = _scaled(name, demands, fine / unit)
+    fees = np.zeros(n, np.int64) if opening is None else _scaled(name, opening, opening.unit / unit)
+    away = _between(distances, places, customers)
     longest = int(away.max(initial=0))
     heaviest = int(demand.max(initial=0)) * max(longest, 1)
     total = int(demand.sum()) * longest + int(fees[places].sum())
     apart = bool((away < 0).any())
     far = 1 + (total if apart else heaviest)
     if far * max(len(customers), 1) + int(fees[places].sum()) > LARGEST:
-        right = "fewer digits of lengths, demands and costs would be right"
-        raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
+        raise GraphError(f"{name}: {TOO_LARGE}")
     cost = np.where(away < 0, far, away * demand[customers])
     forced = np.zeros(n, dtype=bool)
     forced[inside] = True
@@ -296,6 +298,26 @@ def question_of(
         np.ascontiguousarray(cost), fees[places], forced[places], min(most, len(places)), far, kind == CENTER
     )
     return Question(sites, places, customers, demand, fees, unit)
+
+
+def _scaled(name: str, given: Demands, times: Fraction) -> np.ndarray:
+    """[n] int64, amounts times a whole number. Raises GraphError where their sum is beyond LARGEST."""
+    if int(given.amounts.sum()) * int(times) > LARGEST:
+        raise GraphError(f"{name}: {TOO_LARGE}")
+    return given.amounts * (int(times) if given.amounts.any() else 0)
+
+
+def _between(distances: Distances, places: np.ndarray, customers: np.ndarray) -> np.ndarray:
+    """[m, k] int64, from customers to places; -1 where there is no path. Of a graph searches begin at the
+    fewer of the two: its paths are as long in both directions.
+    """
+    turned = distances.metric is None and len(customers) < len(places)
+    begin, end = (customers, places) if turned else (places, customers)
+    found = np.empty((len(begin), len(end)), dtype=np.int64)
+    size = max(1, PIECE // max(distances.n, 1))
+    for at in range(0, len(begin), size):
+        found[at : at + size] = distances.rows(begin[at : at + size])[:, end]
+    return np.ascontiguousarray(found.T) if turned else found
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:
