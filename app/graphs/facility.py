@@ -23,9 +23,6 @@ from app.native.library import address, function
 MEDIAN, CENTER, UNCAPACITATED = "median", "center", "uncapacitated"
 LARGEST = 1 << 54  # of what all customers cost at the worst places together, and of opening, in units
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
-TOO_LARGE = (
-    "costs are too large to be summed exactly; fewer digits of lengths, demands and costs would be right"
-)
 PIECE = 1 << 22  # distances at a time
 PAIR_BYTES, RADIUS_BYTES = 28, 76  # for each place and customer, at most; the latter of centres
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
@@ -279,18 +276,19 @@ def question_of(
         found = f"{len(places)} places for {len(customers)} customers take {need / 1e6:.0f} MB"
         right = f"memory.whole_graph_mb = {math.ceil(need / 1e6)} would be right"
         raise CaseError(f"{name}: {found} of tables; {right}, or fewer nodes")
-    fine = distances.unit * demands.unit
-    unit = fine if opening is None else _common(fine, opening.unit)
-    demand = _scaled(name, demands, fine / unit)
-    fees = np.zeros(n, np.int64) if opening is None else _scaled(name, opening, opening.unit / unit)
     away = _between(distances, places, customers)
-    longest = int(away.max(initial=0))
-    heaviest = int(demand.max(initial=0)) * max(longest, 1)
-    total = int(demand.sum()) * longest + int(fees[places].sum())
-    apart = bool((away < 0).any())
-    far = 1 + (total if apart else heaviest)
-    if far * max(len(customers), 1) + int(fees[places].sum()) > LARGEST:
-        raise GraphError(f"{name}: {TOO_LARGE}")
+    fine, longest, apart = distances.unit * demands.unit, int(away.max(initial=0)), bool((away < 0).any())
+    for unit in _units(fine, opening):
+        demand = _scaled(demands.amounts, fine / unit)
+        fees = [0] * n if opening is None else _scaled(opening.amounts, opening.unit / unit)
+        paid = sum(fees[place] for place in places.tolist())
+        far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
+        if max(far * max(len(customers), 1) + paid, sum(fees)) <= LARGEST:
+            break
+    else:
+        right = "fewer digits of lengths, demands and costs would be right"
+        raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
+    demand, fees = np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64)
     cost = np.where(away < 0, far, away * demand[customers])
     forced = np.zeros(n, dtype=bool)
     forced[inside] = True
@@ -300,11 +298,22 @@ def question_of(
     return Question(sites, places, customers, demand, fees, unit)
 
 
-def _scaled(name: str, given: Demands, times: Fraction) -> np.ndarray:
-    """[n] int64, amounts times a whole number. Raises GraphError where their sum is beyond LARGEST."""
-    if int(given.amounts.sum()) * int(times) > LARGEST:
-        raise GraphError(f"{name}: {TOO_LARGE}")
-    return given.amounts * (int(times) if given.amounts.any() else 0)
+def _units(fine: Fraction, opening: Demands | None) -> list[Fraction]:
+    """Units of a value, the first that fits is to be taken: that of which distances times demands, `fine`,
+    and costs of opening are both multiples; then `fine`, to which costs are rounded by that, where it is as
+    exact as the largest of them, a float32 of 24 bits.
+    """
+    if opening is None:
+        return [fine]
+    largest = int(opening.amounts.max(initial=0)) * opening.unit
+    return [_common(fine, opening.unit), *([fine] if fine * (1 << 24) <= largest else [])]
+
+
+def _scaled(amounts: np.ndarray, times: Fraction) -> list[int]:
+    """[n] amounts [n] int64 times a number, rounded (ties to even), of any size."""
+    if times.denominator == 1:
+        return [each * times.numerator for each in amounts.tolist()]
+    return [round(each * times) for each in amounts.tolist()]
 
 
 def _between(distances: Distances, places: np.ndarray, customers: np.ndarray) -> np.ndarray:
