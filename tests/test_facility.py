@@ -456,6 +456,14 @@ def test_tables_beyond_the_memory_are_refused():
 
 
 @alone
+def test_tables_in_a_dry_run():
+    case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
+    for nodes, told in ((2000, "take up to 30"), (9000, r"memory.whole_graph_mb = 6156 would be right")):
+        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}"], cwd=ROOT)
+        assert code == 0 and told in said, said
+
+
+@alone
 def test_lengths_below_0_and_keys_of_other_problems():
     with pytest.raises(GraphError, match="edge 0-1 has the length -2; 0 or more would be right"):
         solve([(0, 1, -2.0), (1, 2, 1.0)], "facility", settings=QUICK | {"problem.budget": 1})

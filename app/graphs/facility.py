@@ -258,6 +258,11 @@ class Question:
     unit: Fraction
 
 
+def pair_bytes(kind: str) -> int:
+    """What tables take for each pair of a place and a customer, at most."""
+    return RADIUS_BYTES if kind == CENTER else PAIR_BYTES
+
+
 def question_of(
     name: str, kind: str, distances: Distances, demands: Demands, opening: Demands | None, most: int,
     inside: np.ndarray, barred: np.ndarray, most_bytes: float,
@@ -271,7 +276,7 @@ def question_of(
     """
     n, places = distances.n, np.flatnonzero(~barred)
     customers = np.flatnonzero(demands.amounts > 0)
-    need = (RADIUS_BYTES if kind == CENTER else PAIR_BYTES) * len(places) * len(customers)
+    need = pair_bytes(kind) * len(places) * len(customers)
     if need > most_bytes:
         found = f"{len(places)} places for {len(customers)} customers take {need / 1e6:.0f} MB"
         right = f"memory.whole_graph_mb = {math.ceil(need / 1e6)} would be right"
