@@ -17,9 +17,9 @@ from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.facility.bounds import RadiusBounds, SumBounds
 from app.bounds.facility.dual import Cases
-from app.bounds.facility.witness import reduced_costs, unit_of
+from app.bounds.facility.witness import FacilityBound, reduced_costs, unit_of
 from app.errors import CaseError, GraphError
-from app.graphs.facility import Demands, Distances, alike, counted, question_of
+from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
 from app.graphs.graph import from_edges
 from app.graphs.metric import explicit
 from app.proofs.archive import from_bytes, to_bytes
@@ -155,6 +155,49 @@ def test_weights_of_nodes_are_demands_of_medians():
     assert found.nodes == [0] and found.objective == found.bound == 10
     with pytest.raises(CaseError, match=r"weights of nodes, which are demands, beside graph\.demands"):
         solve(path, "facility", node_weights=[1] * 5, demands=[1] * 5, settings=keys_of(MEDIAN, 1))
+
+
+@alone
+def test_weights_of_a_networkx_graph():
+    path = nx.path_graph(5)
+    nx.set_node_attributes(path, {0: 9, 1: 1, 2: 1, 3: 1, 4: 1}, "weight")
+    assert solve(path, "facility", settings=keys_of(MEDIAN, 1)).nodes == [0]
+    fees = dict.fromkeys(path, 1) | {3: 0}
+    assert solve(path, "facility", node_weights=fees, settings=keys_of(FREE, 0)).objective == 4
+    twice = nx.MultiGraph([(0, 1, {"weight": 2}), (0, 1, {"weight": 5}), (1, 2, {"weight": 1})])
+    with pytest.warns(UserWarning, match="of parallel edges the one of largest weight counts; the shortest"):
+        assert solve(twice, "facility", settings=keys_of(MEDIAN, 1)).objective == 6
+
+
+@alone
+def test_lengths_of_many_digits_beside_demands_and_costs():
+    """Costs are rounded to the unit of lengths where that is as fine as they are."""
+    draws = np.random.default_rng(1)
+    graph = nx.random_geometric_graph(20, 0.4, seed=1)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = float(np.hypot(*np.subtract(graph.nodes[u]["pos"], graph.nodes[v]["pos"])))
+    fees = draws.random(20)
+    found = solve(graph, "facility", node_weights=fees.tolist(), settings=keys_of(FREE, 0))
+    paths = dict(nx.all_pairs_dijkstra_path_length(graph))
+    told = sum(paths[node][at] for node, at in found.assignment.items()) + fees[list(found.nodes)].sum()
+    assert found.optimal and found.objective == pytest.approx(told, abs=1e-6)
+    for length, fee in ((1e-6, 1e9), (1e-20, 1.0), (1e-3, 1e12)):  # beyond 63 bits
+        for u, v in graph.edges:
+            graph[u][v]["weight"] = length * draws.random()
+        with pytest.raises(GraphError, match="too large to be summed exactly"):
+            fees = (fee * draws.random(20)).tolist()
+            solve(graph, "facility", node_weights=fees, settings=keys_of(FREE, 0))
+
+
+@alone
+def test_few_nodes_with_demands():
+    some = np.isin(np.arange(60), [3, 17])
+    cycle = Distances(from_edges(60, np.arange(60), (np.arange(60) + 1) % 60, None, "cycle"), None, True)
+    needs = Demands(some.astype(np.int64), Fraction(1))
+    asked = question_of(
+        "cycle", MEDIAN, cycle, needs, None, 1, np.zeros(0, int), ~some & (np.arange(60) > 9), 1e9
+    )
+    assert np.array_equal(asked.sites.cost, cycle.rows(asked.places)[:, some])
 
 
 @alone
@@ -313,6 +356,20 @@ def test_damaged_certificates_prove_nothing(kind):
         check(moved, found, certificate=found.certificate, settings=keys, **fees)
 
 
+@alone
+def test_certificates_that_leave_63_bits_prove_nothing():
+    cost = np.zeros((12, 12), dtype=np.int64)
+    cost[11, :11] = cost[:11, 11] = 1 << 46
+    sites = Sites(cost, np.zeros(12, np.int64), np.zeros(12, bool), 6, 1 << 47)  # two are enough
+    one = unit_of(sites)
+    proof = FacilityBound(1, "duals", one, one * sites.worst[None], np.array([0, 1]), np.array([-1]))
+    with pytest.raises(BadCertificate, match="does not prove"):
+        proof.check(sites)
+    cases = Cases(sites, sites.worst)
+    while cases.improve(1 << 46) and cases.nodes < 50:
+        assert cases.lower == 0
+
+
 # ---- runs, replays, ranks ----------------------------------------------------------------------------------
 
 
@@ -396,6 +453,14 @@ def test_tables_beyond_the_memory_are_refused():
     )
     with pytest.raises(CaseError, match=right):
         solve(nx.path_graph(60), "facility", settings=keys)
+
+
+@alone
+def test_tables_in_a_dry_run():
+    case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
+    for nodes, told in ((2000, "take up to 340.2 MB beside"), (9000, "memory.whole_graph_mb = 6156 would be right")):
+        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}"], cwd=ROOT)
+        assert code == 0 and told in said, said
 
 
 @alone

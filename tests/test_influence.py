@@ -562,3 +562,24 @@ def test_weights_of_thresholds_that_fill_a_node():
     totals = np.zeros(24)
     np.add.at(totals, d.out, d.share)
     assert totals.astype(np.int64).tolist() == ends.tolist()
+
+
+@alone
+def test_probabilities_that_are_lost_by_merging(recwarn):
+    keys = {"influence.probabilities": WEIGHTS, "problem.budget": 1}
+    told = "of parallel edges the one of largest weight counts; one with the probability"
+    there_and_back = nx.MultiDiGraph([(0, 1, {"weight": 0.7}), (1, 0, {"weight": 0.2})])
+    solve(there_and_back, "influence", settings=keys)
+    solve([(0, 1, 0.7), (1, 0, 0.2)], "influence", settings=keys)
+    solve(np.array([[0, 0.7], [0.2, 0]]), "influence", settings=keys)
+    twice = nx.MultiDiGraph([(0, 1, {"weight": 0.7}), (0, 1, {"weight": 0.2})])
+    solve(twice, "influence", settings={"problem.budget": 1})  # by degrees
+    assert not recwarn.list
+    for graph in (twice, twice.to_undirected(), [(0, 1, 0.7), (0, 1, 0.2)]):
+        with pytest.warns(UserWarning, match=told):
+            solve(graph, "influence", settings=keys)
+    with pytest.warns(UserWarning, match=told):
+        solve([(0, 1, 0.7), (1, 0, 0.2)], "influence", settings=keys | {"influence.directed": False})
+    with pytest.warns(UserWarning, match="not symmetric: of two entries of a pair the larger counts"):
+        matrix = np.array([[0, 0.7], [0.2, 0]])
+        solve(matrix, "influence", settings=keys | {"influence.directed": False})

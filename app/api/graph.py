@@ -26,8 +26,9 @@ from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERAGE, count_candidates
+from app.graphs.diffusion import WEIGHTS
 from app.graphs.formats.frames import is_frame
-from app.graphs.formats.memory import stream_of_object, weights_of_nodes
+from app.graphs.formats.memory import ARCS, BOTH_WAYS, LENGTHS, stream_of_object, weights_of_nodes
 from app.graphs.formats.memory_edges import (
     edge_rows,
     features_of_rows,
@@ -75,7 +76,7 @@ def loaded_graph(
     """
     group, case = context.group, context.case
     source, labels, demands, found = None, None, None, {}
-    counts = WEIGHED[case.problem.name] if is_quadratic(case) else counts
+    counts = WEIGHED[case.problem.name] if is_quadratic(case) else _counted_of(case, counts)
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
     with raise_together(group, "reading the graph"):
@@ -133,6 +134,15 @@ def loaded_graph(
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
+
+
+def _counted_of(case: Case, counts: str) -> str:
+    """The weights that count: of facilities those of nodes beside lengths, and of news probabilities."""
+    if case.problem.name == FACILITY:
+        return LENGTHS
+    if case.problem.name == "influence" and case.influence.probabilities == WEIGHTS:
+        return ARCS if case.influence.directed else BOTH_WAYS
+    return counts
 
 
 def _add_prizes(case: Case, source: Any, graph: Any, labels: list[Any] | None, prizes: Any) -> None:

@@ -104,8 +104,8 @@ def solve(
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
                dismantle and clique, of facility what opening costs (uncapacitated), else demands; None:
-               the node attributes `weight` of a NetworkX graph (not of facility), those of the file (METIS,
-               DIMACS) or of the file that graph.node_weights of the settings names, or all one
+               the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the
+               file that graph.node_weights of the settings names, or all one
     element_weights   of coverage, in memory: numbers in the order of the elements (ascending labels of a
                mapping or list, else as they are given), or a mapping by element; None: those of the file
                (hMETIS, or the one that graph.element_weights of the settings names), or all one

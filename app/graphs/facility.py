@@ -258,6 +258,11 @@ class Question:
     unit: Fraction
 
 
+def pair_bytes(kind: str) -> int:
+    """What tables take for each pair of a place and a customer, at most."""
+    return RADIUS_BYTES if kind == CENTER else PAIR_BYTES
+
+
 def question_of(
     name: str, kind: str, distances: Distances, demands: Demands, opening: Demands | None, most: int,
     inside: np.ndarray, barred: np.ndarray, most_bytes: float,
@@ -271,24 +276,24 @@ def question_of(
     """
     n, places = distances.n, np.flatnonzero(~barred)
     customers = np.flatnonzero(demands.amounts > 0)
-    need = (RADIUS_BYTES if kind == CENTER else PAIR_BYTES) * len(places) * len(customers)
+    need = pair_bytes(kind) * len(places) * len(customers)
     if need > most_bytes:
         found = f"{len(places)} places for {len(customers)} customers take {need / 1e6:.0f} MB"
         right = f"memory.whole_graph_mb = {math.ceil(need / 1e6)} would be right"
         raise CaseError(f"{name}: {found} of tables; {right}, or fewer nodes")
-    fine = distances.unit * demands.unit
-    unit = fine if opening is None else _common(fine, opening.unit)
-    demand = demands.amounts * int(fine / unit)
-    fees = np.zeros(n, np.int64) if opening is None else opening.amounts * int(opening.unit / unit)
-    away = distances.rows(places)[:, customers]
-    longest = int(away.max(initial=0))
-    heaviest = int(demand.max(initial=0)) * max(longest, 1)
-    total = int(demand.sum()) * longest + int(fees[places].sum())
-    apart = bool((away < 0).any())
-    far = 1 + (total if apart else heaviest)
-    if far * max(len(customers), 1) + int(fees[places].sum()) > LARGEST:
+    away = _between(distances, places, customers)
+    fine, longest, apart = distances.unit * demands.unit, int(away.max(initial=0)), bool((away < 0).any())
+    for unit in _units(fine, opening):
+        demand = _scaled(demands.amounts, fine / unit)
+        fees = [0] * n if opening is None else _scaled(opening.amounts, opening.unit / unit)
+        paid = sum(fees[place] for place in places.tolist())
+        far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
+        if max(far * max(len(customers), 1) + paid, sum(fees)) <= LARGEST:
+            break
+    else:
         right = "fewer digits of lengths, demands and costs would be right"
         raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
+    demand, fees = np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64)
     cost = np.where(away < 0, far, away * demand[customers])
     forced = np.zeros(n, dtype=bool)
     forced[inside] = True
@@ -296,6 +301,37 @@ def question_of(
         np.ascontiguousarray(cost), fees[places], forced[places], min(most, len(places)), far, kind == CENTER
     )
     return Question(sites, places, customers, demand, fees, unit)
+
+
+def _units(fine: Fraction, opening: Demands | None) -> list[Fraction]:
+    """Units of a value, the first that fits is to be taken: that of which distances times demands, `fine`,
+    and costs of opening are both multiples; then `fine`, to which costs are rounded by that, where it is as
+    exact as the largest of them, a float32 of 24 bits.
+    """
+    if opening is None:
+        return [fine]
+    largest = int(opening.amounts.max(initial=0)) * opening.unit
+    return [_common(fine, opening.unit), *([fine] if fine * (1 << 24) <= largest else [])]
+
+
+def _scaled(amounts: np.ndarray, times: Fraction) -> list[int]:
+    """[n] amounts [n] int64 times a number, rounded (ties to even), of any size."""
+    if times.denominator == 1:
+        return [each * times.numerator for each in amounts.tolist()]
+    return [round(each * times) for each in amounts.tolist()]
+
+
+def _between(distances: Distances, places: np.ndarray, customers: np.ndarray) -> np.ndarray:
+    """[m, k] int64, from customers to places; -1 where there is no path. Of a graph searches begin at the
+    fewer of the two: its paths are as long in both directions.
+    """
+    turned = distances.metric is None and len(customers) < len(places)
+    begin, end = (customers, places) if turned else (places, customers)
+    found = np.empty((len(begin), len(end)), dtype=np.int64)
+    size = max(1, PIECE // max(distances.n, 1))
+    for at in range(0, len(begin), size):
+        found[at : at + size] = distances.rows(begin[at : at + size])[:, end]
+    return np.ascontiguousarray(found.T) if turned else found
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

@@ -9,6 +9,7 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
 from app.errors import CaseError
+from app.graphs.facility import pair_bytes
 from app.graphs.formats.readers import open_edges
 from app.model.counts import expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
@@ -191,6 +192,12 @@ def _whole_line(case: Case, counts: Counts) -> str:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
         left = f"above memory.whole_graph_mb, {limit:g}: {_beyond(case, counts)}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
+    if case.problem.name == "facility":
+        tables = pair_bytes(case.problem.facility) * counts.n**2 / 1e6
+        if tables > limit:
+            right = f"where all nodes have demands memory.whole_graph_mb = {math.ceil(tables)} would be right"
+            return f"{counts.name}: tables of facilities take up to {tables:.0f} MB on a rank; {right}"
+        needs += tables
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.bounds.certificate import exact_sum
-from app.bounds.facility.witness import FacilityBound, fix, reduced_costs, unit_of
+from app.bounds.facility.witness import LARGEST, FacilityBound, fix, reduced_costs, unit_of
 from app.graphs.facility import Sites
 from app.native.library import address, function
 
@@ -207,7 +207,7 @@ class Cases:
         best = free[np.argsort(reduced[free], kind="stable")[: max(room, 0)]]
         taken = open_.copy()
         taken[best[reduced[best] < 0]] = True
-        return total + int(reduced[taken].sum()), taken
+        return total + exact_sum(reduced[taken]), taken
 
     def _ascend(self, node: _Node, step: float, least: float, patience: int) -> Iterator[bool]:
         """Better multipliers of a node, as long as steps are long enough; yields now and then."""
@@ -236,7 +236,7 @@ class Cases:
             if length == 0:
                 return
             aim = max(ABOVE * self.upper * self.one, bound + self.one)
-            more = np.rint(step * (aim - bound) / length * way).astype(np.int64)
+            more = np.rint(step * (aim - bound) / length * way).clip(-LARGEST, LARGEST).astype(np.int64)
             v = np.clip(v + more, 0, self._highest)
             node.begin = v if self._counts else node.v
             if turn % TURN == TURN - 1:

@@ -124,15 +124,16 @@ def fix(
 ) -> bool:
     """Whether the bound is above `least`, in parts; else the masks get what it fixes of the free facilities.
 
-    total   of the multipliers      reduced   [m] int64, r_j
+    total   of the multipliers      reduced   [m] int64, r_j, from -LARGEST to LARGEST
     """
     free, room = np.flatnonzero(~(open_ | closed)), sites.most - int(np.count_nonzero(open_))
     free = free[np.argsort(reduced[free], kind="stable")]
     costs = reduced[free]
     taken = min(room, int(np.searchsorted(costs, 0)))
-    bound = total + int(reduced[open_].sum()) + int(costs[:taken].sum())
+    bound = total + exact_sum(reduced[open_]) + exact_sum(costs[:taken])
     if bound > least:
         return True
+    bound = max(bound, -2 * LARGEST)  # below that nothing is fixed, and all below fits into 63 bits
     after = min(int(costs[taken]), 0) if taken < len(costs) else 0
     left_out = bound - costs[:taken] + after > least
     gone = 0 if taken < room or not taken else int(costs[taken - 1])

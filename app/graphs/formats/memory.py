@@ -15,7 +15,10 @@ from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
 
-COUNTED = ("edges", "terms")
+LENGTHS, ARCS, BOTH_WAYS = "edges and nodes", "arcs and nodes", "arcs both ways and nodes"
+EDGES = ("edges", LENGTHS)
+COUNTED = (*EDGES, "terms")
+OF_NODES = ("nodes", LENGTHS, ARCS, BOTH_WAYS)
 LARGEST_NUMBER = (1 << 32) - 3  # of a node
 MANY, SPARSEST = 10_000_000, 100  # nodes, and beyond these nodes an edge: numbers are ids, not numbers from 0
 
@@ -46,7 +49,9 @@ def stream_of_object(
 
     counts   "edges": their weights count, so that all have one or none, and what is lost is a warning;
              "terms": so do those of loops, and nothing is merged, so that nothing is lost by it;
-             "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
+             "nodes": the node attributes `weight` of NetworkX become node weights; LENGTHS: as "edges", and
+             as "nodes"; ARCS, BOTH_WAYS: as "nodes", with probabilities of edges, of which what is lost by
+             merging is a warning, of the same direction alone or of both; "": none
     Raises GraphError for anything else.
     """
     if hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type):
@@ -151,9 +156,9 @@ def _listed(
     w = None
     if weights is not None:
         w = as_weights(weights, lambda i: f"edge {node(ends[i, 0])}-{node(ends[i, 1])}", said)
-        said += _lost_of_parallel_edges(False, ends, w) if counts == "edges" else []
     stream = _stream(name, n, ends[:, 0], ends[:, 1], w)
     stream.warnings += said if counts in COUNTED else []
+    stream.warnings += _lost_of_parallel_edges(counts, False, ends, w)
     return stream
 
 
@@ -221,10 +226,10 @@ def _matrix(
     if not np.isfinite(weights).all():
         found = "weights beyond 3.4e38" if np.isfinite(values).all() else "NaN or infinite weights"
         raise GraphError(f"graph: the matrix holds {found}")
-    if directed and counts == "edges":
+    if directed and counts in (*EDGES, BOTH_WAYS):
         said.append("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
     stream = _stream(name, n, rows, columns, None if (weights == 1).all() else weights)
-    stream.warnings += said if counts in COUNTED else []
+    stream.warnings += said if counts in (*COUNTED, BOTH_WAYS) else []
     return stream
 
 
@@ -234,13 +239,13 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
     ends = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     said: list[str] = []
     w = _edge_weights(graph, counts, said)
-    if counts == "edges":
-        said += _lost_of_parallel_edges(graph.is_multigraph(), ends, w)
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
     stream.warnings += said if counts in COUNTED else []
+    both = BOTH_WAYS if counts == ARCS and not graph.is_directed() else counts
+    stream.warnings += _lost_of_parallel_edges(both, graph.is_multigraph(), ends, w)
     stream.undirected = not graph.is_directed()
     own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
-    if own and counts == "nodes":
+    if own and counts in OF_NODES:
         stream.node_weights = weights_of_nodes(own, labels, len(labels), stream.warnings)
     return stream, labels
 
@@ -281,18 +286,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
-def _lost_of_parallel_edges(several: bool, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:
+def _lost_of_parallel_edges(
+    counts: str, several: bool, ends: np.ndarray, weights: np.ndarray | None
+) -> list[str]:
     """A warning where edges between the same two nodes are merged and weights are lost by that.
 
     several   the graph is meant to have several edges between two nodes
     """
-    _, pair = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+    if counts not in (*EDGES, ARCS, BOTH_WAYS):
+        return []
+    _, pair = np.unique(ends if counts == ARCS else np.sort(ends, axis=1), axis=0, return_inverse=True)
     pair = pair.reshape(-1)
     repeated = len(pair) and int(pair.max()) + 1 < len(pair)
     if not repeated or not (several or _differ(pair, weights)):
         return []
     which = "one" if weights is None else "the one of largest weight"
-    return [f"graph: of parallel edges {which} counts; one edge with the sum of their weights may be meant"]
+    meant = {"edges": "one edge with the sum of their weights", LENGTHS: "the shortest"}.get(counts)
+    meant = meant or "one with the probability 1 - (1 - p)(1 - q), or of linear_threshold the sum,"
+    return [f"graph: of parallel edges {which} counts; {meant} may be meant"]
 
 
 def _differ(pair: np.ndarray, weights: np.ndarray | None) -> bool:
@@ -379,7 +390,7 @@ def _scipy(matrix: Any, name: str, counts: str) -> EdgeStream:
     coo.sum_duplicates()
     coo.eliminate_zeros()
     rows, columns = np.asarray(coo.row, dtype=np.int64), np.asarray(coo.col, dtype=np.int64)
-    directed = counts == "edges" and _is_directed(coo.tocsr())
+    directed = counts in (*EDGES, BOTH_WAYS) and _is_directed(coo.tocsr())
     return _matrix(name, matrix.shape[0], rows, columns, coo.data, directed, counts)
 
 
