@@ -99,7 +99,7 @@ def prized_of(graph: Graph, terminals: np.ndarray, prizes: np.ndarray) -> Prized
         both = np.concatenate([weights, prizes])
         numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
         lengths, own = np.split(numbers, [len(weights)])
-        refuse_lengths(graph, lengths)
+        refuse_lengths(graph, lengths, float(prizes.max()))
         step = max(int(np.gcd.reduce(numbers)), 1) if len(numbers) else 1
         own = own // step
         own[terminals] = 0
