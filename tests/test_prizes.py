@@ -288,6 +288,15 @@ def test_clusters_grow_as_by_exact_times():
 
 
 @alone
+def test_many_terminals_of_long_edges_are_all_joined():
+    tree = nx.star_graph(6000)
+    nx.set_edge_attributes(tree, 1 << 38, "weight")  # each terminal may grow by all lengths, in 2^51
+    question = asked(tree, {0: 1}, range(1, 6001))
+    entries = grown_edges(question)
+    assert len(entries) == 6000 and (entries == grown_edges(question, compiled=False)).all()
+
+
+@alone
 def test_grown_trees_cost_less_than_twice_what_the_best_one_costs():
     for seed in range(40):
         graph, prizes, _ = drawn(seed)
@@ -345,6 +354,7 @@ def test_prizes_of_files_terminals_and_roots(tmp_path):
     ("old", "new", "message"),
     [
         ("TP 4 8.5", "TP 4 -1", r"small.stp:18: found 'TP 4 -1'; 'TP NODE PRIZE', the prize"),
+        ("TP 4 8.5", "TP 4 1e39", r"small.stp:18: found 'TP 4 1e39'; .*a number from 0 to 3.4e38"),
         ("TP 4 8.5", "TP 4", r"small.stp:18: found 'TP 4'"),
         ("TP 4 8.5", "TP 9 1", r"small.stp:18: .*a node 1..5 would be right"),
         ("TP 4 8.5", "TP 1 8.5", r"small.stp:18: node 1 has a prize twice"),
@@ -362,7 +372,9 @@ def test_prizes_that_do_not_fit_are_refused():
     graph, three = nx.path_graph(3), [1, 1, 1]
     for given, message in (
         ({7: 1}, r"prizes: found a prize of 7, which is no node"),
-        ([1, 2], r"found 2 node weights for 3 nodes"),
+        ([1, 2], r"found 2 node prizes for 3 nodes"),
+        ({0: [1]}, r"the prize of node 0 is \[1\]; a number would be right"),
+        ({0: 2.0**100}, r"edge 0-1 has the length 1; beside 1.26765e\+30 it counts as 0; longer or none"),
         ({0: -1}, r"node 0 has the prize -1; a number from 0 on would be right"),
     ):
         with pytest.raises(GraphError, match=message):

@@ -166,7 +166,9 @@ def _add_prizes(case: Case, source: Any, graph: Any, labels: list[Any] | None, p
             other = min(map(repr, rest))
             raise GraphError(f"prizes: found a prize of {shown(other)}, which is no node of the graph")
         prizes = {label: prizes.get(label, 0) for label in known}
-    source.node_weights = weights_of_nodes(prizes, labels, source.nodes, source.warnings, "prizes")
+    source.node_weights = weights_of_nodes(
+        prizes, labels, source.nodes, source.warnings, "prizes", what="prize"
+    )
     source.prized = True
 
 

@@ -28,6 +28,7 @@ Differs  edges without directions, short enough for the reductions, searches and
 """
 
 import heapq
+from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ def prized_of(graph: Graph, terminals: np.ndarray, prizes: np.ndarray) -> Prized
         both = np.concatenate([weights, prizes])
         numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
         lengths, own = np.split(numbers, [len(weights)])
-        refuse_lengths(graph, lengths)
+        refuse_lengths(graph, lengths, float(prizes.max()))
         step = max(int(np.gcd.reduce(numbers)), 1) if len(numbers) else 1
         own = own // step
         own[terminals] = 0
@@ -169,31 +170,41 @@ def reach(asked: Prized, node: int) -> np.ndarray:
     on first, and no node is on two ways; not all such paths are found.
     """
     reached = np.zeros(asked.core.n, dtype=bool)
-    reached[list(_reached(asked, node))] = True
+    reached[list(_Ways(asked).reached(node)[0])] = True
     return reached
 
 
-def _reached(asked: Prized, node: int, goal: set[int] | None = None) -> set[int]:
-    """The nodes in the reach of a node; of a goal as far as the first of it, or NEAR nodes."""
-    core, indptr, prizes = asked.core, asked.core.indptr, asked.prizes
-    reached, heap = {node}, [(-int(prizes[node]), node)]
-    while heap and (goal is None or len(reached) < NEAR):
-        spare, v = heapq.heappop(heap)
-        row = slice(int(indptr[v]), int(indptr[v + 1]))
-        for w, length in zip(core.indices[row].tolist(), core.lengths[row].tolist()):
-            if length <= -spare and w not in reached:
-                reached.add(w)
-                if goal is not None and w in goal:
-                    return reached
-                heapq.heappush(heap, (spare + length - int(prizes[w]), w))
-    return reached
+class _Ways:
+    """The graph and its prizes, for paths from many nodes: what is read one number at a time."""
+
+    def __init__(self, asked: Prized) -> None:
+        core = asked.core
+        arrays = core.indptr, core.indices, core.lengths, asked.prizes
+        self.indptr, self.indices, self.lengths, self.prizes = map(memoryview, arrays)
+
+    def reached(self, node: int, goal: Container[int] = (), most: int | None = None) -> tuple[set[int], bool]:
+        """The nodes in the reach of a node, as far as the first of a goal, or `most` of them; whether one of
+        the goal is among them.
+        """
+        indptr, indices, lengths, prizes = self.indptr, self.indices, self.lengths, self.prizes
+        reached, heap = {node}, [(-prizes[node], node)]
+        while heap and (most is None or len(reached) < most):
+            spare, v = heapq.heappop(heap)
+            for at in range(indptr[v], indptr[v + 1]):
+                length, w = lengths[at], indices[at]
+                if length <= -spare and w not in reached:
+                    reached.add(w)
+                    if w in goal:
+                        return reached, True
+                    heapq.heappush(heap, (spare + length - prizes[w], w))
+        return reached, False
 
 
 def sure_nodes(asked: Prized, first: np.ndarray) -> np.ndarray:
     """[k] int64, ascending: nodes that some best one of all trees with the first [j] holds, these too, as
     they are joined to such trees without loss, one after the other.
     """
-    sure, before = set(first.tolist()), 0
+    sure, before, ways = set(first.tolist()), 0, _Ways(asked)
     far = distances(asked.core, first)
     waiting = [v for v in np.argsort(far, kind="stable").tolist() if asked.prizes[v] > 0 and far[v] >= 0]
     while len(sure) > before and waiting:
@@ -201,10 +212,10 @@ def sure_nodes(asked: Prized, first: np.ndarray) -> np.ndarray:
         for node in waiting:
             if node in sure:
                 continue
-            if sure.isdisjoint(_reached(asked, node, sure)):
-                left.append(node)
-            else:
+            if ways.reached(node, sure, NEAR)[1]:
                 sure.add(node)
+            else:
+                left.append(node)
         waiting = left
     return np.array(sorted(sure), dtype=np.int64)
 

@@ -151,16 +151,20 @@ def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     return Asked(core, unit * step)
 
 
-def refuse_lengths(graph: Graph, weights: np.ndarray) -> None:
-    """Refuse lengths [nnz], in units, that are not above 0. Raises GraphError."""
+def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> None:
+    """Refuse lengths [nnz], in units, that are not above 0. Raises GraphError.
+
+    largest   of other numbers that share the unit
+    """
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
         where = int(wrong[0])
         pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
-        length = float(graph.weights[where])
+        lengths = np.ones(len(weights), dtype=np.float32) if graph.weights is None else graph.weights
+        length, largest = float(lengths[where]), max(largest, float(lengths.max()))
         right = "one above 0 would be right"
         if length > 0:
-            right = f"beside {graph.weights.max():g} it counts as 0; longer or none would be right"
+            right = f"beside {largest:g} it counts as 0; longer or none would be right"
         raise GraphError(f"{graph.name}: edge {pair} has the length {length:g}; {right}")
 
 

@@ -6,6 +6,8 @@
 #include "common.h"
 #include "links.h"
 
+#define MOST ((int64_t)1 << 60) /* that a cluster has left: longer than all growth takes, which ends before 2^58 */
+
 typedef struct {
     int64_t n;
     const int64_t *indptr;
@@ -68,7 +70,7 @@ static void unite(Clusters *c, Links *heap, int64_t e, int *failed) {
     }
     c->above[b] = a;
     c->grown[b] -= c->grown[a];
-    c->left[a] += c->left[b];
+    c->left[a] = c->left[a] + c->left[b] < MOST ? c->left[a] + c->left[b] : MOST;
     c->active[a] = 1;
     c->next[c->last[a]] = b;
     c->last[a] = c->last[b];

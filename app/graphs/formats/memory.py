@@ -318,28 +318,28 @@ def _differ(pair: np.ndarray, weights: np.ndarray | None) -> bool:
 
 def weights_of_nodes(
     given: Any, labels: list[Any] | None, n: int, said: list[str], called: str = "node_weights",
-    each: str = "node",
+    each: str = "node", what: str = "weight",
 ) -> np.ndarray:  # fmt: skip
     """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError.
 
     said           gets a warning where whole numbers are not kept as they are
-    called, each   the argument, and what has a weight, for messages
+    called, each, what   the argument, what has a weight, and what that is, for messages
     """
     given = unmasked(called, rows_by_node(called, given, labels))
     labels = list(range(n)) if labels is None else labels
     if hasattr(given, "keys"):
         missing = next((label for label in labels if label not in given), None)
         if missing is not None:
-            raise GraphError(f"graph: {each} {missing!r} has no weight, others have")
+            raise GraphError(f"graph: {each} {missing!r} has no {what}, others have")
         if len(given) > n:
             known = set(labels)
             other = next(label for label in given.keys() if label not in known)  # noqa: SIM118
-            raise GraphError(f"graph: found a weight of {other!r}, which is no {each}")
+            raise GraphError(f"graph: found a {what} of {other!r}, which is no {each}")
         given = [given[label] for label in labels]
     given = _in_order(given, called, each)
     if len(given) != n:
-        raise GraphError(f"graph: found {len(given)} {each} weights for {n} {each}s")
-    return as_weights(given, lambda i: f"{each} {labels[i]}", said)
+        raise GraphError(f"graph: found {len(given)} {each} {what}s for {n} {each}s")
+    return as_weights(given, lambda i: f"{each} {labels[i]}", said, what)
 
 
 def _in_order(given: Any, called: str = "node_weights", each: str = "node") -> Any:
@@ -351,22 +351,26 @@ def _in_order(given: Any, called: str = "node_weights", each: str = "node") -> A
     return given if hasattr(given, "__len__") else list(given)
 
 
-def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.ndarray:
+def as_weights(values: Any, name: Callable[[int], str], said: list[str], what: str = "weight") -> np.ndarray:
     """[k] float32 from numbers; `said` gets a warning as of kept_weights. Raises GraphError."""
-    found = np.asarray(values)
+    called = lambda i: f"graph: the {what} of {name(i)}"  # noqa: E731
+    try:
+        found = np.asarray(values)
+    except ValueError:  # lists among them
+        found = np.asarray(values, dtype=object)
     if found.dtype.kind not in "biuf" or found.ndim != 1:
         for i, value in enumerate(values):
             if not isinstance(value, Real):
-                raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
+                raise GraphError(f"{called(i)} is {value!r}; a number would be right")
         found = np.array([_as_float(value) for value in values], dtype=np.float64)
     found = found.astype(np.float64)
     if not np.isfinite(found).all():
         i = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise GraphError(f"graph: the weight of {name(i)} is NaN or infinite")
-    kept = kept_weights(found, lambda i: f"graph: the weight of {name(i)}", said)
+        raise GraphError(f"{called(i)} is NaN or infinite")
+    kept = kept_weights(found, called, said)
     if not np.isfinite(kept).all():
         i = int(np.flatnonzero(~np.isfinite(kept))[0])
-        raise GraphError(f"graph: the weight of {name(i)} is {found[i]:g}; at most 3.4e38 would be right")
+        raise GraphError(f"{called(i)} is {found[i]:g}; at most 3.4e38 would be right")
     return kept
 
 

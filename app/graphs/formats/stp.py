@@ -23,6 +23,7 @@ from app.graphs.weights import kept_weights
 MAGIC = b"33d32945"
 EDGE = re.compile(rb"(?m)^[ \t]*[Ee][ \t]")
 PRIZE = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
+LARGEST = float(np.finfo(np.float32).max)  # of prizes
 IGNORED = {b"comment", b"coordinates", b"presolve"}  # sections
 DIRECTED = "holds arcs; edges, as 'E 1 2 10', would be right: trees here have no directions"
 OTHERS = "a Steiner tree of edges, with the sections Graph and Terminals, would be right"
@@ -139,8 +140,8 @@ class _File:
 
     def _prize(self, fields: list[bytes], line: bytes, number: int) -> None:
         """A node with what a tree loses without it."""
-        if len(fields) != 3 or not PRIZE.fullmatch(fields[2]):
-            right = "'TP NODE PRIZE', the prize a number from 0 on, would be right"
+        if len(fields) != 3 or not PRIZE.fullmatch(fields[2]) or float(fields[2]) > LARGEST:
+            right = "'TP NODE PRIZE', the prize a number from 0 to 3.4e38, would be right"
             raise self.source.error(f"found '{shown(line)}'; {right}", number)
         self.prizes.append((self._node(fields[1], line, number), float(fields[2]), number))
 

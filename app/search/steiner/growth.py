@@ -31,7 +31,7 @@ def grown_edges(asked: Prized, compiled: bool = True) -> np.ndarray:
     total = int(asked.prizes.sum()) + int(core.lengths.sum()) + 1
     ticks = min(FINEST, 1 << max((WIDEST // (total * (len(core.terminals) + 1))).bit_length() - 1, 0))
     prizes, lengths = asked.prizes * ticks, core.lengths * ticks
-    prizes[core.terminals] = total * ticks
+    prizes[core.terminals] = total * ticks  # longer than any growth: terminals never sleep
     if not compiled or GROWTH is None:
         return np.array(Clusters(core, lengths, prizes).joined(), dtype=np.int64)
     return _compiled(core, lengths, prizes)

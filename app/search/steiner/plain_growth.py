@@ -6,6 +6,8 @@ import numpy as np
 
 from app.graphs.steiner import SteinerCore
 
+MOST = 1 << 60  # that a cluster has left: longer than all growth takes, which ends before 2^58
+
 
 class Clusters:
     """Nodes that have grown together, by the root of each cluster.
@@ -95,7 +97,7 @@ class Clusters:
         a, b = min(a, b), max(a, b)
         self.above[b] = a
         self.grown[b] -= self.grown[a]
-        self.left[a] += self.left[b]
+        self.left[a] = min(self.left[a] + self.left[b], MOST)
         self.active[a] = True
         self.members[a] += self.members[b]
         heapq.heappush(self.heap, (self.now + self.left[a], self.n + a, 0))

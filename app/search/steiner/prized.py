@@ -116,6 +116,8 @@ class PrizedTools(SteinerTools):
     on its nodes of the graph is worth.
     """
 
+    _last: tuple[Gadgets, int | None] | None = None  # see _of_entries
+
     def __init__(self, instance: Instance, problem: object) -> None:
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
@@ -125,9 +127,19 @@ class PrizedTools(SteinerTools):
         self.parts = Parts(self.question, instance.compiled)
         self._ask(entries_of(self.question, self.value(self._grown)))
 
+    def _of_entries(self, entries: np.ndarray) -> tuple[Gadgets, int | None]:
+        """The question of terminals for some entries [m], and what trees without them cost; those that were
+        asked last are not made again, as both follow from the question and the entries alone.
+        """
+        known = self._last
+        if known is None or not np.array_equal(known[0].entries, entries):
+            known = gadgets_of(self.question, entries), cost_without(self.question, entries)
+        return known
+
     def _ask(self, entries: np.ndarray) -> None:
         """The question of terminals for these entries."""
-        self.gadgets: Gadgets = gadgets_of(self.question, entries)
+        self._last = self._of_entries(entries)
+        self.gadgets = self._last[0]
         self.asked, self.offset = self.gadgets.core, -self.gadgets.more
         self.kernel = self.reducer = None
         if not self.asked.connected():
@@ -188,7 +200,12 @@ class PrizedTools(SteinerTools):
     @cached_property
     def _grown(self) -> np.ndarray:
         """[n] int64, the tree that searches begin with: the better one of the plain heuristics."""
-        return min((rule(self.parts)[0] for rule in PRIZED_BASELINES.values()), key=self.value)
+        return min((tree for tree, _ in self._plain.values()), key=self.value)
+
+    @cached_property
+    def _plain(self) -> dict[str, tuple[np.ndarray, str]]:
+        """The trees of the plain heuristics."""
+        return {name: rule(self.parts) for name, rule in PRIZED_BASELINES.items()}
 
     @cached_property
     def _start(self) -> np.ndarray:
@@ -216,8 +233,7 @@ class PrizedTools(SteinerTools):
         """Those of Steiner trees, for trees that hold an entry; others cost so much."""
         inner = SteinerBounds(self.inner, self.instance.compiled)
         decided = "one terminal" if len(self.inner.terminals) < 2 else ""
-        entries = self.gadgets.entries
-        most = cost_without(self.question, entries)
+        entries, most = self._last[0].entries, self._last[1]
         return PrizedBounds(self, inner, decided, entries, None if most is None else self.core_value(most))
 
     def prove(self, proof: PrizedProof) -> int:
@@ -228,15 +244,15 @@ class PrizedTools(SteinerTools):
                 raise BadCertificate("entries that are no nodes, one or more, in ascending order")
         elif len(entries):
             raise BadCertificate("entries beside terminals")
-        gadgets = gadgets_of(self.question, entries)
+        gadgets, without = self._of_entries(entries)
         left, paid = verify_log(gadgets.core, proof.log)
         proof.bound.check(left)
-        found, without = paid + proof.bound.lower - gadgets.more, cost_without(self.question, entries)
+        found = paid + proof.bound.lower - gadgets.more
         return found if without is None else min(found, without)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
-        return {name: partial(rule, self.parts) for name, rule in PRIZED_BASELINES.items()}
+        return {name: partial(self._plain.get, name) for name in PRIZED_BASELINES}
 
 
 def still_lengths(core: SteinerCore, beside: np.ndarray) -> np.ndarray:
