@@ -12,7 +12,7 @@ from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.explain.attribution import WAYS, Attribution, attribute, size_of
 from app.gnn.explain.field import Field, Fields, own_of, shared
-from app.gnn.explain.network import FieldNetwork, Trained, hops_of
+from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
 from app.graphs.nodes.data import NodeData
 
 KEY = "output.explain"
@@ -86,12 +86,13 @@ class Explanations:
     """Of several predictions, in the order in which they were asked for.
 
     each      of them     left_out   (node, MB of its receptive field) of those whose fields are too large
-    what      "node" or "graph"
+    what      "node" or "graph"     numbers   are predicted, no classes: `changed` says nothing
     """
 
     each: tuple[Explanation, ...]
     left_out: tuple[tuple[Any, float], ...]
     what: str = "node"
+    numbers: bool = False
 
     def __iter__(self) -> Iterator[Explanation]:
         return iter(self.each)
@@ -110,7 +111,7 @@ class Explanations:
     @property
     def changed(self) -> dict[str, float]:
         """The shares of predictions that are others then."""
-        return self._means(lambda each: each.changed)
+        return {} if self.numbers else self._means(lambda each: each.changed)
 
     @property
     def missing(self) -> tuple[float, float]:
@@ -135,15 +136,16 @@ class Explanations:
     def log_lines(self) -> Iterator[str]:
         """For the log."""
         told = self.told()
+        some = f"{len(self.each)} {self.what}{'s' * (len(self.each) != 1)}"
         yield (
-            f"explanations: {len(self.each)} {self.what}s, {told['edges']:.1f} edges of each in the mean; "
+            f"explanations: {some}, {told['edges']:.1f} edges of each in the mean; "
             f"contributions of edges lack at most {self.missing[0]:.2g} of their sum, of features "
             f"{self.missing[1]:.2g}"
         )
         if fell := self.fell:
             others = ", ".join(f"{words} {fell[way]:.4g}" for way, words in WORDS.items())
             yield f"without a tenth of the edges scores fall by {fell['explained']:.4g} (edges {others})"
-            other = {way: 100 * share for way, share in self.changed.items()}
+        if other := {way: 100 * share for way, share in self.changed.items()}:
             others = ", ".join(f"{words} {other[way]:.1f} %" for way, words in WORDS.items())
             yield f"and {other['explained']:.1f} % of the predictions change ({others})"
 
@@ -170,7 +172,8 @@ def explain(
     Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
     """
     group, trained = classifier.group, Trained(classifier, masked)
-    fields = Fields(classifier, hops_of(classifier.model), most, classifier.engine.plan.columns)
+    columns, model = classifier.engine.plan.columns, classifier.model
+    fields = Fields(classifier, hops_of(model), most, columns, entry_bytes(model, columns))
     order = np.argsort(rows)
     own = own_of(classifier.block, rows[order])
     known = np.empty((len(rows), classifier.classes), dtype=np.float32)
@@ -192,7 +195,8 @@ def explain(
             size = size_of(found, directed)
             numbers_of = group.broadcast(numbers if group.rank == root else np.zeros(size), root)
             each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called))
-    return Explanations(tuple(each), tuple(left_out), classifier.case.level)
+    kind = classifier.case.level, classifier.goal.kind == "values"
+    return Explanations(tuple(each), tuple(left_out), *kind)
 
 
 def _named(classifier: Classifier, found: Attribution, called: Named) -> Explanation:
