@@ -246,6 +246,18 @@ def test_nodes_without_edges_are_explained_by_their_own_features(model):
     sums(each)
 
 
+@pytest.mark.parametrize("hears", ["in", "out"])
+def test_edges_of_directed_graphs_are_their_arcs(hears):
+    graph = nx.gnm_random_graph(40, 90, seed=4, directed=True)
+    X = np.random.default_rng(3).normal(size=(40, 3))
+    asked = {**QUICK, "gnn.epochs": 2, "graph.splits": "random", "graph.neighbours": hears}
+    asked["output.explain"] = [7]
+    (each,) = classify(graph, X, (X[:, 0] > 0) * 1, settings=asked, comm=WORLD).explanations
+    near = {edge for edge in each.edges if edge[["out", "in"].index(hears)] == 7}
+    assert near == set(graph.in_edges(7) if hears == "in" else graph.out_edges(7)) and near
+    assert all(graph.has_edge(u, v) for u, v in each.edges)
+
+
 def test_names_that_read_alike_are_told_apart():
     graph = nx.Graph([(1, "1"), ("1", "a"), ("a", 2)])
     X = np.arange(8.0).reshape(4, 2)

@@ -129,10 +129,11 @@ def load_node_data(
 
 def known_by(case: Case) -> Check:
     """How features are checked: entries may be missing where the case says how they are filled, or its
-    weights may."""
+    weights may; where they could be filled the refusal says so."""
     if case.gnn.missing_features != "refuse" or case.gnn.weights:
         return known_floats
-    return none_missing if case.run.task == "classify" else finite_floats
+    fills = case.run.task == "classify" and case.gnn.feature_rows != "one_hot" and not case.memory.fast_mb
+    return none_missing if fills else finite_floats
 
 
 def deal_node_table(

@@ -32,7 +32,7 @@ class Explanation:
     score          that is explained: of a class of several its score less the mean of all classes', of a
                    label its score, of values the number itself
     bare, blank    the same without edges, and without features
-    edges          (u, v) of its receptive field, of a directed graph v hears u; those with the largest
+    edges          (u, v) of its receptive field, of a directed graph tail and head; those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
     gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
     features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
@@ -163,12 +163,20 @@ def refuse_unexplained(classifier: Classifier) -> None:
 
 
 def explain(
-    classifier: Classifier, masked: Any, rows: np.ndarray, called: Named, most: int, seed: int, directed: bool
+    classifier: Classifier,
+    masked: Any,
+    rows: np.ndarray,
+    called: Named,
+    most: int,
+    seed: int,
+    directed: bool,
+    turned: bool,
 ) -> Explanations:
     """Explain the network's scores of some rows, of a set of graphs their own rows.
 
     masked   a host device with MaskedAttention
     called   names of rows     most   bytes of a receptive field     seed   of what is drawn
+    turned   nodes hear the heads of their arcs (graph.neighbours = "out")
     Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
     """
     group, trained = classifier.group, Trained(classifier, masked)
@@ -194,12 +202,12 @@ def explain(
                 continue
             size = size_of(found, directed)
             numbers_of = group.broadcast(numbers if group.rank == root else np.zeros(size), root)
-            each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called))
+            each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called, turned))
     kind = classifier.case.level, classifier.goal.kind == "values"
     return Explanations(tuple(each), tuple(left_out), *kind)
 
 
-def _named(classifier: Classifier, found: Attribution, called: Named) -> Explanation:
+def _named(classifier: Classifier, found: Attribution, called: Named, turned: bool) -> Explanation:
     """An attribution by the user's names, the largest contributions first."""
     field, about = found.field, classifier.about
     edges, of_edges, gradients = _largest(found.of_edges, found.edges, found.of_edges, found.gradients)
@@ -207,7 +215,7 @@ def _named(classifier: Classifier, found: Attribution, called: Named) -> Explana
     features, of_features = _largest(of_features, features, of_features)
     nodes = field.nodes != field.row if field.whole else np.ones(len(field.nodes), dtype=bool)
     nodes, of_nodes = _largest(found.of_nodes[nodes], field.nodes[nodes], found.of_nodes[nodes])
-    ends = [called(edges[:, side]) for side in (0, 1)]
+    ends = [called(edges[:, side]) for side in ((1, 0) if turned else (0, 1))]
     values = classifier.goal.kind == "values"
     predicted = found.column if values else about.called(np.array([found.column])).tolist()[0]
     return Explanation(

@@ -103,7 +103,8 @@ def explained(context: Context, classifier: Classifier, names: Names | None) -> 
         rows = least_certain(classifier, asked) if isinstance(asked, int) else names.rows_of(asked)
         most, directed = int(case.memory.whole_graph_mb * MB), classifier.block.directed
         masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
-        found = explain(classifier, masked, rows, names, most, case.seed, directed)
+        turned = directed and case.graph.neighbours == "out"
+        found = explain(classifier, masked, rows, names, most, case.seed, directed, turned)
     for line in found.log_lines():
         context.log.info("%s", line)
     if found.left_out:
