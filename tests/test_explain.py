@@ -235,6 +235,47 @@ def test_a_run_writes_what_made_predictions(tmp_path):
     assert "explanations: 2 nodes" in (out / "log.txt").read_text()
 
 
+@pytest.mark.parametrize("model", ["gat", "gatv2", "gcn", "sage"])
+def test_nodes_without_edges_are_explained_by_their_own_features(model):
+    graph, X, labels = small()
+    graph.add_node(lone := len(graph))
+    X, labels = np.vstack([X, X[:1]]), np.append(labels, 0)
+    asked = {**QUICK, "gnn.epochs": 2, "gnn.model": model, "graph.splits": "random", "output.explain": [lone]}
+    (each,) = classify(graph, X, labels, settings=asked, comm=WORLD).explanations
+    assert not each.edges and each.neighbours == [lone] and each.score == each.bare and each.taken == 0
+    sums(each)
+
+
+@pytest.mark.parametrize("hears", ["in", "out"])
+def test_edges_of_directed_graphs_are_their_arcs(hears):
+    graph = nx.gnm_random_graph(40, 90, seed=4, directed=True)
+    X = np.random.default_rng(3).normal(size=(40, 3))
+    asked = {**QUICK, "gnn.epochs": 2, "graph.splits": "random", "graph.neighbours": hears}
+    asked["output.explain"] = [7]
+    (each,) = classify(graph, X, (X[:, 0] > 0) * 1, settings=asked, comm=WORLD).explanations
+    near = {edge for edge in each.edges if edge[["out", "in"].index(hears)] == 7}
+    assert near == set(graph.in_edges(7) if hears == "in" else graph.out_edges(7)) and near
+    assert all(graph.has_edge(u, v) for u, v in each.edges)
+
+
+def test_names_that_read_alike_are_told_apart():
+    graph = nx.Graph([(1, "1"), ("1", "a"), ("a", 2)])
+    X = np.arange(8.0).reshape(4, 2)
+    asked = {**QUICK, "gnn.epochs": 1, "output.explain": [1, "1", "2"]}
+    told = classify(graph, X, [0, 1, 0, 1], train=graph, settings=asked, comm=WORLD).explanations
+    assert [each.node for each in told] == [1, "1", 2]
+
+
+def test_of_numbers_no_prediction_is_said_to_change():
+    graph, X, _ = small()
+    asked = {**QUICK, "gnn.epochs": 2, "gnn.goal": "values", "graph.splits": "random"}
+    learned = classify(graph, X, X[:, 0], settings=asked, comm=WORLD)
+    found = explain(graph, np.int64(1), learned, X, comm=WORLD)
+    assert len(found) == 1 and found.fell and not found.changed
+    assert [line for line in found.log_lines() if "1 node," in line]
+    assert not [line for line in found.log_lines() if "change" in line]
+
+
 def test_what_is_not_explained_is_refused_in_one_line():
     graph, X, labels = small()
     asked = {**QUICK, "gnn.epochs": 2, "graph.splits": "random", "output.explain": [1, 500]}

@@ -122,7 +122,9 @@ def test_other_levels_are_filled_too():
 
 def test_what_cannot_be_filled_is_refused_in_one_line():
     graph, X, labels = holed()
-    with pytest.raises(GraphError, match=r"features: found nan in row \d+, column \d+; finite"):
+    with pytest.raises(
+        GraphError, match=r"features: found nan in row \d+, column \d+; a finite number, or gnn\.missing"
+    ):
         classify(graph, X, labels, settings=QUICK, comm=WORLD)
     asked = {**QUICK, "gnn.missing_features": "mean"}
     with pytest.raises(CaseError, match=r"gnn\.missing_features: features are sparse"):
@@ -151,10 +153,36 @@ def test_cases_without_filling_are_refused(settings, right):
 
 
 @pytest.mark.mpi_skip
+def test_attributes_of_dortmund_may_be_missing_beside_kinds(tmp_path):
+    from app.graphs.formats.source import Limits
+    from app.graphs.formats.tu import read_table
+    from app.graphs.nodes.data import known_floats, with_holes
+
+    folder = tmp_path / "SET"
+    folder.mkdir()
+    for name, text in (
+        ("A", "1, 2\n2, 1\n"), ("graph_indicator", "1\n1\n"), ("graph_labels", "1\n"),
+        ("node_labels", "0\n1\n"), ("node_attributes", "1.5, nan\n2, 3\n"),
+    ):  # fmt: skip
+        (folder / f"SET_{name}.txt").write_text(text)
+    lenient = with_holes(read_table(str(folder), Limits(1 << 20)), known_floats).features
+    expected = [[1.5, np.nan, 1, 0], [2, 3, 0, 1]]
+    assert np.array_equal(np.concatenate(list(lenient.parts())), expected, equal_nan=True)
+
+
+def test_weights_that_fill_are_not_applied_under_a_limit_of_fast_memory():
+    graph, X, labels = holed()
+    learned = classify(graph, X, labels, settings={**QUICK, "gnn.missing_features": "mean"}, comm=WORLD)
+    asked = {"gnn.epochs": 0, "memory.fast_mb": 1.0}
+    with pytest.raises(CaseError, match=r"memory\.fast_mb: the weights fill missing features"):
+        classify(graph, X, weights=learned, settings=asked, comm=WORLD)
+
+
+@pytest.mark.mpi_skip
 @pytest.mark.parametrize("kind", ["csv", "npy"])
 def test_files_may_leave_entries_out(tmp_path, kind):
     from app.graphs.formats.source import Limits
-    from app.graphs.nodes.data import NodeTable, with_holes
+    from app.graphs.nodes.data import NodeTable, known_floats, none_missing, with_holes
     from app.graphs.nodes.files import read_features
 
     X = np.array([[1, np.nan], [np.nan, 4], [5, 6]], dtype=np.float32)
@@ -166,5 +194,8 @@ def test_files_may_leave_entries_out(tmp_path, kind):
     features = read_features(str(path), Limits(1 << 20))
     with pytest.raises(GraphError, match=r"found"):
         list(features.parts())
-    lenient = with_holes(NodeTable(features)).features
+    strict = with_holes(NodeTable(features), none_missing).features
+    with pytest.raises(GraphError, match=r'found nan in row 0, column 1; .* gnn\.missing_features = "mean"'):
+        list(strict.parts())
+    lenient = with_holes(NodeTable(features), known_floats).features
     assert np.array_equal(np.concatenate(list(lenient.parts())), X, equal_nan=True)

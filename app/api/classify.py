@@ -30,7 +30,7 @@ from app.graphs.nodes.memory import (
 )
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
-from app.partition.nodes import deal_node_table, may_lack, with_degrees, with_random_splits
+from app.partition.nodes import deal_node_table, known_by, with_degrees, with_random_splits
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn
 from app.tasks.levels.nodes import (
@@ -182,7 +182,7 @@ def node_data(
             names=classes.names,
             what=context.case.gnn.level,
         )
-        table = with_holes(table) if may_lack(context.case) else table
+        table = with_holes(table, known_by(context.case))
         found = {} if group.size == 1 else digests_of_table(table)
     check_given(group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)

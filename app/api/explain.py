@@ -1,5 +1,6 @@
 """Explanations from Python: what made the predictions of trained weights for single nodes or graphs."""
 
+from numbers import Integral
 from typing import Any
 
 from mpi4py import MPI
@@ -30,10 +31,10 @@ def explain(
     settings   keys of a case, as of `classify`
     Raises     CaseError, GraphError, one line each
     """
-    many = isinstance(nodes, int)
+    many = isinstance(nodes, Integral)
     if not many and (isinstance(nodes, str) or not hasattr(nodes, "__iter__")):
         raise CaseError(f"nodes: found {nodes!r}; a list of nodes, or how many, would be right")
-    named = nodes if many else [_plain(each) for each in nodes]
+    named = _plain(nodes) if many else [_plain(each) for each in nodes]
     if not named:
         raise CaseError("nodes: there are none; at least one would be right")
     asked = {"gnn.epochs": 0, "gnn.baselines": False, **(settings or {}), "output.explain": named}

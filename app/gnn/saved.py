@@ -258,9 +258,8 @@ def check_known(path: str, saved: SavedModel, X: object) -> None:
     lacking = saved.means is None and isinstance(X, np.ndarray) and np.argwhere(np.isnan(X))
     if lacking is not False and len(lacking):
         found = f"features of these nodes are missing (column {lacking[0][1]}, ...)"
-        raise GraphError(
-            f"{path}: {found}; weights that learned with another gnn.missing_features would be right"
-        )
+        right = 'weights that learned with gnn.missing_features = "mean" or "propagate" would be right'
+        raise GraphError(f"{path}: {found}; {right}")
 
 
 def check_edges(path: str, saved: SavedModel, edges: EdgeData | None) -> None:

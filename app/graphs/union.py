@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.source import graph_name, plain_name
 from app.graphs.ids import is_text
-from app.graphs.nodes.data import DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
+from app.graphs.nodes.data import Check, DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
 from app.graphs.stream import Chunk, EdgeStream
 
 
@@ -110,13 +111,16 @@ def _dense(parts: list[DenseFeatures]) -> DenseFeatures:
     _same(parts, "width")
     n = sum(part.n for part in parts)
     whole = all(part.holes is not None for part in parts)
-    holes = [replace(part, parts=part.holes) for part in parts] if whole else []
+
+    def holes(check: Check) -> Iterator[np.ndarray]:
+        return _chain([replace(part, parts=partial(part.holes, check)) for part in parts])
+
     return DenseFeatures(
         n,
         parts[0].width,
         lambda: _chain(parts),
         parts[0].refuse,
-        holes=(lambda: _chain(holes)) if whole else None,
+        holes=holes if whole else None,
     )
 
 

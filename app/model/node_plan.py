@@ -64,7 +64,7 @@ def node_plan_lines(
     if entries and learns_whole(case, training):
         training = on_ranks(case, training, 1)
         yield said_whole(case)
-    yield from filled_lines(case, training)
+    yield from filled_lines(training)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -240,9 +240,9 @@ def ranking_lines(training: Training, rates: Rates) -> Iterator[str]:
         yield f"once training has ended: partners of {pairs} are ranked, by three plain rules too: {seconds}"
 
 
-def filled_lines(case: Case, training: Training) -> Iterator[str]:
+def filled_lines(training: Training) -> Iterator[str]:
     """What filling missing features takes before training begins."""
-    way, width = case.gnn.missing_features, training.inputs.features
+    way, width = training.case.missing_features, training.inputs.features
     if way == "refuse":
         return
     steps = f", {FILLING} products with the graph of those of {width} columns that lack some, and up to as "

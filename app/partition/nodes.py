@@ -26,9 +26,13 @@ from app.graphs.nodes.data import (
     MOST_CLASSES,
     PIECE_BYTES,
     SPLITS,
+    Check,
     NodeData,
     NodeTable,
     SparseFeatures,
+    finite_floats,
+    known_floats,
+    none_missing,
     rows_per_piece,
     with_holes,
 )
@@ -112,7 +116,7 @@ def load_node_data(
                 members is not None,
             )
             source = replace(source, features=None) if degrees else source
-            source = with_holes(source) if may_lack(case) else source
+            source = with_holes(source, known_by(case))
             if case.gnn.level == "edge":  # whose labels are others
                 source = replace(source, labels=None, splits=None)
     data = with_degrees(group, deal_node_table(group, source, loaded, make_room), table, loaded)
@@ -123,9 +127,13 @@ def load_node_data(
     return data
 
 
-def may_lack(case: Case) -> bool:
-    """Whether entries of features may be missing: the case says how they are filled, or its weights may."""
-    return case.gnn.missing_features != "refuse" or bool(case.gnn.weights)
+def known_by(case: Case) -> Check:
+    """How features are checked: entries may be missing where the case says how they are filled, or its
+    weights may; where they could be filled the refusal says so."""
+    if case.gnn.missing_features != "refuse" or case.gnn.weights:
+        return known_floats
+    fills = case.run.task == "classify" and case.gnn.feature_rows != "one_hot" and not case.memory.fast_mb
+    return none_missing if fills else finite_floats
 
 
 def deal_node_table(

@@ -48,7 +48,7 @@ class Attribution:
     field      that it depends on
     column     of the scores that are explained     score   (network.py: score_of)
     bare       the same without edges               blank   without features
-    edges      [m, 2] int64, ascending: rows of the ends; of a directed graph the arc's tail and head
+    edges      [m, 2] int64, ascending: rows of the ends; of a directed graph who is heard, and who hears
     of_edges   [m] float64 their attributions       gradients   [m] float64 of the score by the mask of each
     of_features   [f] float64, of the columns of the field     of_nodes   [k] float64, of its nodes' features
     missing    completeness: what attributions of edges, and of features, lack of the change of the score

@@ -12,7 +12,7 @@ from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.explain.attribution import WAYS, Attribution, attribute, size_of
 from app.gnn.explain.field import Field, Fields, own_of, shared
-from app.gnn.explain.network import FieldNetwork, Trained, hops_of
+from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
 from app.graphs.nodes.data import NodeData
 
 KEY = "output.explain"
@@ -32,7 +32,7 @@ class Explanation:
     score          that is explained: of a class of several its score less the mean of all classes', of a
                    label its score, of values the number itself
     bare, blank    the same without edges, and without features
-    edges          (u, v) of its receptive field, of a directed graph v hears u; those with the largest
+    edges          (u, v) of its receptive field, of a directed graph tail and head; those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
     gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
     features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
@@ -86,12 +86,13 @@ class Explanations:
     """Of several predictions, in the order in which they were asked for.
 
     each      of them     left_out   (node, MB of its receptive field) of those whose fields are too large
-    what      "node" or "graph"
+    what      "node" or "graph"     numbers   are predicted, no classes: `changed` says nothing
     """
 
     each: tuple[Explanation, ...]
     left_out: tuple[tuple[Any, float], ...]
     what: str = "node"
+    numbers: bool = False
 
     def __iter__(self) -> Iterator[Explanation]:
         return iter(self.each)
@@ -110,7 +111,7 @@ class Explanations:
     @property
     def changed(self) -> dict[str, float]:
         """The shares of predictions that are others then."""
-        return self._means(lambda each: each.changed)
+        return {} if self.numbers else self._means(lambda each: each.changed)
 
     @property
     def missing(self) -> tuple[float, float]:
@@ -135,15 +136,16 @@ class Explanations:
     def log_lines(self) -> Iterator[str]:
         """For the log."""
         told = self.told()
+        some = f"{len(self.each)} {self.what}{'s' * (len(self.each) != 1)}"
         yield (
-            f"explanations: {len(self.each)} {self.what}s, {told['edges']:.1f} edges of each in the mean; "
+            f"explanations: {some}, {told['edges']:.1f} edges of each in the mean; "
             f"contributions of edges lack at most {self.missing[0]:.2g} of their sum, of features "
             f"{self.missing[1]:.2g}"
         )
         if fell := self.fell:
             others = ", ".join(f"{words} {fell[way]:.4g}" for way, words in WORDS.items())
             yield f"without a tenth of the edges scores fall by {fell['explained']:.4g} (edges {others})"
-            other = {way: 100 * share for way, share in self.changed.items()}
+        if other := {way: 100 * share for way, share in self.changed.items()}:
             others = ", ".join(f"{words} {other[way]:.1f} %" for way, words in WORDS.items())
             yield f"and {other['explained']:.1f} % of the predictions change ({others})"
 
@@ -161,16 +163,25 @@ def refuse_unexplained(classifier: Classifier) -> None:
 
 
 def explain(
-    classifier: Classifier, masked: Any, rows: np.ndarray, called: Named, most: int, seed: int, directed: bool
+    classifier: Classifier,
+    masked: Any,
+    rows: np.ndarray,
+    called: Named,
+    most: int,
+    seed: int,
+    directed: bool,
+    turned: bool,
 ) -> Explanations:
     """Explain the network's scores of some rows, of a set of graphs their own rows.
 
     masked   a host device with MaskedAttention
     called   names of rows     most   bytes of a receptive field     seed   of what is drawn
+    turned   nodes hear the heads of their arcs (graph.neighbours = "out")
     Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
     """
     group, trained = classifier.group, Trained(classifier, masked)
-    fields = Fields(classifier, hops_of(classifier.model), most, classifier.engine.plan.columns)
+    columns, model = classifier.engine.plan.columns, classifier.model
+    fields = Fields(classifier, hops_of(model), most, columns, entry_bytes(model, columns))
     order = np.argsort(rows)
     own = own_of(classifier.block, rows[order])
     known = np.empty((len(rows), classifier.classes), dtype=np.float32)
@@ -191,11 +202,12 @@ def explain(
                 continue
             size = size_of(found, directed)
             numbers_of = group.broadcast(numbers if group.rank == root else np.zeros(size), root)
-            each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called))
-    return Explanations(tuple(each), tuple(left_out), classifier.case.level)
+            each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called, turned))
+    kind = classifier.case.level, classifier.goal.kind == "values"
+    return Explanations(tuple(each), tuple(left_out), *kind)
 
 
-def _named(classifier: Classifier, found: Attribution, called: Named) -> Explanation:
+def _named(classifier: Classifier, found: Attribution, called: Named, turned: bool) -> Explanation:
     """An attribution by the user's names, the largest contributions first."""
     field, about = found.field, classifier.about
     edges, of_edges, gradients = _largest(found.of_edges, found.edges, found.of_edges, found.gradients)
@@ -203,7 +215,7 @@ def _named(classifier: Classifier, found: Attribution, called: Named) -> Explana
     features, of_features = _largest(of_features, features, of_features)
     nodes = field.nodes != field.row if field.whole else np.ones(len(field.nodes), dtype=bool)
     nodes, of_nodes = _largest(found.of_nodes[nodes], field.nodes[nodes], found.of_nodes[nodes])
-    ends = [called(edges[:, side]) for side in (0, 1)]
+    ends = [called(edges[:, side]) for side in ((1, 0) if turned else (0, 1))]
     values = classifier.goal.kind == "values"
     predicted = found.column if values else about.called(np.array([found.column])).tolist()[0]
     return Explanation(

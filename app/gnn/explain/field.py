@@ -23,6 +23,8 @@ from app.gnn.classifier import Classifier
 from app.gnn.inputs import Scaling, scaled_rows
 from app.sparse.rowblock import RowBlock
 
+PLAIN_ENTRY = 430  # bytes that an entry takes, by tracemalloc, where layers are sums
+
 
 @dataclass(frozen=True, eq=False)
 class Field:
@@ -57,8 +59,11 @@ class Fields:
     Ranks   all construct
     """
 
-    def __init__(self, classifier: Classifier, hops: int, most: int, columns: int) -> None:
-        """columns   of all that a pass holds of a node (see `cost`)."""
+    def __init__(
+        self, classifier: Classifier, hops: int, most: int, columns: int, of_entry: int = PLAIN_ENTRY
+    ) -> None:
+        """columns   of all that a pass holds of a node     of_entry   bytes, of an entry (see `cost`)."""
+        self._of_entry = of_entry
         self.classifier, self.group, self.block = classifier, classifier.group, classifier.block
         self.hops, self.most, self.columns = hops, most, columns
         engine = classifier.engine
@@ -83,9 +88,9 @@ class Fields:
         return Field(row, place, nodes, ends, weights, degrees.T.copy(), X, used, members is not None)
 
     def cost(self, nodes: int, entries: int, features: int) -> int:
-        """About the bytes of a field and of a pass over it: rows of features four times, rows of all layers
-        twice, entries by rows and by columns."""
-        return nodes * (16 * features + 8 * self.columns) + 100 * entries
+        """About the bytes of a field and of its explanation: rows of features five times, and as 64-bit
+        numbers twice, rows of all layers twice, entries by rows and by columns, and what is made of them."""
+        return nodes * (36 * features + 8 * self.columns) + self._of_entry * entries
 
     def _of_graph(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """All rows of the graph whose own row this is."""

@@ -14,6 +14,7 @@ unmasked:
 so that what happens before and after the entries are gone through stays what it is.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,8 @@ class MaskedEntries:
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """[n, ...] float32, the sums of values [e, ...] of the entries of each row."""
-        return (self.add @ values.reshape(len(values), -1)).reshape(self.n, *values.shape[1:])
+        shape = values.shape[1:]
+        return (self.add @ values.reshape(len(values), math.prod(shape))).reshape(self.n, *shape)
 
     def largest(self, values: np.ndarray, least: np.ndarray) -> np.ndarray:
         """[n, h], the largest of values [e, h] of each row and of least [n, h]."""

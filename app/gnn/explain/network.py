@@ -19,9 +19,10 @@ from app.comm.group import Group
 from app.comm.turns import only_this_rank
 from app.gnn.classifier import Classifier
 from app.gnn.engine import Engine
-from app.gnn.explain.field import Field
+from app.gnn.explain.field import PLAIN_ENTRY, Field
 from app.gnn.explain.masked import MaskedEntries
 from app.gnn.goals import Goal
+from app.gnn.layers.gat import GAT
 from app.gnn.layers.table import LAYERS
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways, scale_of
@@ -283,6 +284,13 @@ class Trained:
     def weights_of(self, used: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         """The weights, those that meet the features for some columns of these alone."""
         return {name: each[used] if name in names else each for name, each in self._weights.items()}
+
+
+def entry_bytes(model: Model, columns: int) -> int:
+    """About the bytes that an entry of a field takes: of attention rows of heads, too, several of them at a
+    time. columns   of all that a pass holds of a node"""
+    attends = any(isinstance(block.convolution, GAT) for block in model.blocks)
+    return 300 + 2 * columns if attends else PLAIN_ENTRY
 
 
 def hops_of(model: Model) -> int:

@@ -18,6 +18,7 @@ from app.graphs.formats.source import PACKED_SUFFIXES, Limits, Source, shown
 from app.graphs.formats.text import Layout, read_rows
 from app.graphs.nodes.data import (
     MOST_CLASSES,
+    Check,
     DenseFeatures,
     Labels,
     NodeTable,
@@ -143,15 +144,21 @@ def _features(
     if numbers.n != len(columns):
         raise kinds.error(f"found {len(columns)} lines; {numbers.n}, as of attributes, would be right")
 
-    def parts() -> Iterator[np.ndarray]:
+    def beside_kinds(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         at = 0
-        for rows in numbers.parts():
+        for rows in pieces:
             beside = np.zeros((len(rows), width), dtype=np.float32)
             np.put_along_axis(beside, columns[at : at + len(rows)], 1, axis=1)
             yield np.concatenate([rows, beside], axis=1)
             at += len(rows)
 
-    return DenseFeatures(numbers.n, numbers.width + width, parts, numbers.refuse)
+    def holes(check: Check) -> Iterator[np.ndarray]:
+        return beside_kinds(numbers.holes(check))
+
+    return DenseFeatures(
+        numbers.n, numbers.width + width, lambda: beside_kinds(numbers.parts()), numbers.refuse,
+        holes=holes if numbers.holes else None,
+    )  # fmt: skip
 
 
 def _no_columns(n: int, refuse: Refuse) -> DenseFeatures:

@@ -1,6 +1,6 @@
 """Features, labels and splits in .npz and .npy files, read in pieces."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from app.graphs.formats.npz import Column, Npz, shape_text
 from app.graphs.nodes.data import (
     MOST_COLUMNS,
     SPLITS,
+    Check,
     DenseFeatures,
     Labels,
     NodeTable,
@@ -17,7 +18,6 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
-    known_floats,
     real_numbers,
     rows_per_piece,
 )
@@ -57,13 +57,13 @@ def dense_features(npz: Npz, name: str) -> DenseFeatures:
     column, refuse = _matrix(npz, name), _refusal(npz, name)
     n, width = column.shape
 
-    def parts(check: Callable[..., np.ndarray] = finite_floats) -> Iterator[np.ndarray]:
+    def parts(check: Check = finite_floats) -> Iterator[np.ndarray]:
         at = 0
         for values in _rows(npz, column):
             yield check(values, at, refuse)
             at += len(values)
 
-    return DenseFeatures(n, width, parts, refuse, holes=lambda: parts(known_floats))
+    return DenseFeatures(n, width, parts, refuse, holes=parts)
 
 
 def _matrix(npz: Npz, name: str) -> Column:

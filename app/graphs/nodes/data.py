@@ -6,6 +6,7 @@ rows.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -22,6 +23,7 @@ MOST_COLUMNS = (1 << 31) - 1
 PIECE_BYTES = 1 << 22
 
 Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
+Check = Callable[[np.ndarray, int, Refuse], np.ndarray]  # rows as they are kept: finite_floats, ...
 
 
 def no_labels(what: str) -> str:
@@ -38,7 +40,7 @@ class DenseFeatures:
     order    [n] int64, the node that each row is of; None: they are in the order of the nodes
     refuse   makes an error that names the file and the array
     kind     of numbers     what   rows of edges are, for messages
-    holes    as parts, NaN where it is not known; None: all is
+    holes    as parts, of rows that are checked otherwise (known_floats, none_missing); None: all are known
     """
 
     n: int
@@ -48,7 +50,7 @@ class DenseFeatures:
     order: np.ndarray | None = None
     kind: type = np.float32
     what: str = "edge features"
-    holes: Callable[[], Iterator[np.ndarray]] | None = None
+    holes: Callable[[Check], Iterator[np.ndarray]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,12 +241,22 @@ def known_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
     return narrow
 
 
-def with_holes(table: NodeTable) -> NodeTable:
-    """The table with features of which some may not be known, where that can be told."""
+def none_missing(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`finite_floats` of rows [k, f], but where one is NaN the refusal names the key that fills it."""
+    unknown = np.argwhere(values != values)
+    if len(unknown):
+        row, column = unknown[0].tolist()
+        right = 'a finite number, or gnn.missing_features = "mean" or "propagate", would be right'
+        raise refuse(f"found nan in row {first + row}, column {column}; {right}")
+    return finite_floats(values, first, refuse)
+
+
+def with_holes(table: NodeTable, check: Check) -> NodeTable:
+    """The table with features of which some may not be known as `check` has it, where that can be told."""
     features = table.features
     if not isinstance(features, DenseFeatures) or features.holes is None:
         return table
-    return replace(table, features=replace(features, parts=features.holes))
+    return replace(table, features=replace(features, parts=partial(features.holes, check)))
 
 
 def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:

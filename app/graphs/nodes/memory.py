@@ -1,6 +1,6 @@
 """Features, labels and splits that are arrays in memory, as a NodeTable: for calls from Python."""
 
-from collections.abc import Callable, Iterable, Iterator, Set, Sized
+from collections.abc import Iterable, Iterator, Set, Sized
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -13,6 +13,7 @@ from app.graphs.given import all_whole, rows_by_node, unmasked
 from app.graphs.nodes.data import (
     MOST_COLUMNS,
     SPLITS,
+    Check,
     DenseFeatures,
     Labels,
     NodeTable,
@@ -22,7 +23,6 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
-    known_floats,
     real_numbers,
     rows_per_piece,
 )
@@ -229,11 +229,11 @@ def _features(values: Any) -> DenseFeatures | SparseFeatures:
     array = _array("features", values, (2,))
     step = rows_per_piece(4 * array.shape[1])
 
-    def parts(check: Callable[..., np.ndarray] = finite_floats) -> Iterator[np.ndarray]:
+    def parts(check: Check = finite_floats) -> Iterator[np.ndarray]:
         for at in range(0, len(array), step):
             yield check(array[at : at + step], at, refuse)
 
-    return DenseFeatures(len(array), array.shape[1], parts, refuse, holes=lambda: parts(known_floats))
+    return DenseFeatures(len(array), array.shape[1], parts, refuse, holes=parts)
 
 
 def _sparse(matrix: Any, refuse: Refuse) -> SparseFeatures:

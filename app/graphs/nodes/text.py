@@ -16,6 +16,7 @@ from app.graphs.ids import check_text, fault_of_name
 from app.graphs.nodes.data import (
     MOST_CLASSES,
     SPLITS,
+    Check,
     DenseFeatures,
     Labels,
     Refuse,
@@ -23,7 +24,6 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
-    known_floats,
     real_numbers,
 )
 
@@ -38,8 +38,11 @@ CLASS = "a class from 0, -1 for none, or names of classes in all lines, would be
 def text_features(source: Source, rows: int | None = None) -> DenseFeatures:
     """One line of numbers for each node; `rows` of them where that is known."""
     n, width = _shape(source, rows)
-    parts, holes = (partial(_checked, source, width, check) for check in (finite_floats, known_floats))
-    return DenseFeatures(n, width, parts, source.error, holes=partial(holes, NUMBER, width > 1))
+
+    def holes(check: Check) -> Iterator[np.ndarray]:
+        return _checked(source, width, check, NUMBER, width > 1)
+
+    return DenseFeatures(n, width, lambda: _checked(source, width, finite_floats), source.error, holes=holes)
 
 
 def text_labels(source: Source, rows: int | None = None) -> Labels:

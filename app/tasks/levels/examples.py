@@ -144,6 +144,10 @@ class Examples(ABC):
         """These with all features, and how they were filled; None: none may be missing. Ranks: all call."""
         if gnn.missing_features == "refuse":
             return self, None
+        if context.case.memory.fast_mb:  # which cases refuse, but weights bring their way
+            raise CaseError(
+                "memory.fast_mb: the weights fill missing features, which is done in memory; 0 would be right"
+            )
         way, members = (gnn.missing_features, gnn.edge_weights), self.loaded.members
         means = None if saved is None else saved.means
         data, found = fill(context.group, self.data, block, *way, members, means)

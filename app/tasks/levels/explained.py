@@ -13,9 +13,10 @@ from app.graphs.ids import plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.tasks.context import Context
-from app.text import printable
+from app.text import printable, show
 
 MB = 1e6
+PIECE = 1 << 16  # names that are looked at a time
 
 
 class MaskedDevice(MaskedAttention, HostDevice):
@@ -30,36 +31,53 @@ class Names:
     """
 
     def __init__(self, context: Context, loaded: Loaded, given: list[Any] | None) -> None:
-        self.members = loaded.members
-        if self.members is not None:
-            self._of_graphs = given or plain_ids(self.members.ids())
-        elif given is None:
-            self._of_rows = plain_ids(ids_everywhere(context.group, loaded.graph, loaded.rows))
-        else:
-            order = range(len(given)) if loaded.order_all is None else loaded.order_all.tolist()
-            self._of_rows = [given[i] for i in order]
+        self.members, self._given = loaded.members, given or None
+        self._order = loaded.order_all if loaded.members is None else None
+        self._ids = np.empty(0)
+        if not given:
+            own = self.members is None
+            self._ids = (
+                ids_everywhere(context.group, loaded.graph, loaded.rows) if own else self.members.ids()
+            )
 
     def __call__(self, rows: np.ndarray) -> list[Any]:
         """The names of rows [k]."""
         if self.members is None:
-            return [self._of_rows[row] for row in rows.tolist()]
+            return self._called(rows)
         graphs = np.searchsorted(self.members.starts, rows, side="right") - 1
         own = rows == self.members.own_rows[graphs]
         numbers = rows - self.members.starts[graphs]
-        return [
-            self._of_graphs[g] if mine else number
-            for g, mine, number in zip(graphs.tolist(), own.tolist(), numbers.tolist())
-        ]
+        named = zip(self._called(graphs), own.tolist(), numbers.tolist())
+        return [name if mine else number for name, mine, number in named]
+
+    def _called(self, places: np.ndarray) -> list[Any]:
+        """The names of nodes, or graphs, at some places [k]."""
+        if self._given is None:
+            return plain_ids(self._ids[places])
+        old = places if self._order is None else self._order[places]
+        return [self._given[i] for i in old.tolist()]
+
+    def _places(self, asked: list[Any]) -> dict[Any, int]:
+        """Where names are that read like those asked for, by themselves and as text, which gives way."""
+        wanted, found = {str(each) for each in asked}, {}
+        count = len(self._ids) if self._given is None else len(self._given)
+        for at in range(0, count, PIECE):
+            for place, name in enumerate(self._called(np.arange(at, min(at + PIECE, count))), start=at):
+                if (text := str(name)) in wanted:
+                    found.setdefault(text, place)
+                    found[name] = place
+        return found
 
     def rows_of(self, asked: list[Any]) -> np.ndarray:
         """[k] int64, the rows that are called so, each once. Raises CaseError."""
-        known = self._of_rows if self.members is None else self._of_graphs
-        row_of = {str(name): row for row, name in enumerate(known)}
+        found, places = self._places(asked), []
         for each in asked:
-            if str(each) not in row_of:
+            place = found.get(each, found.get(str(each)))
+            if place is None:
                 what = "node of the graph" if self.members is None else "graph of the set"
-                raise CaseError(f"{KEY}: {printable(str(each))} is no {what}; ids of such would be right")
-        rows = np.array(list(dict.fromkeys(row_of[str(each)] for each in asked)), dtype=np.int64)
+                raise CaseError(f"{KEY}: {show(each)} is no {what}; ids of such would be right")
+            places.append(place)
+        rows = np.array(list(dict.fromkeys(places)), dtype=np.int64)
         return rows if self.members is None else self.members.own_rows[rows]
 
 
@@ -85,7 +103,8 @@ def explained(context: Context, classifier: Classifier, names: Names | None) -> 
         rows = least_certain(classifier, asked) if isinstance(asked, int) else names.rows_of(asked)
         most, directed = int(case.memory.whole_graph_mb * MB), classifier.block.directed
         masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
-        found = explain(classifier, masked, rows, names, most, case.seed, directed)
+        turned = directed and case.graph.neighbours == "out"
+        found = explain(classifier, masked, rows, names, most, case.seed, directed, turned)
     for line in found.log_lines():
         context.log.info("%s", line)
     if found.left_out:
