@@ -31,6 +31,7 @@ from app.solver import learned, pipeline, sampled
 from app.solver.pipeline import Pipeline
 from app.solver.rows import peel
 from app.tasks import answer, compare
+from app.toolbox import Toolbox
 
 SMALL = nx.random_regular_graph(4, 60, seed=3)
 BRIEF = {"search.steps": 200, "search.starts": 1, "search.bounds": False}
@@ -317,6 +318,20 @@ def test_what_plain_heuristics_cost_follows_from_the_size(monkeypatch):
     found = solve(SMALL, "mvc", settings=BRIEF, comm=MPI.COMM_SELF)
     assert dict(asked) == {"max_degree": NO_TIME * (60 + 240), "min_degree": 0.0, "one_hop": 0.0}
     assert len(found.baselines) == 2
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "maxcut"])
+def test_plain_heuristics_that_take_long_on_large_graphs_all_have_a_cost(monkeypatch, problem):
+    """One without a cost would begin however little time is left."""
+    costs = {}
+
+    def seconds_of(self, name, own=Toolbox.seconds_of):
+        costs[name] = own(self, name)
+        return costs[name]
+
+    monkeypatch.setattr(Toolbox, "seconds_of", seconds_of)
+    solve(SMALL, problem, search_seconds=60.0, settings=BRIEF, comm=MPI.COMM_SELF)
+    assert len(costs) >= 3 and all(costs.values())
 
 
 # ---- reductions that end in time ---------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class CoverTools(NodeTools):
     """
 
     peels = core_minimises = bounds_follow = True  # a SAT solver is asked once the best cover is near
-    baseline_costs: ClassVar = {"max_degree": 1e-7, "min_degree": 1.5e-7}
+    baseline_costs: ClassVar = {"max_degree": 1e-7, "min_degree": 1.5e-7, "one_hop": 4.5e-7}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
