@@ -458,7 +458,10 @@ def test_tables_beyond_the_memory_are_refused():
 @alone
 def test_tables_in_a_dry_run():
     case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
-    for nodes, told in ((2000, "take up to 340.2 MB beside"), (9000, "memory.whole_graph_mb = 6156 would be right")):
+    for nodes, told in (
+        (2000, "take up to 340.2 MB beside"),
+        (9000, "memory.whole_graph_mb = 6156 would be right"),
+    ):
         code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}"], cwd=ROOT)
         assert code == 0 and told in said, said
 
