@@ -190,11 +190,12 @@ def _curves_everywhere(
     labels   of the heuristics by number, "" of those that were not made
     """
     made = group.sum_integers(np.array([label in mine for label in labels], dtype=np.int64))
-    none = np.zeros(toolbox.instance.graph.n + 1, dtype=np.int64)
-    return {
-        labels[i]: group.broadcast(mine.get(labels[i], none), i % group.size)
-        for i in np.flatnonzero(made).tolist()
-    }
+    curves = {}
+    for i in np.flatnonzero(made).tolist():
+        curve = mine.get(labels[i])
+        room = np.zeros(toolbox.instance.graph.n + 1, dtype=np.int64) if curve is None else curve
+        curves[labels[i]] = group.broadcast(room, i % group.size)
+    return curves
 
 
 def _my_share(
