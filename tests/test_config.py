@@ -653,6 +653,8 @@ def values(info):
             return st.sampled_from(info.values)
         case kinds.ListType():
             return st.lists(values(info.item_type), min_size=1, max_size=3)
+        case kinds.UnionType():
+            return st.one_of([values(each) for each in info.types])
     return plain_text()
 
 
