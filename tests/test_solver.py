@@ -508,16 +508,18 @@ def test_a_toolbox_of_the_bases_alone_is_solved(group, parts, limit):
 
 @pytest.mark.parametrize(("seconds", "made"), [(1e-9, True), (60.0, False)])
 def test_a_search_is_not_begun_that_a_time_limit_has_no_room_for(group, seconds, made):
-    """The start is the answer then, bounds go on, and no replay would find it."""
+    """The start is the answer then, bounds go on, and a replay makes no step."""
     graph = from_edges(12, np.arange(11), np.arange(1, 12))
     tools = Bare(graph, search_seconds=seconds, bounds=lambda: Thirds(12))
     tools.search = lambda seed, start: Ends(tools, start)
     case = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", "search.seconds": 1.0})
     answer = Pipeline(group, Log(False), case, None, None).answer(tools, "path")
-    assert (answer.value, answer.bound, bool(answer.replay)) == (4 if made else 12, 4, made)
-    limits = {"search.seconds": 0.0, "search.steps": 100}
-    unlimited = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", **limits})
-    assert Pipeline(group, Log(False), unlimited, None, None).answer(tools, "path").value == 4
+    assert (answer.value, answer.bound) == (4 if made else 12, 4)
+    assert ("search.steps=0" in answer.replay) is not made and answer.replay[0] == "search.seconds=0"
+    for steps, value in ((100, 4), (0, 12)):
+        limits = {"search.seconds": 0.0, "search.steps": steps}
+        unlimited = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", **limits})
+        assert Pipeline(group, Log(False), unlimited, None, None).answer(tools, "path").value == value
 
 
 def test_seconds_are_kept_for_what_comes_after():

@@ -10,7 +10,7 @@ from app.bounds.dismantle.bounds import DismantleBounds
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.feasible import node_of_large_component
 from app.errors import FixedNodesError
-from app.graphs.ids import named, plain_ids
+from app.graphs.ids import plain_ids
 from app.graphs.sized import SizedGraph, largest_component, sized_of
 from app.proofs.kinds import DismantleProof
 from app.reductions.dismantle.reducer import DismantleReducer
@@ -29,11 +29,10 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 SEARCH_SECONDS = 2.2e-7  # of making a search, for each node and entry of the core, about
 REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
-NODE_SECONDS, ENTRY_SECONDS = (
-    1.5e-6,
-    1e-7,
-)  # of the order of a set, about; and of the nodes that go back one by
-BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8  # one, for each node, and at most: only so many are looked at again
+# Of the order of a set, about; and of the nodes that go back one by one, for each node, and at most: only so
+# many are looked at again.
+NODE_SECONDS, ENTRY_SECONDS = 1.5e-6, 1e-7
+BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8
 CORE_SECONDS, DEGREE_SECONDS = 2e-7, 4e-7  # of the plain heuristics by 2-cores and degrees, likewise
 LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
 COURSE = ("removed", "node", "weight", "largest")  # the columns of a course
@@ -166,7 +165,7 @@ class DismantleTools(KernelSetTools):
             np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
         )
         node = plain_ids(ids[order])
-        node = list(map(quoted, node)) if named(ids) else node
+        node = list(map(quoted, node)) if node and isinstance(node[0], str) else node
         sizes = largest_components(whole, order, self.instance.compiled).tolist()
         told = [None] * (4 * len(order))
         told[::4], told[1::4], told[3::4] = range(1, len(order) + 1), node, sizes[1:]
