@@ -20,7 +20,7 @@ from app.graphs.family import Family
 from app.native.library import address, function, give_arrays, numbers_in
 from app.rng import SplitMix
 from app.search.coverage import plain
-from app.toolbox import Search
+from app.search.mask_search import MaskSearch
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("set_ptr", "element_ptr", "elements", "sets", "weight", "cost")
@@ -56,7 +56,7 @@ def available() -> bool:
     return None not in (EXCHANGE, LOAD)
 
 
-class CoverageSearch(Search):
+class CoverageSearch(MaskSearch):
     """A search for sets of most weight; a function of family, start, seed, what it hears, and steps made.
 
     start      [m] bool, sets that the budget pays for
@@ -72,7 +72,7 @@ class CoverageSearch(Search):
     inside, place   [m] int32, the chosen sets as a list; places in it
     """
 
-    hears = True
+    least_meeting = LEAST_MEETING
 
     def __init__(self, family: Family, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = family.m, family.n
@@ -134,20 +134,6 @@ class CoverageSearch(Search):
         return self.best_chosen.astype(bool)
 
     # ---- what others found ---------------------------------------------------------------------------------
-
-    @property
-    def meeting_steps(self) -> int:
-        """Steps between two meetings of several searches."""
-        return LEAST_MEETING
-
-    def news(self) -> np.ndarray:
-        """[1, m] int64, the best choice."""
-        return self.best_chosen.astype(np.int64)[None, :]
-
-    def meet(self, others: list[np.ndarray]) -> None:
-        """The best choices of the other searches: where one is better the search goes on from it."""
-        for each in others:
-            self.hear(each[0].astype(bool))
 
     def hear(self, solution: np.ndarray) -> None:
         """A choice from elsewhere; where it is better the search goes on from it."""

@@ -24,7 +24,7 @@ from app.graphs.facility import Sites
 from app.native.library import address, function, give_arrays, numbers_in
 from app.rng import SplitMix
 from app.search.facility import plain
-from app.toolbox import Search
+from app.search.mask_search import MaskSearch
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ARRAYS = (
@@ -58,7 +58,7 @@ def available() -> bool:
     return None not in (SEARCH, LOAD)
 
 
-class FacilitySearch(Search):
+class FacilitySearch(MaskSearch):
     """A search for facilities of least cost; a function of sites, start, seed, what it hears, steps made.
 
     start      [m] bool, facilities of a feasible solution, at least one
@@ -76,7 +76,7 @@ class FacilitySearch(Search):
                 first one, which does not depend on when the search ends
     """
 
-    hears = True
+    least_meeting = LEAST_MEETING
 
     def __init__(self, sites: Sites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = self.m, self.n = sites.m, sites.n
@@ -141,20 +141,6 @@ class FacilitySearch(Search):
 
     # ---- what others found ---------------------------------------------------------------------------------
 
-    @property
-    def meeting_steps(self) -> int:
-        """Steps between two meetings of several searches."""
-        return LEAST_MEETING
-
-    def news(self) -> np.ndarray:
-        """[1, m] int64, the best solution."""
-        return self._found.astype(np.int64)[None, :]
-
-    def meet(self, others: list[np.ndarray]) -> None:
-        """The best solutions of the other searches: where one is better the search goes on from it."""
-        for each in others:
-            self.hear(each[0].astype(bool))
-
     def hear(self, solution: np.ndarray) -> None:
         """A solution from elsewhere; where it is better the search goes on from it."""
         value = self.sites.value(solution)
@@ -164,7 +150,7 @@ class FacilitySearch(Search):
             self._load()
 
 
-class CenterSearch(Search):
+class CenterSearch(MaskSearch):
     """A search for facilities whose farthest customer is near.
 
     How many customers cost a radius or more is made less, as in FacilitySearch, until none does. The radius
@@ -174,7 +160,7 @@ class CenterSearch(Search):
     Arguments as FacilitySearch
     """
 
-    hears = True
+    least_meeting = LEAST_MEETING
 
     def __init__(self, sites: Sites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         self.sites, self.compiled = sites, compiled
@@ -225,20 +211,6 @@ class CenterSearch(Search):
     def solution(self) -> np.ndarray:
         """[m] bool, the best solution, a copy."""
         return self._best_open.copy()
-
-    @property
-    def meeting_steps(self) -> int:
-        """Steps between two meetings of several searches."""
-        return LEAST_MEETING
-
-    def news(self) -> np.ndarray:
-        """[1, m] int64, the best solution."""
-        return self._best_open.astype(np.int64)[None, :]
-
-    def meet(self, others: list[np.ndarray]) -> None:
-        """The best solutions of the other searches: where one is better the search goes on from it."""
-        for each in others:
-            self.hear(each[0].astype(bool))
 
     def hear(self, solution: np.ndarray) -> None:
         """A solution from elsewhere; where it is better the search goes on from it."""
