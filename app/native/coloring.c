@@ -84,11 +84,17 @@ static void recolor(Walk *w, int32_t v, int32_t c) {
     int32_t *near_a = w->near + a * w->n, *near_c = w->near + c * w->n;
     w->edges += near_c[v] - near_a[v];
     w->color[v] = c;
-    for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) {
-        const int32_t u = w->indices[e], left = --near_a[u], more = ++near_c[u];
-        if (w->place[u] >= 0) tell(w, u, a, left, c, more);
-        if (w->color[u] == a && left == 0) conflict_out(w, u);
-        if (w->color[u] == c && more == 1) conflict_in(w, u);
+    const int32_t *nodes = w->indices + w->indptr[v], *color = w->color, *place = w->place;
+    const int64_t degree = w->indptr[v + 1] - w->indptr[v];
+    for (int64_t e = 0; e < degree; e++) {
+        near_a[nodes[e]] -= 1;
+        near_c[nodes[e]] += 1;
+    }
+    for (int64_t e = 0; e < degree; e++) {
+        const int32_t u = nodes[e], of = color[u];
+        if (place[u] >= 0) tell(w, u, a, near_a[u], c, near_c[u]);
+        if (of == a && near_a[u] == 0) conflict_out(w, u);
+        if (of == c && near_c[u] == 1) conflict_in(w, u);
     }
     const int in = w->place[v] >= 0;
     if (in && near_c[v] == 0) conflict_out(w, v);
@@ -129,27 +135,41 @@ WIDE static int32_t least_changes(const Walk *w, int32_t *open) {
     return best;
 }
 
-/* How many moves have this change, of all or of those that may be made; at the one numbered `wanted` (from 1 on)
-   it ends, and v and c are it. */
-static int64_t count_moves(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
-    const int64_t k = w->k;
-    const int32_t now = (int32_t)w->moves, *least = any ? w->least : w->least_open;
-    int64_t count = 0;
-    for (int64_t i = 0; i < w->conflicts; i++) {
-        if (least[i] - w->own[i] != change) continue;
-        const int64_t u = w->list[i];
-        const int32_t *row = w->row + u * k, *until = w->until + u * k;
-        const int32_t own = w->color[u], target = least[i];
-        for (int32_t d = 0; d < k; d++) {
-            if (row[d] != target || d == own || (!any && until[d] > now)) continue;
-            if (++count == wanted) {
-                *v = (int32_t)u;
-                *c = d;
-                return count;
-            }
-        }
-    }
+/* How many colours of the node at place i of the list change conflicts the least; its colours that may be taken alone
+ * where `any` is 0. */
+WIDE static int32_t count_colors(const Walk *w, int64_t i, int any) {
+    const int64_t k = w->k, v = w->list[i];
+    const int32_t *row = w->row + v * k, *until = w->until + v * k;
+    const int32_t own = w->color[v], now = any ? INT32_MAX : (int32_t)w->moves;
+    const int32_t target = any ? w->least[i] : w->least_open[i];
+    int32_t count = 0;
+    for (int32_t d = 0; d < k; d++) count += (row[d] == target) & (d != own) & (until[d] <= now);
     return count;
+}
+
+/* How many moves have this change, of all or of those that may be made. */
+static int64_t count_moves(const Walk *w, int32_t change, int any) {
+    const int32_t *least = any ? w->least : w->least_open;
+    int64_t count = 0;
+    for (int64_t i = 0; i < w->conflicts; i++)
+        if (least[i] - w->own[i] == change) count += count_colors(w, i, any);
+    return count;
+}
+
+/* The one of them numbered `wanted`, from 0 on: its node and its colour. */
+static void find_move(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
+    const int32_t *least = any ? w->least : w->least_open, now = any ? INT32_MAX : (int32_t)w->moves;
+    int64_t i = 0;
+    for (;; i++) {
+        if (least[i] - w->own[i] != change) continue;
+        const int64_t here = count_colors(w, i, any);
+        if (wanted < here) break;
+        wanted -= here;
+    }
+    *v = w->list[i];
+    const int32_t *row = w->row + *v * w->k, *until = w->until + *v * w->k;
+    for (*c = 0;; ++*c)
+        if (row[*c] == least[i] && *c != w->color[*v] && until[*c] <= now && wanted-- == 0) return;
 }
 
 static void write_best(Walk *w) {
@@ -161,14 +181,14 @@ static void write_best(Walk *w) {
 int64_t lk_coloring_walk(Walk *w, int64_t steps) {
     int64_t made = 0;
     for (; made < steps && w->edges > 0; made++) {
-        int32_t open, v = -1, c = -1;
+        int32_t open, v, c;
         allow(w);
         const int32_t all = least_changes(w, &open);
         const int any = all < NONE / 2 && w->edges + all < w->best_edges;
         const int32_t change = any ? all : open;
         if (change < NONE / 2) {
-            const int64_t count = count_moves(w, change, any, -1, &v, &c);
-            count_moves(w, change, any, 1 + random_below(&w->random, (uint32_t)count), &v, &c);
+            const int64_t count = count_moves(w, change, any);
+            find_move(w, change, any, random_below(&w->random, (uint32_t)count), &v, &c);
             if (w->fresh && change >= 0) write_best(w);
             const int32_t a = w->color[v];
             recolor(w, v, c);
