@@ -2,10 +2,11 @@
 
     python bench/tours_lkh.py FILE... [--seeds 3] [--shares 0.1 1] [--lkh PYTHON]
 
-A FILE is in TSPLIB's format, or uniform:N:SEED. LKH 2 (Helsgaun 2000) is what elkai 2.0 has (pip install elkai;
-PYTHON has it, by default this one): one run with its own settings, told the matrix of distances. Its process
-CPU time, from the matrix on, is then given to this program's search by itself, in these shares, from the
-metric on, once for each seed; a seed of LKH's cannot be chosen. Lengths, and how far each is above the shortest of all.
+A FILE is in TSPLIB's format, or uniform:N:SEED. LKH 2 (Helsgaun 2000) is what elkai 2.0 has (pip install
+elkai; PYTHON has it, by default this one): one run with its own settings, told the matrix of distances. Its
+process CPU time, from the matrix on, is then given to this program's search by itself, in these shares, from
+the metric on, once for each seed (medians); a seed of LKH's cannot be chosen. Lengths, and how far each is
+above the shortest of all.
 """
 
 import argparse
@@ -25,7 +26,6 @@ threads.limit_threads()
 
 from app.graphs.metric import Metric  # noqa: E402
 from app.search.tour.search import LEAST_KICKS  # noqa: E402
-
 from bench.equal_time_tours import follow, read  # noqa: E402
 
 PEER = """

@@ -15,6 +15,7 @@ from app.bounds.coloring import fractional, parts
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.branch import ColouringSearch
 from app.bounds.coloring.fractional import Fractional
+from app.bounds.coloring.heavy_sets import HeavySets
 from app.bounds.coloring.parts import Colouring
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
@@ -203,6 +204,24 @@ def test_fractional_colourings_are_rounded_up(graph, number):
 
 
 @pytest.mark.skipif(not fractional.available(), reason="needs highspy")
+@pytest.mark.parametrize("seed", range(8))
+def test_heavy_sets_are_independent_and_the_same_without_kernels(seed):
+    """All weights are right, no set is below the limit, and the heaviest of a small graph is among them."""
+    graph, draws = from_networkx(nx.gnp_random_graph(14, (0.0, 0.3, 0.6)[seed % 3], seed=seed)), seed
+    weights = np.random.default_rng(draws).integers(0, 9, graph.n)
+    least = int(weights.max()) - 1
+    one, two = (HeavySets(graph, 40, compiled).heavier(weights, least) for compiled in (True, False))
+    assert one == two and one
+    near = [set(graph.indices[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr.tolist())]
+    for members, total in one.items():
+        nodes = np.flatnonzero(np.frombuffer(members, dtype=np.uint8)).tolist()
+        assert total == int(weights[nodes].sum()) > least
+        assert not any(near[a] & set(nodes) for a in nodes)
+    subsets = (np.flatnonzero(np.array(inside)) for inside in itertools.product((0, 1), repeat=graph.n))
+    free = (s for s in subsets if not any(near[a] & set(s.tolist()) for a in s.tolist()))
+    assert max(one.values()) == max(int(weights[s].sum()) for s in free)
+
+
 def test_fractional_colourings_of_random_graphs():
     draws = np.random.default_rng(7)
     for i in range(60):
