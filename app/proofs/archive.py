@@ -95,7 +95,7 @@ KINDS = {
         domination_packing.Packing, {"numerators": "int64"}, ("weights", "needed", "allowed")
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
-    "coloring": Kind(ColoringProof, {"clique": "int64", "walk": "int64"}),
+    "coloring": Kind(ColoringProof, dict.fromkeys(("clique", "walk", "nodes", "values"), "int64")),
     "communities": Kind(CommunityProof, {"ptr": "int64", "joined": "int64"}, tables=("joined",)),
     "community part": Kind(
         PartBound, dict.fromkeys(("nodes", "ptr", "members", "g", "matrix"), "int64"), tables=("matrix",)

@@ -50,11 +50,13 @@ class Fractional:
     lower   no colouring has fewer colours; 0: nothing is known yet
     done    nothing better is to come
     sets    independent sets known
+    proof   values [n] int64 of nodes, and what no set of them is worth more than: they show `lower`
     """
 
     def __init__(self, graph: Graph, colours: np.ndarray, compiled: bool = True) -> None:
         """colours [n]: a colouring, whose classes are the first sets"""
         self.lower, self.done, self.sets = 0, False, 0
+        self.proof: tuple[np.ndarray, int] | None = None
         self._n, self._compiled = graph.n, compiled
         self._apart = complement(graph)
         self._sets = HeavySets(graph, ROUNDS, compiled)
@@ -150,7 +152,8 @@ class Fractional:
     def _prove(self, weights: np.ndarray, most: int) -> None:
         """No set weighs more than `most`."""
         total = int(weights.sum())
-        self.lower = max(self.lower, -(-total // most))
+        if -(-total // most) > self.lower:
+            self.lower, self.proof = -(-total // most), (weights, most)
         self._known = max(self._known, self.lower)
         if total / most > self._worth:
             self._inside, self._worth = weights / most, total / most
@@ -165,10 +168,15 @@ class Fractional:
 
 
 class Fractions:
-    """The fractional colourings of parts, by turns."""
+    """The fractional colourings of parts, by turns.
+
+    proof   of the best bound so far: nodes [k] of the whole graph, their values [k], and what no set of them
+            is worth more than; None: there is no bound
+    """
 
     def __init__(self, compiled: bool) -> None:
-        self._compiled = compiled
+        self._compiled, self._lower = compiled, 0
+        self.proof: tuple[np.ndarray, np.ndarray, int] | None = None
         self._turns: deque[Part] = deque()
         self._begun: dict[Part, Fractional] = {}  # those that have ended, too: they are not begun again
 
@@ -191,10 +199,15 @@ class Fractions:
             return 0
         if part not in self._begun:
             self._begun[part] = Fractional(part.graph, colouring.of(part), self._compiled)
-        self._begun[part].step(lower)
+        begun = self._begun[part]
+        begun.step(lower)
+        if begun.lower > self._lower:
+            (values, most), self._lower = begun.proof, begun.lower
+            some = np.flatnonzero(values)
+            self.proof = part.nodes[some], values[some], most
         if not self._ended(part):
             self._turns.append(part)
-        return self._begun[part].lower
+        return begun.lower
 
     def _ended(self, part: Part) -> bool:
         return part in self._begun and self._begun[part].done
