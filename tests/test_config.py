@@ -828,9 +828,9 @@ def cases(draw):
     labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
     if data["run"]["task"] == "classify" and not labelled:
         data["output"]["coverage"] = 0.0
-    if data["gnn"]["level"] not in ("node", "graph") or data["gnn"]["model"] == "rgcn":
+    if data["gnn"]["level"] == "embed" or data["gnn"]["model"] == "rgcn":
         data["output"]["explain"] = 0
-    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance", "explain"))
+    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
     if data["run"]["task"] == "study" or told_of_one or not labelled:
         data["gnn"]["members"] = 1
     data["smooth"] = {}

@@ -508,9 +508,12 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
     gnn = case.gnn
-    if asked.explain and task == "classify" and (gnn.level not in ("node", "graph") or gnn.model == "rgcn"):
+    if asked.explain and task == "classify" and (gnn.level == "embed" or gnn.model == "rgcn"):
         found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
-        yield ("output", "explain"), f"is of nodes and of whole graphs, not of {found}; leave it out"
+        yield (
+            ("output", "explain"),
+            f"is of nodes, edges, pairs and whole graphs, not of {found}; leave it out",
+        )
     yield from _of_members(case)
 
 
@@ -529,7 +532,7 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if task == "study" or not labelled:
         right = 'run.task = "classify" on labels of nodes, edges or graphs'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
-    for key in ("embeddings", "importance", "explain"):
+    for key in ("embeddings", "importance"):
         if getattr(asked, key):
             yield ("output", key), f"is of one network: gnn.members = 1 would be right, got {gnn.members}"
 
