@@ -1,11 +1,13 @@
 """Explanations where edges have features, of edges, of links, of several networks: gradients, sums, ranks."""
 
+import sys
 from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
 from conftest import WORLD
+from jobs import run_job
 from layer_models import case_of, drawn
 from mpi4py import MPI
 from test_edge_attention import KINDS as ATTENTIONS
@@ -315,3 +317,45 @@ def test_several_networks_are_explained_by_means_and_deviations():
     assert told.text().startswith("node,kind,what,contribution,deviation\n")
     again = explain(graph, [28, 29], found, X, settings={"parallel.spatial": WORLD.size}, comm=WORLD)
     assert again.text() == told.text()
+
+
+# ---- names -----------------------------------------------------------------------------------------------
+
+
+class Table:
+    """What is asked of a table of pandas, with an index that counts rows."""
+
+    def __init__(self, rows, columns):
+        self.rows, self.columns, self.index = rows, columns, range(len(rows))
+
+    def to_numpy(self):
+        return self.rows
+
+
+def test_columns_are_called_by_their_names():
+    graph, X = graph_of_pairs(30)
+    asked, table = {"gnn.epochs": 5, "output.explain": 1}, Table(X, ["side", "noise"])
+    given = {"labels": "label", "features": table, "edge_features": ["kind"], "settings": asked}
+    (each,) = classify_edges(graph, comm=WORLD, **given).explanations
+    assert set(each.features) == {"side", "noise"} and each.edge_features == ["kind"]
+    (each,) = find_links(graph, table, settings=asked, comm=WORLD).explanations
+    assert set(each.features) == {"side", "noise"}
+    (each,) = find_links(graph, Table(X, range(2)), settings=asked, comm=WORLD).explanations
+    assert set(each.features) == {0, 1}
+
+
+@pytest.mark.mpi_skip
+def test_titles_of_a_file_name_columns(tmp_path):
+    graph, X = graph_of_pairs(30)
+    lines = [f"{v},{a:.6f},{b:.6f}\n" for v, (a, b) in enumerate(X.tolist())]
+    (tmp_path / "x.csv").write_text('id,side,"a, b"\n' + "".join(lines))
+    (tmp_path / "y.csv").write_text("".join(f"{v},{int(x[0] > 0)}\n" for v, x in enumerate(X)))
+    (tmp_path / "g.txt").write_text("".join(f"{u} {v}\n" for u, v in graph.edges))
+    (tmp_path / "case.toml").write_text(
+        '[run]\ntask = "classify"\n[graph]\npath = "g.txt"\nfeatures = "x.csv"\nlabels = "y.csv"\n'
+        'node_data_by = "id"\nsplits = "random"\n[gnn]\nepochs = 3\n[output]\nexplain = [3]\nplots = false\n'
+    )
+    code, said = run_job([sys.executable, "run.py", tmp_path / "case.toml", "--out", tmp_path / "out"])
+    assert code == 0, said
+    text = next((tmp_path / "out" / "explanations").iterdir()).read_text()
+    assert "3,feature,side," in text and '3,feature,"a, b",' in text

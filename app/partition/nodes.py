@@ -352,6 +352,8 @@ def _finish(
         class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
     elif multilabel and not group.max_integer(int((labels[has] < 0).any())):
         labels = np.maximum(labels, 0, out=labels).view(np.uint8)
+    given = getattr(_first(group, source, "features"), "names", ())
+    columns = tuple(json.loads(group.broadcast_text(json.dumps(given))))
     warnings = ()
     if labels is not None:
         flags, warnings = _labelled_splits(dealer, source, flags, labelled)
@@ -361,7 +363,7 @@ def _finish(
         features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
-        class_names=class_names,
+        class_names=class_names, columns=columns,
         numbers=dealer.padded_old, rows=None if labels is None else dealer.graphs,
     )  # fmt: skip
 

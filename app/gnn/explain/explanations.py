@@ -13,6 +13,7 @@ from app.gnn.explain.attribution import PATHS, WAYS, Attribution, Shape, attribu
 from app.gnn.explain.field import Field, Fields
 from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
 from app.gnn.explain.which import known_scores
+from app.graphs.nodes.data import NodeData
 
 KEY = "output.explain"
 LISTED = 100  # edges, features and neighbours of a prediction that its file names, the largest first
@@ -186,6 +187,12 @@ class Columns:
 
     features: tuple[str, ...] | None = None
     edge_features: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, data: NodeData) -> "Columns":
+        """Those of the data."""
+        edges = data.edges.columns if data.edges is not None else ()
+        return cls(data.columns or None, edges or None)
 
 
 def explain(

@@ -18,7 +18,7 @@ from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.conformal import Conformal, check_conformal, conform
 from app.gnn.ensemble import Together, say_together
-from app.gnn.explain.explanations import Columns, Explanations
+from app.gnn.explain.explanations import Explanations
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.missing import Filled
 from app.gnn.saved import SavedModel, arrays_of, load_model
@@ -120,8 +120,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
         done.filled = filled
-        weights = [each.weights for each in fits]
-        done.explained = explained(context, classifier, names, weights, done.together, Columns())
+        done.explained = explained(context, classifier, names, fits, done.together)
     if context.alike is not None and context.case.run.check_every:
         scores = json.dumps(examples.named(done.final), default=as_json)
         both = digest_text({"weights": done.digest, "scores": scores})

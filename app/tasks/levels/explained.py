@@ -12,6 +12,7 @@ from app.gnn.ensemble import Together
 from app.gnn.explain.explanations import KEY, Columns, Explanations, explain
 from app.gnn.explain.masked import MaskedAttention, MaskedEdgeSums
 from app.gnn.explain.which import are_edges, least_certain
+from app.gnn.training import Fit
 from app.graphs.ids import plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
@@ -131,12 +132,12 @@ def _refuse_strange(classifier: Any, names: Names, rows: np.ndarray) -> None:
 
 
 def explained(
-    context: Context, classifier: Classifier, names: Names | None, members: Sequence[dict[str, np.ndarray]],
-    together: Together | None, columns: Columns,
+    context: Context, classifier: Classifier, names: Names | None, fits: Sequence[Fit],
+    together: Together | None,
 ) -> Explanations | None:  # fmt: skip
     """The explanations that a case asks for, of which the log tells; None: nobody asked.
 
-    members   the weights of each network     together   what several say     columns   names of features
+    fits   of each network     together   what several say
     Ranks     all call
     """
     case = context.case
@@ -149,6 +150,7 @@ def explained(
         most, directed = int(case.memory.whole_graph_mb * MB), classifier.block.directed
         masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
         turned = directed and case.graph.neighbours == "out"
+        members, columns = [each.weights for each in fits], Columns.of(classifier.data)
         found = explain(classifier, masked, members, rows, names, columns, most, case.seed, turned)
     for line in found.log_lines():
         context.log.info("%s", line)

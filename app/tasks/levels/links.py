@@ -294,7 +294,7 @@ def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData
     return NodeData(
         data.features, None, none, np.arange(block.n_own) < block.n_real, none, none, 0, False,
         np.empty(0, dtype=np.int64), data.width, data.binary, counts | {"train": split.loaded.graph.n},
-        numbers=data.numbers,
+        numbers=data.numbers, columns=data.columns,
     )  # fmt: skip
 
 
