@@ -828,7 +828,7 @@ def cases(draw):
     labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
     if data["run"]["task"] == "classify" and not labelled:
         data["output"]["coverage"] = 0.0
-    if data["gnn"]["level"] == "embed" or data["gnn"]["model"] == "rgcn":
+    if data["gnn"]["level"] == "embed" and data["gnn"]["model"] != "rgcn":
         data["output"]["explain"] = 0
     told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
     if data["run"]["task"] == "study" or told_of_one or not labelled:

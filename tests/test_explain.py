@@ -298,7 +298,6 @@ def test_what_is_not_explained_is_refused_in_one_line():
     [
         ({"output.explain": -1}, r"must be a whole number, at least 0 or a list, .*, got -1"),
         ({"gnn.level": "embed"}, r'not of gnn\.level = "embed"'),
-        ({"gnn.model": "rgcn"}, r'not of gnn\.model = "rgcn"'),
         ({"run.task": "study", "study.kind": "folds"}, r'is read by run\.task = "classify" alone'),
     ],
 )

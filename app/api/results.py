@@ -504,6 +504,8 @@ class LinkPrediction:
                   those of relations count by their directions (Sun et al. 2019)
     known         [m, 3] numbers of the triples that are given
     digest        that of result.json: of the weights
+    explanations  of the scores of triples; None without settings={"output.explain": [[s, r, o], ...]}, or of
+                  how many held-out ones, those of the worst ranks first
     """
 
     held_out: list[tuple[Any, Any, Any]]
@@ -522,6 +524,7 @@ class LinkPrediction:
     digest: str
     records: list[dict[str, float]]
     model: SavedRgcn
+    explanations: Explanations | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""

@@ -508,12 +508,9 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
     gnn = case.gnn
-    if asked.explain and task == "classify" and (gnn.level == "embed" or gnn.model == "rgcn"):
-        found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
-        yield (
-            ("output", "explain"),
-            f"is of nodes, edges, pairs and whole graphs, not of {found}; leave it out",
-        )
+    if asked.explain and task == "classify" and gnn.level == "embed" and gnn.model != "rgcn":
+        found = 'is of nodes, edges, links and graphs, not of gnn.level = "embed"'
+        yield ("output", "explain"), f"{found}; leave it out"
     yield from _of_members(case)
 
 

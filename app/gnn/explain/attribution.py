@@ -164,8 +164,15 @@ def taken_of(edges: int) -> int:
 
 
 def edges_of(field: Field, directed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """[m, 2] int64 the edges of a field by their rows, and [e] which one each entry is of."""
+    """[m, 2] int64 the edges of a field by their rows, of a knowledge graph [m, 3] its triples, and [e] which
+    one each entry is of."""
     hears, heard = field.nodes[field.ends]
+    if field.relation is not None:
+        inverse = field.relation >= field.triples_of
+        subject, object = np.where(inverse, hears, heard), np.where(inverse, heard, hears)
+        triples = np.stack([subject, field.relation - field.triples_of * inverse, object], axis=1)
+        edges, which = np.unique(triples, axis=0, return_inverse=True)
+        return edges.reshape(-1, 3), which.reshape(-1)
     ends = np.stack([heard, hears] if directed else [np.minimum(hears, heard), np.maximum(hears, heard)], 1)
     edges, which = np.unique(ends, axis=0, return_inverse=True)
     return edges.reshape(-1, 2), which.reshape(-1)
@@ -288,7 +295,8 @@ def _orders(
     field: Field, edges: np.ndarray, of_edges: np.ndarray, gradients: np.ndarray, seed: int
 ) -> dict[str, list[np.ndarray]]:
     """By WAYS the orders in which edges are taken out, equal ones as they come."""
-    degree = field.degrees.sum(axis=0)[np.searchsorted(field.nodes, edges)].sum(axis=1)
+    ends = edges[:, [0, -1]]
+    degree = field.degrees.sum(axis=0)[np.searchsorted(field.nodes, ends)].sum(axis=1)
     draws = [stream(seed, f"explain/{field.key}", i).permutation(len(edges)) for i in range(RANDOM)]
     first = lambda values: [np.argsort(-values, kind="stable")]  # noqa: E731
     found = zip(WAYS, (first(of_edges), first(gradients), first(degree), draws))

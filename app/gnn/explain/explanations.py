@@ -27,13 +27,14 @@ Named = Callable[[np.ndarray], list[Any]]  # what rows are called
 class Explanation:
     """What made one prediction.
 
-    node           what is explained: a node, a graph of a set, or both ends of an edge or a pair
+    node           what is explained: a node, a graph of a set, both ends of an edge or a pair, or a triple
     predicted      its class, or a label, or of numbers the column; of a pair "joined" or "apart", or "score"
                    where scores are no probabilities
     score          that is explained: of a class of several its score less the mean of all classes', of a
                    label or a pair its score, of values the number itself
     bare, blank, plain   the same without edges, without features of nodes, and without those of edges
-    edges          (u, v) of its receptive field, of a directed graph tail and head; those with the largest
+    edges          (u, v) of its receptive field, of a directed graph tail and head, of a knowledge graph
+                   (subject, relation, object); those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
     gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
     features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
@@ -79,7 +80,7 @@ class Explanation:
         yield f"{begun},score,without features,{self.blank:.6g}{blank}\n"
         if len(self.edge_features):
             yield f"{begun},score,without edge features,{self.plain:.6g}{blank}\n"
-        edges = (_pair(str(u), str(v)) for u, v in self.edges)
+        edges = (_line(*map(str, each)) for each in self.edges)
         for kind, key, each, parts in (
             ("edge", "edges", edges, self.of_edges),
             ("feature", "features", self.features, self.of_features),
@@ -96,7 +97,7 @@ class Explanation:
     @property
     def called(self) -> str:
         """What is explained, as a file has it: ends as an edge list has them."""
-        return _pair(*map(str, self.node)) if isinstance(self.node, tuple) else str(self.node)
+        return _line(*map(str, self.node)) if isinstance(self.node, tuple) else str(self.node)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Explanations:
     """Of several predictions, in the order in which they were asked for.
 
     each      of them     left_out   (node, MB of its receptive field) of those whose fields are too large
-    what      "node", "graph", "edge" or "link"
+    what      "node", "graph", "edge", "link" or "triple"
     numbers   are predicted, no classes: `changed` says nothing
     """
 
@@ -270,15 +271,15 @@ class _Named:
     def told(self, found: Attribution) -> Explanation:
         """An attribution in words."""
         field, parts, away = found.field, found.parts, found.spread
-        orders = {"edges": _order(parts.of_edges)}
+        orders = {"edges": order_of(parts.of_edges)}
         ends = found.edges[orders["edges"]]
         edges = list(zip(*(self.called(ends[:, side]) for side in ((1, 0) if self.turned else (0, 1)))))
         features, of_features = self._by_feature(found)
         edge_features, of_edge_features = self._by_edge_feature(parts.of_edge_features)
         nodes = field.nodes != field.rows[0] if field.whole else np.ones(len(field.nodes), dtype=bool)
         of_nodes = parts.of_nodes[nodes]
-        orders |= {"features": _order(of_features), "neighbours": _order(of_nodes)}
-        orders["edge features"] = _order(of_edge_features)
+        orders |= {"features": order_of(of_features), "neighbours": order_of(of_nodes)}
+        orders["edge features"] = order_of(of_edge_features)
         spread = {}
         if away is not None:
             deviations = away.of_edges, self._by_feature(found, True)[1], away.of_nodes[nodes]
@@ -332,7 +333,7 @@ def _given(
     return numbers if names is None else [names[i] for i in numbers], np.sqrt(sums) if apart else sums
 
 
-def _order(parts: np.ndarray) -> np.ndarray:
+def order_of(parts: np.ndarray) -> np.ndarray:
     """[m], the order of contributions [m], the largest ones of either sign first."""
     return np.argsort(-np.abs(parts), kind="stable")
 
@@ -340,9 +341,9 @@ def _order(parts: np.ndarray) -> np.ndarray:
 # ---- in words ---------------------------------------------------------------------------------------------
 
 
-def _pair(u: str, v: str) -> str:
-    """An edge as edge lists have it: a tab between names where one has a blank."""
-    return f"{u}\t{v}" if " " in u + v else f"{u} {v}"
+def _line(*names: str) -> str:
+    """An edge, or a triple, as their lists have it: a tab between names where one has a blank."""
+    return ("\t" if any(" " in each for each in names) else " ").join(names)
 
 
 def _cell(what: Any) -> str:

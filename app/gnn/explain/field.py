@@ -47,6 +47,8 @@ class Field:
     E          [e, c] float32, the features of edges by entries, as layers read them, of categories zeros and
                ones; None: no layer reads any
     of_edge    [c] float32, those of the edge that is explained; None: nothing reads them
+    relation   [e] int64, of a knowledge graph the relation of each entry; None of others
+    triples_of   of how many relations it has triples; larger ones are inverse
     """
 
     rows: np.ndarray
@@ -60,6 +62,8 @@ class Field:
     whole: bool = False
     E: np.ndarray | None = None
     of_edge: np.ndarray | None = None
+    relation: np.ndarray | None = None
+    triples_of: int = 0
 
     @property
     def key(self) -> str:
