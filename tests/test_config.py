@@ -786,8 +786,9 @@ def cases(draw):
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
-    filled = data["run"]["task"] == "classify" and data["gnn"]["model"] != "rgcn"
-    if not filled or data["gnn"]["feature_rows"] == "one_hot" or data["memory"]["fast_mb"]:
+    filled = data["run"]["task"] == "classify" or kind in ("models", "depth", "folds", "tune")
+    filled = filled and data["gnn"]["model"] != "rgcn"
+    if not filled or data["gnn"]["feature_rows"] == "one_hot":
         data["gnn"]["missing_features"] = "refuse"
     if data["run"]["task"] != "classify":
         data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}

@@ -457,12 +457,11 @@ def _missing_features(case: Case) -> Iterator[Mistake]:
     gnn, key = case.gnn, ("gnn", "missing_features")
     if gnn.missing_features == "refuse" or case.run.task not in ("classify", "study"):
         return
-    if case.run.task == "study":
-        yield key, 'is read by run.task = "classify" alone; "refuse" would be right'
+    if case.run.task == "study" and case.study.kind not in LIKE_CLASSIFY:
+        right = 'run.task = "classify" and study.kind = "models", "depth", "folds" or "tune"'
+        yield key, f'is read by {right}; "refuse" would be right'
     if gnn.feature_rows == "one_hot":
         yield key, 'is of numbers, and gnn.feature_rows = "one_hot" of categories; "refuse" would be right'
-    if case.memory.fast_mb:
-        yield key, 'fills features in memory, which memory.fast_mb limits; "refuse" would be right'
     if gnn.model == "rgcn":
         yield key, 'is not read by gnn.model = "rgcn"; "refuse" would be right'
 
