@@ -200,14 +200,14 @@ def test_the_edge_and_its_feature_that_tell_the_class_come_first(rows):
     told = found.explanations
     assert found.scores["test"].accuracy == 1
     for each in told:
-        assert each.edge_features[0] == 0 and each.predicted == labels[each.node]
+        assert each.edge_features[0] == "bond" and each.predicted == labels[each.node]
         assert each.edges[0] == (each.node, carriers[each.node]) and each.of_edge_features[0] > 0
         sums(each)
         assert each.plain != each.score and len(each.edge_features) == len(names)
     alone = classify(graph, X, labels, settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF, **given)
     assert alone.explanations.text() == told.text() and alone.explanations.told() == told.told()
     assert set(told.told()["missing"]) == {"edges", "features", "edge_features"}
-    assert "49,edge feature,0," in told.text() and "49,score,without edge features," in told.text()
+    assert "49,edge feature,bond," in told.text() and "49,score,without edge features," in told.text()
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
@@ -252,7 +252,7 @@ def test_edges_are_explained_by_both_ends(goal):
     assert told.what == "edge" and [each.node for each in told] == [tuple(pair) for pair in pairs]
     for each in told:
         sums(each)
-        assert each.edge_features == [0] and each.features[0] == 0
+        assert each.edge_features == ["kind"] and each.features[0] == 0
         assert set(each.neighbours[:2]) == set(each.node)
         around = {u for edge in each.edges for u in edge}
         assert around <= set(nx.single_source_shortest_path_length(graph, each.node[0], 2)) | set(
@@ -260,6 +260,11 @@ def test_edges_are_explained_by_both_ends(goal):
         )
     alone = classify_edges(graph, settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF, **given)
     assert alone.explanations.text() == told.text()
+    again = explain(
+        graph, [tuple(pair) for pair in pairs], found, X, "label", edge_features="kind", comm=WORLD,
+        settings={"parallel.spatial": WORLD.size, "gnn.goal": goal},
+    )  # fmt: skip
+    assert again.text() == told.text()
     some = classify_edges(graph, settings=asked | {"output.explain": 2}, comm=WORLD, **given).explanations
     assert len(some) == 2 and all(graph.has_edge(*each.node) for each in some)
     with pytest.raises(CaseError, match=r"output\.explain: \[0, 0\] is one node; two of them would be right"):
@@ -293,6 +298,8 @@ def test_links_are_explained_by_both_ends(loss):
     assert bool(told.changed) == (loss == "logistic")
     alone = find_links(graph, X, settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF)
     assert alone.explanations.text() == told.text()
+    again = explain(graph, pairs, found, X, comm=WORLD, settings={"parallel.spatial": WORLD.size})
+    assert again.text() == told.text()
     some = find_links(graph, X, settings=asked | {"output.explain": 3}, comm=WORLD).explanations
     assert len({each.node for each in some}) == 3 and all(graph.has_edge(*each.node) for each in some)
 
