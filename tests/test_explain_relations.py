@@ -8,9 +8,10 @@ from conftest import WORLD
 from jobs import run_job
 from mpi4py import MPI
 
-from app import classify_relational, predict_links
+from app import classify_relational, cli, predict_links
 from app.errors import CaseError
 from app.gnn.explain import relational
+from app.main import run
 
 STEP, SHARE = 1e-6, 0.7
 
@@ -145,7 +146,7 @@ def test_gradients_are_differences(kind, monkeypatch):
     assert checked == [kind]
 
 
-def test_what_is_not_explained_of_knowledge_graphs_is_refused():
+def test_what_is_not_explained_of_knowledge_graphs_is_refused(monkeypatch):
     triples, classes, _ = people(20)
 
     def explained(asked, **more):
@@ -165,9 +166,12 @@ def test_what_is_not_explained_of_knowledge_graphs_is_refused():
             predict_links(triples, settings=LINK | {"output.explain": asked}, comm=WORLD)
     with pytest.raises(CaseError, match=r"output\.explain: without a network \(rgcn\.layers = 0\)"):
         predict_links(triples, settings={"rgcn.layers": 0, "output.explain": 2}, comm=WORLD)
-    with pytest.warns(UserWarning, match=r"output\.explain: node p1 left out"):
-        found = explained(["p1"], **{"memory.whole_graph_mb": 1e-4})
-    assert not len(found.explanations)
+    with pytest.raises(CaseError, match=r"output\.explain: the weights, which every rank needs whole, take"):
+        explained(["p1"], **{"memory.whole_graph_mb": 1e-4})
+    monkeypatch.setattr(relational.Weights, "cost", lambda *sizes: 10**10)
+    with pytest.warns(UserWarning, match=r"output\.explain: node p1 left out: .* takes 1e\+04 MB"):
+        found = explained(["p1"])
+    assert not len(found.explanations) and found.explanations.left_out == (("p1", 1e4),)
 
 
 @pytest.mark.mpi_skip
@@ -178,3 +182,21 @@ def test_runs_write_what_made_scores_of_triples(tmp_path):
     lines = next((tmp_path / "classes" / "explanations").iterdir()).read_text().splitlines()
     assert lines[0] == "node,kind,what,contribution"
     assert len(lines[5].split(",")[2].split()) == 3
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (["inputs/rgcn.toml"], "explanations of 3 predictions, each by 83 to 2003 passes"),
+        (
+            ["inputs/edges.toml", "graph.nodes=300"],
+            "explanations of 3 predictions, each by 83 to 2003 passes",
+        ),
+        (["inputs/gcn.toml", "gnn.members=4"], "passes over what it depends on, by each of 4 networks"),
+    ],
+)
+def test_dry_runs_say_what_explaining_takes(case, said, capsys):
+    path, *more = case
+    assert run(cli.parse([path, "--dry-run", "output.explain=3", *more])) == 0
+    assert said in " ".join(capsys.readouterr().out.split())

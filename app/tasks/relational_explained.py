@@ -86,11 +86,11 @@ def explain_classes(
     case, group, net = context.case, context.group, fit.net
     if not case.output.explain:
         return None
-    with context.log.phase("explain"):
+    with context.log.phase("explain"), context.each_by_itself("explaining predictions"):
         rows = _least_certain(labels, fit, case.output.explain) if rows is None else rows
         scores = _scores_of(context, net, rows)
         widths, width = widths_of(fit.case, labels.classes), inputs.width if inputs else 0
-        weights = Weights.of(group, net, fit.case, widths, width)
+        weights = Weights.of(group, net, fit.case, widths, width, _most(context))
         kept = np.flatnonzero(graph.kept)
         words = Words(
             called.node, lambda r: called.relation(int(kept[r])),
@@ -157,12 +157,12 @@ def explain_triples(
     asked, group = context.case.output.explain, context.group
     if not asked:
         return None
-    with context.log.phase("explain"):
+    with context.log.phase("explain"), context.each_by_itself("explaining predictions"):
         if rows is None:
             rows = found.test[np.lexsort((*found.test.T[::-1], -found.ranks.sum(axis=1)))[:asked]]
-        E = group.device.get(found.embeddings).astype(np.float64)
-        D, loops = split_relations(np, group.device.get(found.relations).astype(np.float64), E.shape[1])
-        weights = Weights.of(group, found.net, case, widths_of(case, E.shape[1]), 0)
+        E, most = found.embeddings.astype(np.float64), _most(context)
+        D, loops = split_relations(np, found.relations.astype(np.float64), E.shape[1])
+        weights = Weights.of(group, found.net, case, widths_of(case, E.shape[1]), 0, most)
         words = Words(called.node, called.relation, lambda c: "score", False, "triple")
         wanted = []
         for s, r, o in rows.tolist():
@@ -170,8 +170,8 @@ def explain_triples(
             reader = Triple(SCORERS[case.scorer], D[r : r + 1], loop)
             name = called.node(s), called.relation(r), called.node(o)
             wanted.append((np.array([s, o]), reader, reader.scores(E[[s, o]]), name))
-        most, seed = _most(context), context.case.seed
-        told = explain_relational(group, graph, weights, None, LinkGoal(), wanted, words, most, seed)
+        given = LinkGoal(), wanted, words, most, context.case.seed
+        told = explain_relational(group, graph, weights, None, *given)
     _say(context, told)
     return told
 

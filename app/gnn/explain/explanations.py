@@ -219,7 +219,8 @@ def explain(
     """
     group, trained = classifier.group, [Trained(classifier, masked, weights) for weights in members]
     width, model = classifier.engine.plan.columns, classifier.model
-    fields, rows = Fields(classifier, hops_of(model), most, width, entry_bytes(model, width)), _ends(rows)
+    of_entry, rows = entry_bytes(model, width), _ends(rows)
+    fields = Fields(classifier, hops_of(model), most, width, of_entry, len(members))
     known = known_scores(classifier, members, rows)
     named = _Named(classifier, called, columns, turned)
     each: list[Explanation] = []

@@ -80,9 +80,17 @@ class Fields:
     """
 
     def __init__(
-        self, classifier: Classifier, hops: int, most: int, columns: int, of_entry: int = PLAIN_ENTRY
+        self,
+        classifier: Classifier,
+        hops: int,
+        most: int,
+        columns: int,
+        of_entry: int = PLAIN_ENTRY,
+        networks: int = 1,
     ) -> None:
-        """columns   of all that a pass holds of a node     of_entry   bytes, of an entry (see `cost`)."""
+        """columns   of all that a pass holds of a node     of_entry   bytes, of an entry (see `cost`)
+        networks   that work on a field at a time"""
+        self._networks = networks
         self._read = classifier.edge_columns if case_reads_edges(classifier.case) else None
         self._of_entry = of_entry + (NUMBER * self._read.width if self._read else 0)
         self.classifier, self.group, self.block = classifier, classifier.group, classifier.block
@@ -114,7 +122,7 @@ class Fields:
     def cost(self, nodes: int, entries: int, features: int) -> int:
         """About the bytes of a field and of its explanation: rows of features five times, and as 64-bit
         numbers twice, rows of all layers twice, entries by rows and by columns, and what is made of them."""
-        return nodes * (36 * features + 8 * self.columns) + self._of_entry * entries
+        return self._networks * (nodes * (36 * features + 8 * self.columns) + self._of_entry * entries)
 
     def _of_graph(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """All rows of the graph whose own row this is."""

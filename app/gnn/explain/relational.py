@@ -37,7 +37,7 @@ from app.sparse.relational import OwnRows
 
 Array = np.ndarray
 NO_BLOCKS = np.zeros(1, dtype=np.int64)
-ENTRY, NODE = 24, 48  # bytes of an entry, and of a node, for each column of the widest layer
+ENTRIES, NODES = 6, 5  # arrays of entries, and of nodes beside what layers make, that are there at once
 
 
 class LinkGoal:
@@ -61,9 +61,14 @@ class Weights:
     inputs: int
 
     @classmethod
-    def of(cls, group: Group, net: RGCN, case: RgcnCase, widths: list[int], inputs: int) -> "Weights":
-        """Those of a network. Ranks: all call."""
+    def of(
+        cls, group: Group, net: RGCN, case: RgcnCase, widths: list[int], inputs: int, most: int
+    ) -> "Weights":
+        """Those of a network. Ranks: all call. Raises CaseError where they take more than `most` bytes."""
         whole = net.whole(group)
+        if (total := 4 * sum(int(np.prod(each.shape)) for each in whole.values())) > most:
+            found = f"the weights, which every rank needs whole, take {total / 1e6:,.3g} MB"
+            raise CaseError(f"{KEY}: {found}; as much for memory.whole_graph_mb would be right")
         arrays = {name: each.whole() for name, each in whole.items()}
         return cls(case, {name: each.keys for name, each in whole.items()}, arrays, widths, inputs)
 
@@ -71,11 +76,22 @@ class Weights:
         """[k, ...] float64, the rows of some keys."""
         return self.arrays[name][np.searchsorted(self.keys[name], keys)].astype(np.float64)
 
+    def cost(self, nodes: int, entries: int, relations: int) -> int:
+        """About the bytes of a field and of its explanation: rows of the widest layer, and the weights of the
+        relations."""
+        widths = [self.inputs, *self.widths]
+        rows = (NODES + len(self.widths)) * nodes + ENTRIES * entries
+        return 8 * (max(widths) * rows + relations * sum(f * m for f, m in pairwise(widths)))
+
     def of_nodes(self, nodes: Array, relation: Array, relations: int) -> Array:
         """[e, h] rows W_jr of the first layer, one-hot, of nodes j [e] and relations [e]."""
         h = self.widths[0]
         if bases_of(self.case):
-            return np.einsum("eb,ebh->eh", self.rows("first/a", relation), self.rows("first/V", nodes))
+            a, V = self.rows("first/a", relation), self.arrays["first/V"]
+            at, out = np.searchsorted(self.keys["first/V"], nodes), np.zeros((len(nodes), h))
+            for b in range(a.shape[1]):
+                out += a[:, b, None] * V[at, b]
+            return out
         Q = self.rows("first/W", nodes.astype(np.int64) * relations + relation)
         if not self.case.blocks:
             return Q
@@ -247,8 +263,7 @@ def field_of(
     than `most`."""
     layers = nodes_by_layer(graph, rows, len(weights.widths), True)
     nodes, some = layers[0].astype(np.int64), graph.of_targets(layers[1])
-    widest = max(weights.inputs, *weights.widths)
-    if (cost := widest * (NODE * len(nodes) + ENTRY * len(some))) > most:
+    if (cost := weights.cost(len(nodes), len(some), graph.relations)) > most:
         return cost
     ends = np.stack([np.searchsorted(nodes, each) for each in (some.target, some.source)])
     pairs = some.target.astype(np.int64) * graph.relations + some.relation
