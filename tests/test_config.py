@@ -786,8 +786,9 @@ def cases(draw):
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
-    filled = data["run"]["task"] == "classify" and data["gnn"]["model"] != "rgcn"
-    if not filled or data["gnn"]["feature_rows"] == "one_hot" or data["memory"]["fast_mb"]:
+    filled = data["run"]["task"] == "classify" or kind in ("models", "depth", "folds", "tune")
+    filled = filled and data["gnn"]["model"] != "rgcn"
+    if not filled or data["gnn"]["feature_rows"] == "one_hot":
         data["gnn"]["missing_features"] = "refuse"
     if data["run"]["task"] != "classify":
         data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}
@@ -828,9 +829,9 @@ def cases(draw):
     labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
     if data["run"]["task"] == "classify" and not labelled:
         data["output"]["coverage"] = 0.0
-    if data["gnn"]["level"] not in ("node", "graph") or data["gnn"]["model"] == "rgcn":
+    if data["gnn"]["level"] == "embed" and data["gnn"]["model"] != "rgcn":
         data["output"]["explain"] = 0
-    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance", "explain"))
+    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
     if data["run"]["task"] == "study" or told_of_one or not labelled:
         data["gnn"]["members"] = 1
     data["smooth"] = {}

@@ -47,7 +47,8 @@ INSIDE = {
         ("loop", "routes", "tune"),
         ("graph", "graphs", "learning"),
         ("classify", "solve", "train", "triples"),
-        ("edges", "embed", "explain", "links"),
+        ("edges", "embed", "links"),
+        ("explain",),
     ),
 }
 INSIDE_LEVEL = {

@@ -93,7 +93,7 @@ def loaded_graph(
             source, labels = stream_of_object(bare, counts=counts)
             rows = None if edge_features is None else edge_rows(graph, edge_features, source)
             if rows is not None:
-                source.edge_features = partial(features_of_rows, rows)
+                source.edge_features = partial(features_of_rows, rows, edge_features)
             if edge_labels is not None or (listed and lists_edges(graph)):
                 told = None if edge_labels is None else listed_labels(graph, edge_labels, source)
                 source.edge_labels = partial(labels_of_edges, told)

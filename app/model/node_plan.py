@@ -15,7 +15,7 @@ from app.errors import CaseError
 from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
-from app.gnn.explain.attribution import FEWEST_PASSES, MOST_PASSES
+from app.gnn.explain.attribution import passes_of
 from app.gnn.explain.network import hops_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.missing import STEPS as FILLING
@@ -252,8 +252,9 @@ def filled_lines(training: Training) -> Iterator[str]:
 
 
 def explained_lines(case: Case, training: Training) -> Iterator[str]:
-    """What explanations of predictions take once training has ended: passes over receptive fields, whose
-    sizes are those of a tree of the mean degree, at most those of the graph; of sets those of a graph."""
+    """What explanations of predictions take once training has ended: passes of each network over receptive
+    fields, whose sizes are those of a tree of the mean degree, of two trees where both ends of an edge or a
+    link are read, at most those of the graph; of sets those of a graph."""
     asked, (nodes, entries) = case.output.explain, (training.layout.n, training.layout.entries)
     if not asked:
         return
@@ -262,9 +263,12 @@ def explained_lines(case: Case, training: Training) -> Iterator[str]:
         k, e = nodes / graphs, entries / 2 / graphs
     else:
         hops, degree = hops_of(Model(training.case, 1, training.inputs.classes)), entries / max(nodes, 1)
-        k = min(sum(degree**hop for hop in range(hops + 1)), nodes)
+        trees = 1 + (training.case.level in ("edge", "link"))
+        k = min(trees * sum(degree**hop for hop in range(hops + 1)), nodes)
         e = min(k * degree / 2, entries / 2)
-    passes = f"{FEWEST_PASSES} to {MOST_PASSES} passes over what it depends on"
+    fewest, longest = passes_of(2 + (training.inputs.edges > 0))
+    several = f", by each of {training.case.members} networks" if training.case.members > 1 else ""
+    passes = f"{fewest} to {longest} passes over what it depends on{several}"
     sizes = f"{k:.0f} nodes and {e:.0f} edges where degrees are alike"
     most = f"at most {case.memory.whole_graph_mb:g} MB (memory.whole_graph_mb)"
     yield f"once training has ended: explanations of {count} predictions, each by {passes}, {sizes}, {most}"

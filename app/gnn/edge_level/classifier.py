@@ -196,4 +196,5 @@ def nodes_at(data: NodeData, labels: EdgeLabels, block: RowBlock) -> NodeData:
     return NodeData(
         data.features, None, none, labels.ends("train"), none, none, 0, False, np.empty(0, dtype=np.int64),
         data.width, data.binary, labels.about.counts, numbers=data.numbers, edges=data.edges,
+        columns=data.columns,
     )  # fmt: skip

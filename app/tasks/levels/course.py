@@ -120,7 +120,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
         done.filled = filled
-        done.explained = explained(context, classifier, names)
+        done.explained = explained(context, classifier, names, fits, done.together)
     if context.alike is not None and context.case.run.check_every:
         scores = json.dumps(examples.named(done.final), default=as_json)
         both = digest_text({"weights": done.digest, "scores": scores})
