@@ -16,8 +16,9 @@ from mpi4py import MPI
 from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.facility.bounds import RadiusBounds, SumBounds
+from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
-from app.bounds.facility.witness import FacilityBound, reduced_costs, unit_of
+from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
 from app.errors import CaseError, GraphError
 from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
 from app.graphs.graph import from_edges
@@ -289,18 +290,20 @@ def test_distances_and_reduced_costs_and_their_twins():
 # ---- bounds and their proofs -------------------------------------------------------------------------------
 
 
-def bounds_of(kind, sites):
+def bounds_of(kind, sites, **more):
     start = farthest_first(sites) if kind == CENTER else greedy(sites)
     search = (CenterSearch if kind == CENTER else FacilitySearch)(sites, start, 1)
     search.run(500)
-    return (RadiusBounds if kind == CENTER else SumBounds)(sites, start), search.best
+    return (RadiusBounds if kind == CENTER else SumBounds)(sites, start, **more), search.best
 
 
 @alone
-@pytest.mark.parametrize("kind", KINDS)
-def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
+@pytest.mark.parametrize(
+    ("kind", "more"), [(MEDIAN, {}), (FREE, {}), (CENTER, {}), (CENTER, {"covers": False})]
+)
+def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind, more):
     sites = pmed(36, 6, 5, kind)
-    bounds, best = bounds_of(kind, sites)
+    bounds, best = bounds_of(kind, sites, **more)
     seen = -1
     while bounds.improve(0.0, best):
         assert bounds.value <= best
@@ -309,9 +312,36 @@ def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
             seen = bounds.value
     assert bounds.value == best
     proof = bounds.proof()
+    assert isinstance(proof, CenterBound) == (kind == CENTER and not more)
     proof.check(sites)
     with pytest.raises(BadCertificate, match="does not prove"):
         replace(proof, lower=best + 1).check(sites)
+
+
+@alone
+def test_covers_decide_every_radius():
+    divided = 0
+    for seed in (1, 2, 3):
+        sites, pool = pmed(24, 5, seed, CENTER), Pool()
+        every = np.array(list(itertools.combinations(range(24), 5)))
+        every = every[(every == 0).any(axis=1)] if seed % 2 else every
+        best = int(sites.cost[every].min(axis=1).max(axis=1).min())
+        for radius in sites.radii[1:].tolist():
+            cases = CoverCases(sites, radius, pool)
+            while cases.improve(1) and not cases.solved:
+                assert not cases.lower
+            divided += cases.nodes > 1
+            assert (cases.lower, cases.solved) == ((1, False) if radius <= best else (0, True))
+            if cases.solved:
+                assert cases.found[sites.forced].all() and cases.found.sum() <= 5
+                assert sites.value(cases.found) == cases.value < radius
+                with pytest.raises(BadCertificate, match=r"(does not prove|cases are missing|do not fit)"):
+                    cases.certificate(radius).check(sites)
+            else:
+                proof = cases.certificate(radius)
+                proof.check(sites)
+                assert len(proof.customers) < 24
+    assert divided >= 2
 
 
 @alone
@@ -324,12 +354,13 @@ def test_damaged_certificates_prove_nothing(kind):
     found = solve(points, "facility", settings=keys, **fees)
     assert found.optimal and found.bound_verified
     assert check(points, found, settings=keys, **fees).bound == found.bound
-    proof = from_bytes(found.certificate)
+    whole = from_bytes(found.certificate)
+    proof = whole.cases if kind == CENTER else whole
     rows = proof.rows.copy()
     rows[:, 0] = -1
     damaged = {
-        "raised": (replace(proof, lower=proof.lower + 1), "does not prove"),
-        "beyond all": (replace(proof, lower=1 << 80), "more than any solution"),
+        "raised": (replace(proof, lower=proof.lower + 1), "does not prove|nothing of this question"),
+        "beyond all": (replace(proof, lower=1 << 80), "more than any solution|nothing of this question"),
         "negative": (replace(proof, rows=rows), "below 0 or above"),
         "large": (replace(proof, rows=proof.rows + (proof.one << 30)), "below 0 or above"),
         "nothing": (replace(proof, rows=0 * proof.rows), "does not prove"),
@@ -341,11 +372,21 @@ def test_damaged_certificates_prove_nothing(kind):
                                 branch=np.append(proof.branch, -1)), "beside its tree"),
         "no cases": (replace(proof, branch=np.zeros_like(proof.branch)), "cases are missing"),
     }  # fmt: skip
+    if kind == CENTER:
+        damaged = {name: (replace(whole, cases=each), said) for name, (each, said) in damaged.items()}
+        damaged |= {
+            "a larger radius": (replace(whole, lower=whole.lower + 1), "does not prove"),
+            "beyond all radii": (replace(whole, lower=1 << 80), "does not prove|more than any solution"),
+            "a customer less": (replace(whole, customers=whole.customers[1:]), "needs rows of"),
+            "no customer": (replace(whole, customers=whole.customers + 40), "are not ascending"),
+            "one twice": (replace(whole, customers=0 * whole.customers), "are not ascending"),
+            "others": (replace(whole, customers=np.arange(len(whole.customers))), "does not prove|above all"),
+        }
     for name, (each, said) in damaged.items():
         with pytest.raises(GraphError, match=said):
             check(points, found, certificate=to_bytes(each), settings=keys, **fees)
             pytest.fail(name)
-    less = replace(proof, lower=proof.lower - 1)
+    less = replace(whole, lower=whole.lower - 1)
     if kind != CENTER:
         assert (
             check(points, found, certificate=to_bytes(less), settings=keys, **fees).bound == found.bound - 1

@@ -103,6 +103,11 @@ class Sites:
             return int(least.max(initial=0))
         return int(least.sum()) + int(self.opening[chosen].sum())
 
+    def of(self, customers: np.ndarray) -> "Sites":
+        """The same question of some customers alone."""
+        cost = np.ascontiguousarray(self.cost[:, customers])
+        return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
+
     def within(self, radius: int) -> "Sites":
         """The question how many customers cost `radius` or more, with the same order of facilities."""
         found = Sites(
