@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from app.toolbox import Bounds
 MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
 PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
 COVER_PASSES = ((MIDDLE, 1), (MIDDLE, 60), (MIDDLE, 1000), (BEST, 4000), (MIDDLE, 20000), (BEST, 1 << 40))
+TABLE_SHARE = 0.25  # of a time limit, for a table
 NEAR = 1.0  # of any gap cases may prove the best solution
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
 COLUMN_SECONDS, SHARE_SECONDS = 2e-7, 1e-9  # the same of covers: to sort them, and a row
@@ -196,3 +198,63 @@ class RadiusBounds(Bounds):
     def proof(self) -> Proof:
         """What proves the bound."""
         return self.best
+
+
+class LateBounds(Bounds):
+    """Bounds that begin with a table, where there is time for it; until then there are none.
+
+    least_seconds   what the table takes, until it is made
+    """
+
+    closing, near = True, NEAR
+
+    def __init__(self, made: Callable[[], Bounds], seconds: float) -> None:
+        """made   the bounds, with their table     seconds   an estimate of what that takes"""
+        self._made, self.least_seconds = made, seconds
+        self._inner: Bounds | None = None
+        self._fits, self._clock = True, math.inf
+
+    def expect(self, seconds: float) -> None:
+        """The time limit: the table may take a share of it."""
+        self._fits = self.least_seconds <= TABLE_SHARE * seconds
+
+    def until(self, clock: float) -> None:
+        """When, by time.perf_counter(), all has to be over."""
+        self._clock = clock
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """The table at first; then as the bounds do."""
+        if not self._fits or time.perf_counter() + self.least_seconds > self._clock:
+            return False
+        if self._inner is None:
+            self._inner, self.least_seconds = self._made(), 0.0
+            self._inner.until(self._clock)
+            return True
+        return self._inner.improve(seconds, best, solution)
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return 0 if self._inner is None else self._inner.value
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return "" if self._inner is None else self._inner.method
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes, its own table among it."""
+        return 0.0 if self._inner is None else self._inner.check_seconds
+
+    def pieces(self) -> np.ndarray | None:
+        """[m] bool, a solution that is better than the caller's."""
+        return None if self._inner is None else self._inner.pieces()
+
+    def optimum(self) -> np.ndarray | None:
+        """[m] bool, a solution worth `value`, where one was met."""
+        return None if self._inner is None else self._inner.optimum()
+
+    def proof(self) -> Proof | None:
+        """What proves the bound."""
+        return None if self._inner is None else self._inner.proof()
