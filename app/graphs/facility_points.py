@@ -25,7 +25,7 @@ from app.graphs.metric import Metric
 
 CELLS = 16  # bits of a coordinate in the number of a cell
 NEVER = 1 << 31  # longer than any distance
-LISTED = 1 << 24  # pairs of a place and a customer, of whose costs a table is made for searches
+LISTED = 1 << 23  # pairs of a place and a customer, of whose costs a table is made for searches
 MOST_FIRST = 1 << 25  # pairs that the farthest first looks at
 
 

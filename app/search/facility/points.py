@@ -38,7 +38,7 @@ NUMBERS = (
 )  # fmt: skip
 STRONGEST, ROOM = 6, 4096  # moves of a shake, and that can be taken back, at most
 LEAST_MEETING = 1 << 14
-PATIENCE = 4000  # places that are looked at
+PATIENCE, ROUNDS = 4000, 8  # places that are looked at; of all places
 
 
 class _Points(ctypes.Structure):
@@ -80,7 +80,7 @@ class PointSearch(MaskSearch):
     journal                 moves since the local optimum that shakes return to
     """
 
-    least_meeting, patience = LEAST_MEETING, PATIENCE
+    least_meeting = LEAST_MEETING
 
     def __init__(self, sites: PointSites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = self.m, self.n = sites.m, sites.n
@@ -113,6 +113,11 @@ class PointSearch(MaskSearch):
         self.begin = self.width = self.at = self.left = self.noted = self.shaking = self.best = 0
         self._load()
         self.best = self.value
+
+    @staticmethod
+    def patience(sites: PointSites) -> int:
+        """Steps that may be in vain, in CenterSearch."""
+        return min(PATIENCE, ROUNDS * sites.m)
 
     @property
     def done(self) -> bool:

@@ -76,7 +76,7 @@ class FacilitySearch(MaskSearch):
                 first one, which does not depend on when the search ends
     """
 
-    least_meeting, patience = LEAST_MEETING, PATIENCE
+    least_meeting = LEAST_MEETING
 
     def __init__(self, sites: Sites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = self.m, self.n = sites.m, sites.n
@@ -104,6 +104,11 @@ class FacilitySearch(MaskSearch):
             setattr(self._search, name, getattr(self, name))
         self.best, self._found = sites.value(start), start.astype(bool)
         self._load()
+
+    @staticmethod
+    def patience(sites: Sites) -> int:
+        """Steps that may be in vain, in CenterSearch."""
+        return PATIENCE
 
     @property
     def done(self) -> bool:
@@ -166,7 +171,7 @@ class CenterSearch(MaskSearch):
         self, sites: Any, start: np.ndarray, seed: int, compiled: bool = True, made: Any = FacilitySearch
     ) -> None:
         self.sites, self.compiled, self._made = sites, compiled, made
-        self.least_meeting = made.least_meeting
+        self.least_meeting, self._patience = made.least_meeting, made.patience(sites)
         self.best, self.found_at, self.steps = sites.value(start), 0, 0
         self._best_open, self._random = start.copy(), SplitMix(seed).state
         self._least = int(sites.cheapest.max(initial=0))
@@ -187,7 +192,7 @@ class CenterSearch(MaskSearch):
             inner = self._inner
             while steps > 0 and inner.best and not self._tired():
                 before = inner.steps
-                inner.run(min(steps, self._made.patience - before) if self._radius < self.best else steps)
+                inner.run(min(steps, self._patience - before) if self._radius < self.best else steps)
                 steps -= inner.steps - before
                 self.steps += inner.steps - before
             self._random = inner.random
@@ -203,7 +208,7 @@ class CenterSearch(MaskSearch):
         self._inner = self._made(part, self._best_open, self._random, self.compiled)
 
     def _tired(self) -> bool:
-        return self._radius < self.best and self._inner.steps >= self._made.patience
+        return self._radius < self.best and self._inner.steps >= self._patience
 
     def _take(self, chosen: np.ndarray) -> None:
         """A better solution; beyond it a radius as far again is tried."""
