@@ -634,11 +634,13 @@ def test_graphs_that_have_no_lengths_are_refused(key, tmp_path):
 @alone
 def test_tables_in_a_dry_run():
     case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
-    for nodes, told in (
-        (2000, "take up to 340.2 MB beside"),
-        (9000, "memory.whole_graph_mb = 6156 would be right"),
+    points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
+    for nodes, more, told in (
+        (2000, [], "take up to 340.2 MB beside"),
+        (9000, [], "memory.whole_graph_mb = 6156 would be right"),
+        (9000, points, "facilities are searched without a table; bounds want one of 6156 MB"),
     ):
-        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}"], cwd=ROOT)
+        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said
 
 

@@ -23,6 +23,7 @@ from app.search.facility.tools import FacilityTools
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
+NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
 ALONG = "along a curve"
 
@@ -69,6 +70,11 @@ class PointTools(FacilityTools):
     def search_seconds(self) -> float:
         """An estimate of what making a search takes."""
         return LOAD_SECONDS * self.sites.n * (self.sites.most if self.kind != "uncapacitated" else 1)
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what a check and a table of all nodes take after the search."""
+        return super().closing_seconds + NODE_SECONDS * self.graph.n
 
     @cached_property
     def _begun(self) -> np.ndarray:
