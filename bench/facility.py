@@ -3,7 +3,7 @@
     python bench/facility.py [--seconds 10] [--only NAME...]
 
 Random graphs are made as those of OR-Library's p-median files are (Beasley 1985): n^2 / 50 edges of lengths
-from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA, or so many drawn from a
+from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA, or drawn evenly from a
 square of side 10^6. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a
 variable for each pair, up to 300 nodes.
 """
