@@ -484,6 +484,12 @@ def test_points_without_tables(kind, without_tables):
         assert found.bound_verified and set(found.baselines) & {"along a curve"}
         for node, facility in found.assignment.items():
             assert instance[0][node, facility] == instance[0][node, chosen].min()
+    if MPI.COMM_WORLD.size == 1:
+        keys, more = keys_of(kind, 1 + seed), {"demands": instance[1].tolist()}
+        more |= {"node_weights": instance[2].tolist()} if kind == FREE else {}
+        assert check(given, found, settings=keys, **more).bound == best
+        with pytest.raises(CaseError, match=r"memory\.whole_graph_mb = 1 would be right"):
+            check(given, found, settings=keys | {"memory.whole_graph_mb": 1e-6}, **more)
     points = np.random.default_rng(4).integers(0, 2000, (300, 2))
     fees = {"node_weights": [300 + 7 * (u % 30) for u in range(300)]} if kind == FREE else {}
     keys = keys_of(kind, 12, **{"search.starts": 3, "search.steps": 3000, "search.bounds": False})

@@ -1,5 +1,6 @@
 """The toolbox of facility location among so many points that no table of all pairs is made for searches."""
 
+import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
 from app.bounds.facility.witness import CenterBound, FacilityBound
+from app.errors import CaseError
 from app.graphs.facility import CENTER, Demands, Question, Sites, pair_bytes
 from app.graphs.facility_points import (
     MOST_FIRST,
@@ -108,7 +110,11 @@ class PointTools(FacilityTools):
         )
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
-        """Check the multipliers and the cases on distances, demands and costs."""
+        """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
+        if not self._table_fits:
+            need = math.ceil(self._pairs * pair_bytes(self.kind) / 1e6)
+            told = f"{self.graph.name}: a check of the bound takes a table of {need} MB"
+            raise CaseError(f"{told}; memory.whole_graph_mb = {need} would be right")
         proof.check(self._table)
         return proof.lower
 
