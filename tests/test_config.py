@@ -730,6 +730,7 @@ def cases(draw):
             chosen = {"budget": chosen["budget"]} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
         elif which == "facility":
+            data["graph"]["complement"] = False
             chosen = {} if facility == "uncapacitated" else {"budget": max(chosen["budget"] // 1, 1.0)}
             chosen = {"facility": facility, **chosen} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}

@@ -342,7 +342,9 @@ def _facility(case: Case) -> Iterator[Mistake]:
             yield ("problem", "budget"), "any number of facilities may be opened at their costs; leave it out"
     elif problem.budget % 1:
         yield ("problem", "budget"), f"a whole number of facilities would be right, got {problem.budget:g}"
-    if case.graph.generator in ("sets", "customers"):
+    if case.graph.complement:
+        yield ("graph", "complement"), "edges that are not there have no lengths; false would be right"
+    if case.graph.generator in ("sets", "customers", "arcs"):
         found = f"er, geometric or uniform_points would be right, got {show(case.graph.generator)}"
         yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
 

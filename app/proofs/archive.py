@@ -28,7 +28,7 @@ from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.dismantle import witness as dismantle_witness
 from app.bounds.domination import packing as domination_packing
-from app.bounds.facility.witness import FacilityBound
+from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.fvs import witness as fvs_witness
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
@@ -155,6 +155,7 @@ KINDS = {
     "facilities": Kind(
         FacilityBound, dict.fromkeys(("rows", "ptr", "branch"), "int64"), tables=("rows",)
     ),
+    "centres": Kind(CenterBound, {"customers": "int64"}),
     "element prices": Kind(PriceBound, {"prices": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip
