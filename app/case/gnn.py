@@ -123,6 +123,22 @@ class GnnCase(Table, frozen=True):
             "then has an embedding of each"
         ),
     ] = "sum_to_one"
+    positions: Annotated[
+        list[str],
+        about(
+            "columns that tell where in its graph a node is, beside the features or, without any, in their "
+            "place; walks=K: probabilities that a random walk is back after 1 to K steps; laplacian=K: "
+            "eigenvectors of the K smallest eigenvalues of each component; degree; core: core numbers; "
+            "triangles: their number, and the share of the pairs of neighbours that are joined"
+        ),
+    ] = field(default_factory=list)
+    position_work: Annotated[
+        Amount,
+        about(
+            "thousand million multiplications that walks may take: K x stored entries x nodes of the largest "
+            "graph"
+        ),
+    ] = 100.0
     missing_features: Annotated[
         Literal["mean", "propagate", "refuse"],
         about(

@@ -15,6 +15,7 @@ from app.gnn.layers.gcn2 import Initial
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads, reads_edges
 from app.gnn.parameters import constants_of
+from app.gnn.positions import parse_positions
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
 from app.numerics.elementwise import Dropout
@@ -240,12 +241,23 @@ def check_layers(case: GnnCase, edges: bool = False) -> None:
     if case.level == "link" and case_reads_edges(case):
         said = "holds edges out, and these layers read features of edges"
         raise CaseError(f'gnn.level: "link" {said}; gin would be right')
+    check_positions(case)
     last = parse_layer(case.layers[-1]).width if case.layers and case.level != "graph" else 0
     Model(case, 1, last or 1)
     if not case.weights:  # which bring their layers
         kinds = [spec.kind for spec in layer_specs(case, last)]
         _refuse_unread(case, kinds[:-1] if case.level == "graph" else kinds)
         _refuse_unread_edges(case, edges)
+
+
+def check_positions(case: GnnCase) -> None:
+    """Refuse positions that there are none of, and a limit of work that nothing is done for. Raises
+    CaseError."""
+    walks = any(each.kind == "walks" for each in parse_positions(case.positions))
+    if not (walks or case.weights) and case.position_work != GnnCase().position_work:
+        raise CaseError(
+            'gnn.position_work: is read by walks alone; leave it out, or gnn.positions = ["walks=K"]'
+        )
 
 
 def check_only_model(case: GnnCase) -> None:

@@ -231,7 +231,7 @@ def _by_feature(classifier: Classifier, found: Attribution) -> tuple[np.ndarray,
         return np.empty(0, dtype=np.int64), np.empty(0)
     columns, inputs = found.field.used, classifier.inputs
     if isinstance(inputs, Categories):
-        columns = np.searchsorted(inputs.starts, columns, side="right") - 1
+        columns = np.searchsorted(inputs.starts_within(classifier.data.width), columns, side="right") - 1
     features, which = np.unique(columns, return_inverse=True)
     return features, np.bincount(which.reshape(-1), weights=found.of_features, minlength=len(features))
 

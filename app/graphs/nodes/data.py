@@ -157,6 +157,7 @@ class NodeData:
     numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
                   were
     edges         what is known of the edges, where layers read it; or None
+    beside        how many of the last columns of features are positions (gnn/positions.py), in their scale
     """
 
     features: Any
@@ -177,6 +178,7 @@ class NodeData:
     numbers: np.ndarray | None = None
     rows: np.ndarray | None = None
     edges: EdgeData | None = None
+    beside: int = 0
 
     def among(self, own: np.ndarray) -> np.ndarray:
         """What is said of own rows [n_own, ...], of those alone that labels are of."""
