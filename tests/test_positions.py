@@ -125,7 +125,7 @@ def test_weights_make_the_same_columns_elsewhere(shared_path, seen):
     graph, other = mixed(), mixed(40, 8)
     X = np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
     labels = np.arange(60) % 2
-    learned = classify(graph, X, labels, settings=QUICK, comm=WORLD)
+    learned = classify(graph, X, labels, settings=QUICK | {"parallel.spatial": 1}, comm=WORLD)
     path = str(shared_path / "weights.npz")
     if WORLD.rank == 0:
         learned.save(path)

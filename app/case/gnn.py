@@ -39,7 +39,7 @@ class GnnCase(Table, frozen=True):
         str,
         about(
             "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
-            "edge_gat, edge_gatv2, appnp, sgc, lightgcn, dense"
+            "edge_gat, edge_gatv2, pna, appnp, sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
@@ -53,6 +53,13 @@ class GnnCase(Table, frozen=True):
     hidden: Annotated[
         Positive, about("columns between layers; level = edge: of the head's hidden layer, too")
     ] = 16
+    jump: Annotated[
+        Literal["", "concat", "max"],
+        about(
+            "jumping knowledge: the last layer, or the readout, reads what all layers before it give: "
+            'concat: side by side; max: the largest by columns, of one width; "": the one before it'
+        ),
+    ] = ""
     layers: Annotated[
         list[str],
         about(

@@ -1,5 +1,6 @@
 """A model on one graph: an epoch is one forward and one backward pass over all that the loss depends on."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,7 @@ from app.graphs.members import Members, readout_rows
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
+from app.numerics.elementary import log
 from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
 from app.sparse.repartition import repartition
@@ -75,6 +77,7 @@ class Classifier:
         width = self.edge_columns.width if self.edge_columns else 0
         self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())
+        self._degrees = self._mean_log_degree(block) if self.model.degree_means else 1.0
         self.begin(seed)
         self._settle(block, budget)
 
@@ -91,7 +94,8 @@ class Classifier:
     def begin(self, seed: int) -> None:
         """Draw weights anew, and all else that is drawn, for a seed."""
         self.seed = seed
-        self.params.draw_glorot(seed, self.model.constants())
+        measured = dict.fromkeys(self.model.degree_means, self._degrees)
+        self.params.draw_glorot(seed, self.model.constants() | measured)
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
@@ -193,6 +197,17 @@ class Classifier:
         if self._readout is None or not self.data.counts["train"]:
             return self._nodes(block)
         return nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
+
+    def _mean_log_degree(self, block: RowBlock) -> float:
+        """The mean of log(1 + neighbours) over the nodes that `_heard_from` has, at least that of one
+        neighbour in as many nodes; by counts of degrees, which are exact. Ranks: all call."""
+        degrees = block.adjacency.degrees_own()[: block.n_real].astype(np.int64)
+        heard = self._heard_from(block)[: block.n_real]
+        most = self.group.max_integer(int(degrees.max(initial=0)))
+        counts = self.group.sum_integers(np.bincount(degrees[heard], minlength=most + 1))
+        logs = log(np, np.arange(1, most + 2, dtype=np.float32)).astype(np.float64)
+        total = max(int(counts.sum()), 1)
+        return max(math.fsum(counts * logs), math.log(2)) / total
 
     def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
         """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of

@@ -160,6 +160,8 @@ def refuse_unexplained(classifier: Classifier) -> None:
         if getattr(block.convolution, "reads_edges", False):
             found = f"{block.spec.kind} reads features of edges, whose messages are not explained"
             raise CaseError(f"{KEY}: {found}; leave it out")
+        if not getattr(block.convolution, "explained", True):
+            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
 
 
 def explain(
