@@ -34,7 +34,6 @@ ROLES = {
     "gin": {"gnn.model": "gin_norm"},
     "pna": {"gnn.model": "pna", "gnn.layer_norm": True},
     "gin, concat": {"gnn.model": "gin_norm", "gnn.jump": "concat"},
-    "pna, concat": {"gnn.model": "pna", "gnn.layer_norm": True, "gnn.jump": "concat"},
 }
 SHAPES = {"house": nx.house_graph, "ring": lambda: nx.cycle_graph(5), "star": lambda: nx.star_graph(5),
           "clique": lambda: nx.complete_graph(5)}  # fmt: skip
@@ -82,6 +81,7 @@ def town(seed: int) -> tuple[nx.Graph, np.ndarray]:
     for number, place in enumerate(places.tolist()):
         name = list(SHAPES)[number % len(SHAPES)]
         shape = nx.convert_node_labels_to_integers(SHAPES[name](), first_label=len(graph))
+        graph.add_nodes_from(sorted(shape))
         graph.add_edges_from(shape.edges)
         graph.add_edge(place, min(shape))
         roles[place] = "holds"
