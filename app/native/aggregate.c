@@ -6,21 +6,42 @@
 
 static const float EPSILON = 1e-5f; /* added to a variance before its root is taken */
 
-/* V [n, 4 k]: mean | max | min | squares.  T [n, 2 k + 1]: name of max | of min | count.  E [*, k + 1]: row | name. */
-INLINE void hear(int64_t k, const float *restrict x, float inverse, float *restrict mean, float *restrict high,
-                 float *restrict low, float *restrict square, float *restrict top, float *restrict bottom) {
-    const float name = x[k];
+/* One more row x [k] to a mean and to squares about it. */
+INLINE void hear(int64_t k, const float *restrict x, float inverse, float *restrict mean, float *restrict square) {
     for (int64_t i = 0; i < k; ++i) {
         const float d = x[i] - mean[i], m = mean[i] + d * inverse;
         square[i] += d * (x[i] - m);
         mean[i] = m;
-        top[i] = x[i] > high[i] ? name : top[i];
-        high[i] = x[i] > high[i] ? x[i] : high[i];
-        bottom[i] = x[i] < low[i] ? name : bottom[i];
-        low[i] = x[i] < low[i] ? x[i] : low[i];
     }
 }
 
+typedef float floats __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t masks __attribute__((vector_size(16), aligned(4), may_alias));
+enum { AT_ONCE = 4 };
+
+/* one where the mask is set, else other. */
+#define PICK(mask, one, other) ((floats)(((masks)(one) & (mask)) | ((masks)(other) & ~(mask))))
+
+/* The best of a row so far, and whose it is; x is better where `x RELATION best`. */
+#define BETTER(function, RELATION)                                                                     \
+    INLINE void function(int64_t k, const float *x, float name, float *best, float *whose) {           \
+        const floats names = {name, name, name, name};                                                 \
+        int64_t i = 0;                                                                                 \
+        for (; i + AT_ONCE <= k; i += AT_ONCE) {                                                       \
+            const floats now = *(const floats *)(x + i), old = *(const floats *)(best + i);            \
+            const masks better = now RELATION old;                                                     \
+            *(floats *)(best + i) = PICK(better, now, old);                                            \
+            *(floats *)(whose + i) = PICK(better, names, *(const floats *)(whose + i));                \
+        }                                                                                              \
+        for (; i < k; ++i) {                                                                           \
+            if (x[i] RELATION best[i]) best[i] = x[i], whose[i] = name;                                \
+        }                                                                                              \
+    }
+
+BETTER(highest, >)
+BETTER(lowest, <)
+
+/* V [n, 4 k]: mean | max | min | squares.  T [n, 2 k + 1]: name of max | of min | count.  E [*, k + 1]: row | name. */
 void lk_aggregate_add(const Pattern *a, int64_t k, const float *E, float *V, float *T) {
     for (int64_t row = 0; row < a->n; ++row) {
         float *v = V + row * 4 * k, *t = T + row * (2 * k + 1), count = t[2 * k];
@@ -28,7 +49,9 @@ void lk_aggregate_add(const Pattern *a, int64_t k, const float *E, float *V, flo
         for (int64_t p = number(a->indptr, a->wide, row); p < end; ++p) {
             count += 1.0f;
             const float *x = E + number(a->indices, a->wide, p) * (k + 1);
-            hear(k, x, 1.0f / count, v, v + k, v + 2 * k, v + 3 * k, t, t + k);
+            hear(k, x, 1.0f / count, v, v + 3 * k);
+            highest(k, x, x[k], v + k, t);
+            lowest(k, x, x[k], v + 2 * k, t + k);
         }
         t[2 * k] = count;
     }
