@@ -63,7 +63,7 @@ def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
     options = "residual" if kind.split()[0] in DEAD else "residual layer_norm"
     case = case_of(kind, options, feature_rows="as_given")
     trial = Trial(Group(MPI.COMM_SELF, HostDevice()), GRAPH, X, labels, case)
-    data = SimpleNamespace(features=X, width=X.shape[1], numbers=None)
+    data = SimpleNamespace(features=X, width=X.shape[1], numbers=None, beside=0)
     network = SimpleNamespace(
         case=case, goal=OneClass(), classes=3, device=trial.device, params=trial.engine.params, inputs=None,
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
