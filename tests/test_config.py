@@ -18,7 +18,7 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.conflicts import OF_RELATIONAL_LAYERS
+from app.case.conflicts import LIKE_CLASSIFY, OF_RELATIONAL_LAYERS
 from app.case.file import build, load, named_files
 from app.case.gnn import RgcnCase
 from app.case.graph import GraphCase
@@ -791,6 +791,8 @@ def cases(draw):
     filled = filled and data["gnn"]["model"] != "rgcn"
     if not filled or data["gnn"]["feature_rows"] == "one_hot":
         data["gnn"]["missing_features"] = "refuse"
+    if data["memory"]["fast_mb"] or (kind and kind not in LIKE_CLASSIFY):
+        data["gnn"]["positions"] = []
     if data["run"]["task"] != "classify":
         data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}
         if kind != "folds":

@@ -26,7 +26,7 @@ from app.gnn.explain.network import FieldNetwork, Trained, hops_of
 from app.gnn.goals import OneClass
 from app.tasks.levels.explained import MaskedDevice
 
-KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in ("dense", "gin_batch_norm")]
+KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in ("dense", "gin_batch_norm", "pna")]
 GRAPH = random_graph(41, 0.1, 3)
 NODE, SHARE, STEP = 3, 0.7, 1e-6  # what is explained; of all messages and features; of a difference
 TOLERANCE = 4e-5  # of float32 gradients by central differences, relative to the largest
@@ -63,7 +63,7 @@ def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
     options = "residual" if kind.split()[0] in DEAD else "residual layer_norm"
     case = case_of(kind, options, feature_rows="as_given")
     trial = Trial(Group(MPI.COMM_SELF, HostDevice()), GRAPH, X, labels, case)
-    data = SimpleNamespace(features=X, width=X.shape[1], numbers=None)
+    data = SimpleNamespace(features=X, width=X.shape[1], numbers=None, beside=0)
     network = SimpleNamespace(
         case=case, goal=OneClass(), classes=3, device=trial.device, params=trial.engine.params, inputs=None,
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,

@@ -446,6 +446,15 @@ def _networks(case: Case) -> Iterator[Mistake]:
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     yield from _missing_features(case)
+    if gnn.positions and case.memory.fast_mb and case.run.task in ("classify", "study"):
+        said = "are made in memory, which memory.fast_mb limits; [] would be right"
+        yield ("gnn", "positions"), said
+    if gnn.positions and case.run.task == "study" and kind not in LIKE_CLASSIFY:
+        right = " or ".join(f'"{each}"' for each in LIKE_CLASSIFY)
+        yield (
+            ("gnn", "positions"),
+            f'are read by study.kind = {right} and by run.task = "classify"; [] would be right',
+        )
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),

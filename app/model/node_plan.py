@@ -21,6 +21,7 @@ from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.missing import STEPS as FILLING
 from app.gnn.model import Model, case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
+from app.gnn.positions import COLUMNS, parse_positions, width_of, work_words
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
 from app.gnn.smoothing import TRIED
@@ -65,6 +66,7 @@ def node_plan_lines(
         training = on_ranks(case, training, 1)
         yield said_whole(case)
     yield from filled_lines(training)
+    yield from position_lines(case, training)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -92,8 +94,10 @@ def training_of(
     if gnn.feature_rows in BY_COLUMN and not inputs.dense:
         raise CaseError(NOT_DENSE.format("these are sparse, or there are none", gnn.feature_rows))
     if gnn.feature_rows == "one_hot":
-        width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
+        width = saved.categories if saved else _categories(case, nodes, inputs.features, count_classes)
         inputs = replace(inputs, features=width, stored=nodes * inputs.features)
+    given = bool(inputs.features and not own_columns(inputs, nodes))
+    inputs = beside(inputs, gnn, nodes, inputs.features if given else 0)
     reads = case_reads_edges(gnn) or (gnn.level == "edge" and edge_features_of(case) is not None)
     given, width = _edge_columns(case, edge_reader(gnn), saved, count_classes) if reads else (0, 0)
     inputs = replace(inputs, edges=given, edge_width=width)
@@ -249,6 +253,38 @@ def filled_lines(training: Training) -> Iterator[str]:
     steps = f"{steps}many to see what is reached" if way == "propagate" else ""
     copy = size(4 * training.layout.n / training.layout.ranks * width)
     yield f"before training: missing features are filled, {copy} a rank for a copy of all{steps}"
+
+
+def own_columns(inputs: Inputs, nodes: int) -> bool:
+    """Whether each node has a feature of its own, for want of others."""
+    return inputs.features == inputs.stored == nodes and not inputs.graphs
+
+
+def beside(inputs: Inputs, gnn: GnnCase, nodes: int, given: int) -> Inputs:
+    """The inputs with positions; given: columns of features, 0: positions stand in the place of none."""
+    width = width_of(gnn.positions)
+    if not width:
+        return inputs
+    if not given:
+        return replace(inputs, features=width, stored=0)
+    stored = inputs.stored + nodes * width if inputs.stored else 0
+    return replace(inputs, features=inputs.features + width, stored=stored)
+
+
+def position_lines(case: Case, training: Training) -> Iterator[str]:
+    """What positions take before training begins; of sets graphs are taken to be of equal size."""
+    gnn, layout, graphs = training.case, training.layout, training.inputs.graphs
+    if not gnn.positions:
+        return
+    most = layout.n // graphs if graphs else layout.n
+    rows = layout.n / layout.ranks
+    memory = size(4 * rows * (3 * width_of(gnn.positions) + 4 * min(COLUMNS, most)))
+    said = work_words(gnn, layout.entries, most)
+    yield f"before training: {said}; up to {memory} a rank beside the features"
+    pattern = {"core", "triangles", "laplacian"} & {each.kind for each in parse_positions(gnn.positions)}
+    if pattern:
+        whole, of = size(16 * layout.entries), " and ".join(sorted(pattern))
+        yield f"before training: {of} of the whole graph on the first rank, {whole} a rank for it"
 
 
 def explained_lines(case: Case, training: Training) -> Iterator[str]:

@@ -327,7 +327,8 @@ def _given(
     deviations the root of the sum of squares, as of numbers that have nothing to do with each other."""
     columns = used
     if isinstance(inputs, Categories):
-        columns = np.searchsorted(inputs.starts, columns, side="right") - 1
+        starts = inputs.starts_within(int(columns.max(initial=-1)) + 1)
+        columns = np.searchsorted(starts, columns, side="right") - 1
     features, which = np.unique(columns, return_inverse=True)
     sums = np.bincount(which.reshape(-1), weights=values**2 if apart else values, minlength=len(features))
     numbers = features.tolist()

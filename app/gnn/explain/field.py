@@ -230,5 +230,5 @@ def input_of(classifier: Classifier, rows: np.ndarray) -> Any:
         columns = block.lo + rows if data.numbers is None else data.numbers[rows]
         ones, starts = np.ones(len(rows), dtype=np.float32), np.arange(len(rows) + 1)
         return sp.csr_array((ones, columns, starts), shape=(len(rows), block.n))
-    scaling = Scaling(classifier.case.feature_rows, classifier.inputs, len(rows))
+    scaling = Scaling(classifier.case.feature_rows, classifier.inputs, len(rows), data.beside)
     return scaled_rows(data.features[rows], scaling)

@@ -160,6 +160,7 @@ class NodeData:
                   were
     edges         what is known of the edges, where layers read it; or None
     columns       [F] the names of the columns of features, where a file or a caller has some; empty: none
+    beside        how many of the last columns of features are positions (gnn/positions.py), in their scale
     """
 
     features: Any
@@ -181,6 +182,7 @@ class NodeData:
     rows: np.ndarray | None = None
     edges: EdgeData | None = None
     columns: tuple[str, ...] = ()
+    beside: int = 0
 
     def among(self, own: np.ndarray) -> np.ndarray:
         """What is said of own rows [n_own, ...], of those alone that labels are of."""

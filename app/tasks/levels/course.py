@@ -101,6 +101,7 @@ class Learned:
             self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
             about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
             tuple(each.weights for each in self.others), None if self.filled is None else self.filled.means,
+            classifier.positions,
         )  # fmt: skip
 
 
@@ -217,6 +218,8 @@ def _set_up(
     examples.say_model(context, classifier)
     if filled is not None:
         log.info("%s", filled.line())
+    if classifier.positions is not None:
+        log.info("%s", classifier.said_positions())
     return examples, filled, classifier, balanced
 
 

@@ -121,7 +121,7 @@ class EdgeExamples(Examples):
         return EdgeClassifier(
             context.group, gnn, block, nodes, self.labels, seed, *known,
             budget=budget or TierBudget.of(context.case.memory),
-            edge_columns=saved.edges if saved else None,
+            edge_columns=saved.edges if saved else None, positions=saved.positions if saved else None,
         )  # fmt: skip
 
     def called(self, context: Context) -> PairNames:

@@ -95,7 +95,8 @@ class Examples(ABC):
 
     def check_weights_fit(self, path: str, saved: SavedModel) -> None:
         """Refuse weights for other features. Raises GraphError, CaseError."""
-        check_fits(path, saved, self.data.width or self.loaded.graph.n)
+        own = 0 if saved.case.positions else self.loaded.graph.n
+        check_fits(path, saved, self.data.width or own)
         check_known(path, saved, self.data.features)
         check_edges(path, saved, self.data.edges)
 

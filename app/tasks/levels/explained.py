@@ -113,8 +113,17 @@ def check_explained(context: Context, classifier: Classifier, names: Names | Non
     """Refuse, before there is training to lose, what will not be explained. Ranks: all call. Raises
     CaseError."""
     asked = context.case.output.explain
+    if names is not None:
+        _refuse_unexplained(classifier)
     if names is not None and not isinstance(asked, int):
         _refuse_strange(classifier, names, names.rows_of(asked))
+
+
+def _refuse_unexplained(classifier: Any) -> None:
+    """Refuse layers whose messages are not explained. Raises CaseError."""
+    for block in classifier.model.blocks:
+        if not getattr(block.convolution, "explained", True):
+            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
 
 
 def _refuse_strange(classifier: Any, names: Names, rows: np.ndarray) -> None:

@@ -160,7 +160,7 @@ class LinkExamples(Examples):
         own = data_of_links(self.data, self.split, block)
         return LinkPredictor(
             context.group, gnn, self.links, block, own, self.split, seed, saved.inputs if saved else None,
-            budget or TierBudget.of(context.case.memory),
+            budget or TierBudget.of(context.case.memory), saved.positions if saved else None,
         )  # fmt: skip
 
     def called(self, context: Context) -> PairNames:
