@@ -91,7 +91,9 @@ def width_of(texts: list[str]) -> int:
 def names_of(texts: list[str]) -> tuple[str, ...]:
     """What the columns are called: "walks 1", "walks 2", ..., "degree"."""
     every = parse_positions(texts)
-    counted = (range(1, each.width + 1) if each.width > 1 or not WIDTHS[each.kind] else (0,) for each in every)
+    counted = (
+        range(1, each.width + 1) if each.width > 1 or not WIDTHS[each.kind] else (0,) for each in every
+    )
     return tuple(f"{each.kind} {k}".removesuffix(" 0") for each, ks in zip(every, counted) for k in ks)
 
 
