@@ -121,7 +121,7 @@ class PrizedTools(SteinerTools):
     def __init__(self, instance: Instance, problem: object) -> None:
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
-        self.question = prized_of(self.graph, instance.terminals, instance.prizes)
+        self.question = prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled)
         self.terminals, self.unit = self.question.core.terminals, self.question.unit
         self.weights = np.concatenate([self.question.core.lengths, self.question.prizes])
         self.parts = Parts(self.question, instance.compiled)
