@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
-from app.case.search import STARTS
+from app.case.search import STARTS, UNREADY, SearchCase
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
@@ -171,7 +171,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
-                prizes=prizes_of(context.case, loaded, whole),
+                prizes=prizes_of(context.case, loaded, whole), seconds=_seconds_to_prepare(search),
             )  # fmt: skip
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
@@ -179,6 +179,13 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             raise CaseError(f"search.inside, search.outside: {named}") from None
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
+
+
+def _seconds_to_prepare(search: SearchCase) -> float:
+    """That tools may take, by their own estimate; none where a replay had none."""
+    if search.start_looks == UNREADY:
+        return 0.0
+    return search.seconds or math.inf
 
 
 def _spreading(case: Case) -> Spreading:
