@@ -340,7 +340,7 @@ class Toolbox(ABC):
     course           the table of what a solution does, step by step or node by node, for a file, by the ids
                      that files have; None: it has none
     curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
-    unready          tools have not been made ready, for want of time: there is a plain start alone
+    unready          for want of time the start is the quickest, and maybe there is no search
     left_out         baselines that the instance is too large for, for the log
     confidence       the probability with which bounds hold; below one none of them is proved
     look             asked now and then in starts and baselines that take long, after the same work on all

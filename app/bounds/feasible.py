@@ -135,7 +135,7 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
     for at in np.flatnonzero(hangs | lost)[:1].tolist():
         node, other = int(nodes[at]), int(above[at])
         if hangs[at]:
-            return f"hangs on node {graph.called(node)}, which is not in it"
+            return f"hangs on node {graph.called(other)}, which is not in it"
         return f"has the edge {graph.called(*sorted((node, other)))}, which the graph has not"
     edges = np.count_nonzero(above != nodes)
     matrix = sp.csr_array((np.ones(len(nodes), np.int8), (nodes, above)), shape=(graph.n, graph.n))

@@ -8,7 +8,6 @@ from app.case.run import MOST_COPIES
 from app.case.table import Amount, Count, Table, about
 
 STARTS = ("learned", "greedy")  # values of search.start that are not files
-UNREADY = 1  # of search.start_looks: tools that say how long they would take are not made ready either
 
 
 class SearchCase(Table, frozen=True):
@@ -59,7 +58,8 @@ class SearchCase(Table, frozen=True):
         Count,
         about(
             "times that a plain start asks whether its time is up, after which it is, as a time limit cut it "
-            "short (replay); 1: of trees with prizes there is no more than that; 0: never"
+            "short (replay); tours then begin with a curve, and of trees with prizes there is no search; "
+            "0: never"
         ),
     ] = 0
     row_rounds: Annotated[

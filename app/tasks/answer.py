@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.case.config import Case
-from app.case.search import STARTS, UNREADY, SearchCase
+from app.case.search import STARTS, SearchCase
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
@@ -182,10 +182,8 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
 
 
 def _seconds_to_prepare(search: SearchCase) -> float:
-    """That tools may take, by their own estimate; none where a replay had none."""
-    if search.start_looks == UNREADY:
-        return 0.0
-    return search.seconds or math.inf
+    """A limit that tools may make ready in, by their own estimates; none where they could not (replay)."""
+    return 0.0 if search.start_looks else search.seconds or math.inf
 
 
 def _spreading(case: Case) -> Spreading:

@@ -52,7 +52,7 @@ class SparseAscent:
         self._place = np.arange(metric.n)  # of the caller's nodes here
         self._along = self._place  # the caller's nodes in the order that they have here
         if self._near and metric.n > WORTH_ORDERING:
-            self._along = along_curve(metric.points).astype(np.int64)
+            self._along = metric.along.astype(np.int64)
             self._place = np.argsort(self._along)
             metric = metric.restrict(self._along)
         self.metric, self._compiled = metric, compiled
