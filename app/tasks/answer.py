@@ -105,8 +105,13 @@ def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[An
     """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
     if not solved.course or solved.course.startswith(OF_NODES):
         return []
-    places = _places(loaded, ids)
-    return _called_by(ids[[places[each] for each in read_order(solved.course)]], labels)
+    named, written = read_order(solved.course), written_ids(loaded, ids)
+    if written.dtype.kind in "iu":
+        rows = NodeIndex(written).find(np.array(named, dtype=np.int64))
+    else:
+        places = _places(loaded, ids)
+        rows = np.array([places[each] for each in named], dtype=np.int64)
+    return _called_by(ids[rows], labels)
 
 
 def assignment_named(
@@ -359,7 +364,7 @@ def answer_whole(
         _check(context, toolbox, whole.name, answer)
         if case.search.baselines:
             with context.log.phase("baselines"):
-                used = pipeline.used
+                used = pipeline.used + kept  # what is kept comes after
                 compared = _compared(context, problem, toolbox, whole.name, answer, alone, used)
                 answer, baselines, beside = compared
     except Ended as ended:

@@ -15,6 +15,7 @@ from app.search.dismantle.baselines import ordered, reinsertions
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 CURVE = function("lk_dismantle_curve", *(Pointer,) * 2, Long, *(Pointer,) * 5)
 DEGREES = function("lk_dismantle_by_degree", Long, *(Pointer,) * 6)
+COLUMNS = 4  # of a course
 STEPS = "removed"  # the first column of a table of curves
 
 
@@ -109,6 +110,8 @@ def read_curves(text: str) -> dict[str, list[int]]:
 
 def read_order(course: str) -> list[str]:
     """The nodes of a course (DismantleTools.course), as its file calls them."""
+    if '"' not in course:  # no name has a comma
+        return course.replace("\n", ",").split(",")[2 * COLUMNS + 1 : -1 : COLUMNS]
     return [row[1] for row in list(csv.reader(io.StringIO(course, newline="")))[2:]]
 
 
