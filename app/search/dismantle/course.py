@@ -19,7 +19,9 @@ COLUMNS = 4  # of a course
 STEPS = "removed"  # the first column of a table of curves
 
 
-def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
+def removal_order(
+    whole: SizedGraph, chosen: np.ndarray, compiled: bool = True, quick: bool = False
+) -> np.ndarray:
     """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out.
 
     Of two orders the one with the smaller area below the largest component. Greedy reinsertion backwards:
@@ -27,7 +29,10 @@ def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) 
     several, and so on (see reinsertions); and the largest degree in what is left first.
 
     whole   a graph without weights and limit
+    quick   the second one alone
     """
+    if quick:
+        return by_degree(whole, chosen, compiled)
     backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
     return min(
         backwards,
