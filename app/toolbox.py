@@ -56,6 +56,7 @@ class Instance:
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
     prizes      [n] float32, what a Steiner tree loses of nodes that it leaves out; None: nothing
+    heaviest    prizes are weights of any sign, and the connected subgraph that weighs most is sought
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     needed      [n] bool, nodes that a dominating set has to dominate; None: all
@@ -93,6 +94,7 @@ class Instance:
     budget: float = 10.0
     spreading: Any = None
     prizes: np.ndarray | None = None
+    heaviest: bool = False
     seconds: float = math.inf
     facility: str = "median"
     demands: Any = None

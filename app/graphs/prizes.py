@@ -48,12 +48,14 @@ class Prized(NamedTuple):
     core      the graph; its terminals are in every tree, there may be none
     prizes    [n] int64, 0 of terminals
     compiled  whether kernels may be used; the answers are equal
+    worth     of heaviest connected subgraphs: the nodes of a tree weigh so much less what it costs
     """
 
     core: SteinerCore
     prizes: np.ndarray
     unit: float
     compiled: bool = True
+    worth: int = 0
 
     def ways(self) -> Ways:
         """Paths that prizes pay for."""
@@ -93,29 +95,57 @@ class Gadgets(NamedTuple):
         return np.concatenate([np.flatnonzero(taken), np.arange(n, self.core.n)])
 
 
-def prized_of(graph: Graph, terminals: np.ndarray, prizes: np.ndarray, compiled: bool = True) -> Prized:
-    """What a caller asks of a whole graph: terminals [k] rows, prizes [n] float32. Raises GraphError."""
+def prized_of(
+    graph: Graph, terminals: np.ndarray, prizes: np.ndarray, compiled: bool = True, heaviest: bool = False
+) -> Prized:
+    """What a caller asks of a whole graph: terminals [k] rows, prizes [n] float32. Raises GraphError.
+
+    heaviest   prizes are weights of any sign, and the nodes of a tree are to weigh as much as may be
+    """
     if not graph.n:
         raise GraphError(f"{graph.name}: found no nodes; one or more would be right")
-    refuse_prizes(graph, prizes)
-    weights = np.ones(len(graph.indices), dtype=np.float32) if graph.weights is None else graph.weights
+    if not heaviest:
+        refuse_prizes(graph, prizes)
     terminals, largest = np.unique(np.asarray(terminals, dtype=np.int64)), LARGEST
     while True:
-        both = np.concatenate([weights, prizes])
-        numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
-        lengths, own = np.split(numbers, [len(weights)])
-        refuse_lengths(graph, lengths, float(prizes.max()))
-        step = max(int(np.gcd.reduce(numbers)), 1) if len(numbers) else 1
-        own = own // step
+        numbered = _shifted if heaviest else _numbered
+        lengths, own, least, unit = numbered(graph, prizes, largest)
+        step = max(int(np.gcd.reduce(np.concatenate([lengths, own, [least]]))), 1)
+        own, worth = own // step, (int(own.sum()) + least) // step
         own[terminals] = 0
         indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
         core = SteinerCore(*map(np.ascontiguousarray, (indptr, indices, lengths // step, terminals)))
         refuse_apart(graph, core)
-        asked = Prized(core, own, unit * step, compiled)
+        asked = Prized(core, own, unit * step, compiled, worth)
         times = -(-_most_length(asked) * step // LARGEST)
         if times <= 1:
             return asked
         largest //= 2 * times
+
+
+def _numbered(graph: Graph, prizes: np.ndarray, largest: int) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Lengths [nnz] and prizes [n] in units, 0, and the unit. Raises GraphError."""
+    weights = np.ones(len(graph.indices), dtype=np.float32) if graph.weights is None else graph.weights
+    both = np.concatenate([weights, prizes])
+    numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
+    lengths, own = np.split(numbers, [len(weights)])
+    refuse_lengths(graph, lengths, float(prizes.max()))
+    return lengths, own, 0, unit
+
+
+def _shifted(graph: Graph, weights: np.ndarray, largest: int) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """The same of weights w [n] of any sign: with m below 0, no larger than any, edges have the length -m and
+    nodes the prizes w - m; and m. Raises GraphError.
+
+    A tree of k nodes then costs -(k-1) m and all prizes but its own, sum(w - m) + m less what its nodes weigh.
+
+    Source   Rehfeldt and Koch 2018, as above
+    """
+    numbers, unit = whole_numbers(weights, f"{graph.name}: a node weight", largest)
+    least = int(numbers.min())
+    if least >= 0:
+        least = -max(int(numbers.max()), 1)
+    return np.full(len(graph.indices), -least, dtype=np.int64), numbers - least, least, unit
 
 
 def refuse_prizes(graph: Graph, prizes: np.ndarray) -> None:

@@ -176,8 +176,11 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
-                prizes=prizes_of(context.case, loaded, whole), seconds=_seconds_to_prepare(search),
+                prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest, seconds=_seconds_to_prepare(search),
             )  # fmt: skip
+            if loaded.heaviest and whole.weights is not None and (whole.weights != 1).any():
+                told = "edges of a connected subgraph cost nothing: their weights are not read"
+                context.log.info("warning: %s: %s", whole.name, told)
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))

@@ -127,7 +127,7 @@ class PrizedTools(SteinerTools):
     def __init__(self, instance: Instance, problem: object) -> None:
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
-        self.question = prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled)
+        self.question = self._asked_of(instance)
         self.terminals, self.unit = self.question.core.terminals, self.question.unit
         self.weights = np.concatenate([self.question.core.lengths, self.question.prizes])
         self.parts, self._trees = Parts(self.question, instance.compiled), {}
@@ -135,7 +135,11 @@ class PrizedTools(SteinerTools):
         if self.unready:
             self.asked, self.baseline_seconds = self.question.core, {"growth": GROWTH_SECONDS * self._size}
             return
-        self._ask(entries_of(self.question, self.value(self._grown)))
+        self._ask(entries_of(self.question, self._cost(self._grown)))
+
+    def _asked_of(self, instance: Instance) -> Prized:
+        """In whole numbers."""
+        return prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled)
 
     def _of_entries(self, entries: np.ndarray) -> tuple[Gadgets, int | None]:
         """The question of terminals for some entries [m], and what trees without them cost; those that were
@@ -199,7 +203,14 @@ class PrizedTools(SteinerTools):
 
     def value(self, solution: np.ndarray) -> int:
         """What a tree costs, in units."""
+        return self._cost(solution)
+
+    def _cost(self, solution: np.ndarray) -> int:
         return sum(self.question.cost(solution))
+
+    def _core_cost(self, cost: int) -> int:
+        """What a cost is of the core."""
+        return self.core_value(cost)
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What makes it no tree of the graph that holds all terminals; a tree of no node is one."""
@@ -219,7 +230,7 @@ class PrizedTools(SteinerTools):
     def _grown(self) -> np.ndarray:
         """[n] int64, the tree that searches begin with: the better one of the plain heuristics."""
         names = ["spanning"] if self.unready else PRIZED_BASELINES
-        return min((self._plain(name)[0] for name in names), key=self.value)
+        return min((self._plain(name)[0] for name in names), key=self._cost)
 
     def _plain(self, name: str) -> tuple[np.ndarray, str]:
         """The tree of a plain heuristic, which is made once."""
@@ -247,7 +258,7 @@ class PrizedTools(SteinerTools):
 
     def _worth(self, core_solution: np.ndarray) -> int:
         """What a core solution is worth, as a core value."""
-        return self.core_value(self.value(self.lift(core_solution)))
+        return self._core_cost(self._cost(self.lift(core_solution)))
 
     def bounds(self) -> Bounds | None:
         """Those of Steiner trees, for trees that hold an entry; others cost so much."""
@@ -256,7 +267,7 @@ class PrizedTools(SteinerTools):
         inner = SteinerBounds(self.inner, self.instance.compiled)
         decided = "one terminal" if len(self.inner.terminals) < 2 else ""
         entries, most = self._last[0].entries, self._last[1]
-        return PrizedBounds(self, inner, decided, entries, None if most is None else self.core_value(most))
+        return PrizedBounds(self, inner, decided, entries, None if most is None else self._core_cost(most))
 
     def prove(self, proof: PrizedProof) -> int:
         """Check the entries, the reductions one by one, and the witness of what they leave."""
