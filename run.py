@@ -8,9 +8,9 @@ from app.checkpoint.signals import hear_early, listen_no_more, stop_listening
 if __name__ == "__main__":  # before what takes longer to load
     hear_early()
 
-from app import cli, threads  # noqa: E402
-from app.errors import LockstepError  # noqa: E402
-from app.watchdog import watch_start  # noqa: E402
+from app import cli, threads
+from app.errors import LockstepError
+from app.watchdog import watch_start
 
 
 def main(arguments: list[str], whole_process: bool = False) -> int:

@@ -1,4 +1,4 @@
-"""What has asked this process to stop, for loops that come before any keeper: a file that is read, and so on."""
+"""What has asked this process to stop, for what comes before any keeper: a file that is read."""
 
 _asked: list[str] = []
 

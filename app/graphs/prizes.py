@@ -137,7 +137,8 @@ def _shifted(graph: Graph, weights: np.ndarray, largest: int) -> tuple[np.ndarra
     """The same of weights w [n] of any sign: with m below 0, no larger than any, edges have the length -m and
     nodes the prizes w - m; and m. Raises GraphError.
 
-    A tree of k nodes then costs -(k-1) m and all prizes but its own, sum(w - m) + m less what its nodes weigh.
+    A tree of k nodes then costs -(k-1) m and all prizes but its own: sum(w - m) + m, less what its nodes
+    weigh.
 
     Source   Rehfeldt and Koch 2018, as above
     """

@@ -17,8 +17,8 @@ def share_terminals(group: Group, source: EdgeStream | None) -> np.ndarray | Non
 
 
 def share_prized(group: Group, source: EdgeStream | None) -> tuple[bool, bool]:
-    """Whether the node weights of rank 0's stream (others pass None) are prizes, and whether they are those of
-    a heaviest connected subgraph. Ranks: all call.
+    """Whether the node weights of rank 0's stream (others pass None) are prizes, and whether those of a
+    heaviest connected subgraph. Ranks: all call.
     """
     told = source.prized + 2 * source.heaviest if group.rank == 0 and source is not None else 0
     found = group.max_integer(int(told))

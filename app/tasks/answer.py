@@ -5,6 +5,7 @@ import io
 import math
 import time
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of, demands_of
-from app.tasks.terminals import prizes_of, terminals_of
+from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
@@ -176,11 +177,11 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
-                prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest, seconds=_seconds_to_prepare(search),
+                prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
+                seconds=_seconds_to_prepare(search),
             )  # fmt: skip
-            if loaded.heaviest and whole.weights is not None and (whole.weights != 1).any():
-                told = "edges of a connected subgraph cost nothing: their weights are not read"
-                context.log.info("warning: %s: %s", whole.name, told)
+            for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
+                context.warn(f"{whole.name}: {told}")
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))

@@ -20,7 +20,7 @@ import numpy as np
 from app.bounds.tour import near_tree
 from app.bounds.tour.near_tree import NearTrees
 from app.bounds.tour.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, rounded_up
-from app.graphs.curve import WORTH_ORDERING, along_curve
+from app.graphs.curve import WORTH_ORDERING
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
 from app.native import tour as native
