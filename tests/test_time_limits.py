@@ -12,7 +12,7 @@ from mpi4py import MPI
 from msgspec import structs
 from test_row_reductions import SELF
 
-from app import solve
+from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.case.config import Case
@@ -462,3 +462,15 @@ def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):
     u, v = np.array(SMALL.edges).T
     whole = sized_of(from_edges(60, u, v), np.ones(60, dtype=np.int64), 60)
     assert brief.order == by_degree(whole, chosen).tolist()
+
+
+def test_what_a_search_leaves_of_a_limit_goes_into_more_sets():
+    settings = {"problem.budget": 3, "influence.epsilon": 0.5, "influence.sets": 16_384}
+    graph, keys = nx.karate_club_graph(), {"comm": MPI.COMM_WORLD}
+    brief = solve(graph, "influence", settings=settings, **keys)
+    settings["output.certificates"] = True
+    found = solve(graph, "influence", search_seconds=60.0, settings=settings, **keys)
+    assert (brief.spread["sets"], found.spread["sets"]) == (4096, 16_384)
+    assert found.bound < brief.bound and found.gap < brief.gap
+    told = check(graph, found, "influence", certificate=found.certificate, settings=settings, **keys)
+    assert told.bound <= found.bound
