@@ -38,8 +38,8 @@ class InfluenceCase(Table, frozen=True):
         float,
         Meta(ge=0.0, lt=1.0),
         about(
-            "sampling ends when chance alone leaves less than this share between the bounds of spreads; what a "
-            "search then leaves of a time limit goes into more sets"
+            "sampling ends when chance alone leaves less than this share between the bounds of spreads; what "
+            "a search then leaves of a time limit goes into more sets"
         ),
     ] = 0.05
     delta: Annotated[

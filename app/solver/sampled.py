@@ -150,8 +150,8 @@ class SampledPipeline:
             self.least = min(self.least, (upper, found), key=lambda each: each[0])
 
     def _goes_on(self, toolbox: InfluenceTools, made: Round, begun: float, kept: float) -> bool:
-        """Whether a search has left time for a larger collection, by rank 0's clock, however little chance has
-        left to the last one. Ranks: all call.
+        """Whether a search has left time for a larger collection, by rank 0's clock, however little
+        the last one leaves to chance. Ranks: all call.
         """
         seconds = self.case.search.seconds
         if not seconds or not made.noise or self.next >= self.rounds.fits:
