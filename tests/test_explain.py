@@ -286,6 +286,8 @@ def test_what_is_not_explained_is_refused_in_one_line():
     with pytest.raises(CaseError, match=r"output\.explain: \[1, 2\] is no node of the graph; ids of such"):
         classify(graph, X, labels, settings=asked, comm=WORLD)
     asked["output.explain"] = 2
+    with pytest.raises(CaseError, match=r"output\.explain: is not read beside folds; leave it out"):
+        classify(graph, X, labels, settings=QUICK | {"output.explain": 2}, comm=WORLD, folds=3)
     with pytest.warns(UserWarning, match=r"output\.explain: node \d+, and 1 more left out"):
         few = asked | {"memory.whole_graph_mb": 1e-4}
         found = classify(graph, X, labels, settings=few, comm=WORLD)

@@ -8,7 +8,7 @@ from conftest import WORLD
 from jobs import run_job
 from mpi4py import MPI
 
-from app import classify_relational, cli, predict_links
+from app import classify_relational, cli, explain, predict_links
 from app.errors import CaseError
 from app.gnn.explain import relational
 from app.main import run
@@ -73,6 +73,8 @@ def test_the_triple_that_tells_the_class_comes_first(settings):
         settings={"output.explain": ASKED},
     )  # fmt: skip
     assert again.explanations.text() == told.text()
+    with pytest.raises(CaseError, match=r"of a knowledge graph; settings=.* of classify_relational or"):
+        explain(triples, ASKED, weights=found, comm=WORLD)
     some = classify_relational(triples, settings=asked | {"output.explain": 1}, comm=WORLD, **given)
     assert len(some.explanations) == 1 and some.explanations[0].node in ASKED
 

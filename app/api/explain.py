@@ -13,7 +13,9 @@ from app.api.edges import classify_edges
 from app.api.links import find_links
 from app.errors import CaseError, GraphError
 from app.gnn.explain.explanations import Explanations
+from app.gnn.rgcn.saved import SavedRgcn
 from app.gnn.saved import load_model
+from app.text import show
 
 PAIRED = ("edge", "link")  # levels whose predictions are of two nodes
 
@@ -62,8 +64,12 @@ def explain(
 
 
 def _level_of(weights: Any) -> str:
-    """What weights say something of: "node", "edge", "link", ...; "node" where they will be refused."""
+    """What weights say something of: "node", "edge", "link", ...; "node" where they will be refused. Raises
+    CaseError for those of knowledge graphs."""
     model = getattr(weights, "model", weights)
+    if isinstance(model, SavedRgcn):
+        right = 'settings={"output.explain": ...} of classify_relational or predict_links would be right'
+        raise CaseError(f"weights: found {show(weights)}, of a knowledge graph; {right}")
     with suppress(GraphError):
         model = load_model(os.fspath(model)) if isinstance(model, str | os.PathLike) else model
     return getattr(getattr(model, "case", None), "level", "node")

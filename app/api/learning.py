@@ -51,7 +51,7 @@ class Asked:
         if self.folds is None:
             return
         refuse_beside({"gnn.weights": case.gnn.weights or None})
-        for key in ("embeddings", "probabilities", "coverage"):
+        for key in ("embeddings", "probabilities", "coverage", "explain"):
             if getattr(case.output, key):
                 raise CaseError(f"output.{key}: is not read beside folds; leave it out")
 

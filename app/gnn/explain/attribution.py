@@ -199,7 +199,7 @@ def attribute(networks: Sequence[FieldNetwork], directed: bool, known: np.ndarra
     spread = Parts.over(parts, np.std) if len(parts) > 1 else None
     score, bases = float(scores[0]), scores[1:].tolist()
     orders = _orders(field, edges, mean.of_edges, mean.gradients, seed)
-    fell, changed = _taken_out(networks, which, taken_of(len(edges)), orders, score)
+    fell, changed = _taken_out(networks, which, taken_of(len(edges)), orders, score, np.stack(scored))
     sums = mean.of_edges, mean.of_features, mean.of_edge_features
     missing = tuple(score - base - each.sum() for base, each in zip(bases, sums))
     return Attribution(
@@ -305,12 +305,11 @@ def _orders(
 
 def _taken_out(
     networks: Sequence[FieldNetwork], which: np.ndarray, count: int, orders: dict[str, list[np.ndarray]],
-    score: float,
+    score: float, before: np.ndarray,
 ) -> tuple[dict[str, float], dict[str, float]]:  # fmt: skip
     """By WAYS how much the score falls without the first edges of an order, and how often the prediction is
-    another then; means over orders."""
+    another than by the scores before [members, columns]; means over orders."""
     fell, changed, goal = {}, {}, networks[0].goal
-    before = np.stack([each.scores() for each in networks])
     for name, each in orders.items():
         beat()
         lost, other = [], []
