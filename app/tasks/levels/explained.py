@@ -102,11 +102,11 @@ class PairNames(Names):
                 right = f"both ends, as {KEY} = [[A, B], ...], would be right"
                 raise CaseError(f"{KEY}: found {show(each)}; {right}")
         rows = self._rows([end for each in asked for end in each], "node of the graph")
-        pairs = list(dict.fromkeys((min(pair), max(pair)) for pair in zip(rows[::2], rows[1::2])))
+        pairs = [(min(pair), max(pair)) for pair in zip(rows[::2], rows[1::2])]
         for each, (u, v) in zip(asked, pairs):
             if u == v:
                 raise CaseError(f"{KEY}: {show(each)} is one node; two of them would be right")
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return np.array(list(dict.fromkeys(pairs)), dtype=np.int64).reshape(-1, 2)
 
 
 def check_explained(context: Context, classifier: Classifier, names: Names | None) -> None:
