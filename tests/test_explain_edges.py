@@ -268,7 +268,10 @@ def test_edges_are_explained_by_both_ends(goal):
     some = classify_edges(graph, settings=asked | {"output.explain": 2}, comm=WORLD, **given).explanations
     assert len(some) == 2 and all(graph.has_edge(*each.node) for each in some)
     with pytest.raises(CaseError, match=r"output\.explain: \[0, 0\] is one node; two of them would be right"):
-        classify_edges(graph, settings=asked | {"output.explain": [[0, 0]]}, comm=WORLD, **given)
+        more = {"output.explain": [pairs[0], pairs[0][::-1], [0, 0]]}
+        classify_edges(graph, settings=asked | more, comm=WORLD, **given)
+    with pytest.raises(CaseError, match=r"gine reads edge features, and .* has none; edge_features="):
+        classify_edges(graph, "label", X, settings=asked, comm=WORLD)
     strange = next(pair for pair in nx.non_edges(graph))
     with pytest.raises(CaseError, match=r"output\.explain: .* is no edge of the graph"):
         classify_edges(graph, settings=asked | {"output.explain": [list(strange)]}, comm=WORLD, **given)
