@@ -81,7 +81,7 @@ def test_gradients_by_messages_and_features_of_edges_are_differences(kind):
     values = drawn(Model(case, 4, 3, WIDTH).shapes())
     trial = trial_of(Group(MPI.COMM_SELF, HostDevice()), graph, X, labels, case, F, values=values)
     heard = dense_rows(trial.block.adjacency, F, True)
-    data = SimpleNamespace(features=X, width=4, numbers=None, edges=EdgeData(heard, heard))
+    data = SimpleNamespace(features=X, width=4, numbers=None, edges=EdgeData(heard, heard), beside=0)
     network = SimpleNamespace(
         case=case, goal=OneClass(), classes=3, device=trial.device, params=trial.engine.params, inputs=None,
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
@@ -327,6 +327,37 @@ def test_several_networks_are_explained_by_means_and_deviations():
     assert told.text().startswith("node,kind,what,contribution,deviation\n")
     again = explain(graph, [28, 29], found, X, settings={"parallel.spatial": WORLD.size}, comm=WORLD)
     assert again.text() == told.text()
+
+
+@pytest.mark.parametrize("jump", ["concat", "max"])
+def test_networks_that_join_layers_and_read_positions_are_explained(jump):
+    """Of nodes, edges, links and whole graphs, by names and by numbers, of one network and of several."""
+    graph, X = graph_of_pairs()
+    asked = {
+        "gnn.model": "sage", "gnn.depth": 3, "gnn.hidden": 8, "gnn.jump": jump, "gnn.epochs": 8,
+        "gnn.positions": ["walks=3", "degree", "laplacian=2", "triangles"], "parallel.spatial": WORLD.size,
+    }  # fmt: skip
+    places = {"walks 2", "walks 3", "degree", "laplacian 1", "laplacian 2", "triangles 1", "triangles 2"}
+    kinds = np.stack([X[:, 0] > 0, np.arange(50) % 3], axis=1).astype(int)
+    plain, ends = {"gnn.baselines": False}, {"output.explain": [list(edge) for edge in graph.edges][:2]}
+    nodes = {"gnn.feature_rows": "one_hot", "gnn.members": 2, "graph.splits": "random"}
+    nodes |= plain | {"output.explain": [1, 2]}
+    graphs, rows = zip(*((graph.subgraph(range(i, i + 10)), X[i : i + 10]) for i in range(0, 50, 10)))
+    joined = {"gnn.jump": "", "gnn.readout_of": "all"} if jump == "concat" else {"gnn.readout_of": "last"}
+    whole = plain | joined | {"output.explain": [0, 3]}
+    sets = {"labels": [0, 1, 0, 1, 0], "train": range(5)}
+    for told in (
+        classify(graph, Table(kinds, ["sign", "third"]), kinds[:, 0], settings=asked | nodes, comm=WORLD),
+        classify_edges(graph, "label", X, settings=asked | plain | ends, comm=WORLD),
+        find_links(graph, X, settings=asked | ends, comm=WORLD),
+        classify(graphs, rows, settings=asked | whole, comm=WORLD, **sets),
+    ):
+        assert len(told.explanations) == 2
+        for each in told.explanations:
+            sums(each)
+            own = {"sign", "third"} if each.spread else {0, 1}
+            assert set(each.features) - {"walks 1"} == own | places  # which is 0 in graphs without loops
+            assert np.count_nonzero(each.of_features) > 4
 
 
 # ---- names -----------------------------------------------------------------------------------------------

@@ -145,6 +145,10 @@ def test_weights_make_the_same_columns_elsewhere(shared_path, seen):
     raw = scale.large(data.features[: classifier.block.n_real, -12:].astype(float))
     mine = slice(classifier.block.lo, classifier.block.lo + classifier.block.n_real)
     assert np.allclose(np.delete(raw, SIGNED, axis=1), by_hand(other)[mine], atol=1e-5)
+    for weights in (path, learned):
+        with pytest.raises(CaseError, match=r"more than gnn\.position_work = 1e-06; gnn"):
+            more = {"gnn.epochs": 0, "gnn.position_work": 1e-6}
+            classify(other, X[:40], weights=weights, settings=more, comm=WORLD)
     with pytest.raises(GraphError, match="for nodes with 3 features; these have 4"):
         classify(other, np.zeros((40, 4)), weights=path, settings=told, comm=WORLD)
 

@@ -91,9 +91,16 @@ class Begun:
     def keys(self) -> dict[str, Any]:
         """Settings to be laid over those of the call."""
         if self.in_memory:  # no case has these: `put` enters them
-            return {f"{self.table}.epochs": 1} if self.applied else {}
+            return self._positions() | ({f"{self.table}.epochs": 1} if self.applied else {})
         path = {} if self.weights is None else {f"{self.table}.weights": os.fspath(self.weights)}
         return path | ({f"{self.table}.epochs": 0} if self.applied else {})
+
+    def _positions(self) -> dict[str, Any]:
+        """The positions that weights in memory bring, of which keys are read (gnn.position_work)."""
+        model = getattr(self.weights, "model", None)
+        if not isinstance(model, SavedModel) or setting(self.settings, "gnn", "positions") is not None:
+            return {}
+        return {"gnn.positions": list(model.case.positions)}
 
     def put(self, context: Context, kind: type[Model]) -> tuple[Context, Model | None]:
         """The context of the call with weights in memory, and their model; None: there are none.

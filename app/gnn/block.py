@@ -83,7 +83,7 @@ class Block:
         """The layer's output.
 
         H         freed unless `keep`, which saves it for backward, or somebody else reads it
-        read_out  a readout reads the output, and what the layers before it gave
+        read_out  a readout, or a last layer, reads the output, and what the layers before it gave
         Ranks     all call
         """
         engine.training = keep
@@ -110,7 +110,7 @@ class Block:
             if self.spec.residual and isinstance(H, Rows):
                 H.relu = False  # the gradient by H is a sum of two
             self._saved = (H, out, drop)
-        elif not (read_out or getattr(H, "held", False)):
+        elif self.settings.first or not (read_out or getattr(H, "held", False)):
             engine.free(H)
         return out
 

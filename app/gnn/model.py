@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from app.case.gnn import GnnCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
@@ -280,7 +282,7 @@ def check_layers(case: GnnCase, edges: bool = False) -> None:
         raise CaseError(f'gnn.level: "link" {said}; gin would be right')
     check_positions(case)
     last = parse_layer(case.layers[-1]).width if case.layers and case.level != "graph" else 0
-    Model(case, 1, last or 1)
+    Model(structs.replace(case, jump="") if case.weights else case, 1, last or 1)
     if not case.weights:  # which bring their layers
         kinds = [spec.kind for spec in layer_specs(case, last)]
         _refuse_unread(case, kinds[:-1] if case.level == "graph" else kinds)

@@ -326,20 +326,30 @@ def laplacian_vectors(indptr: np.ndarray, indices: np.ndarray, k: int) -> np.nda
     count, label = sp.csgraph.connected_components(A, directed=False)
     order, out = np.argsort(label, kind="stable"), np.zeros((n, k))
     ends = np.cumsum(np.bincount(label, minlength=count))
+    beside = A if count == 1 else sp.csr_array(A[order][:, order])  # components, one after the other
+    beside.sort_indices()
     for lo, hi in zip([0, *ends[:-1].tolist()], ends.tolist()):
         nodes = order[lo:hi]
         if len(nodes) > 1:
             beat()
-            vectors = _of_component(A if count == 1 else sp.csr_array(A[nodes][:, nodes]), k)
+            vectors = _of_component(_square(beside, lo, hi), k)
             out[nodes, : vectors.shape[1]] = vectors
     return out
+
+
+def _square(A: sp.csr_array, lo: int, hi: int) -> sp.csr_array:
+    """Rows and columns lo..hi-1, whose rows have entries in no other columns."""
+    first, last = A.indptr[lo], A.indptr[hi]
+    parts = A.data[first:last], A.indices[first:last] - lo, A.indptr[lo : hi + 1] - first
+    return sp.csr_array(parts, shape=(hi - lo, hi - lo))
 
 
 def _of_component(A: sp.csr_array, k: int) -> np.ndarray:
     """[n, min(k, n-1)] float64, of a connected graph; those of the smallest eigenvalues first."""
     n = A.shape[0]
-    inverse = sp.diags_array(1 / np.sqrt(np.diff(A.indptr)))
-    S = inverse @ A @ inverse  # whose largest eigenvalues are the smallest ones of L = I - S
+    factors = 1 / np.sqrt(np.diff(A.indptr))
+    entries = np.repeat(factors, np.diff(A.indptr)) * A.data * factors[A.indices]
+    S = sp.csr_array((entries, A.indices, A.indptr), shape=A.shape)  # of its largest the least ones of I - S
     wanted = min(k, n - 1) + 1
     if n <= DENSE or wanted >= n - 1:
         if n > MOST_NODES // 8:

@@ -16,12 +16,13 @@ from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
 from app.gnn.explain.attribution import passes_of
+from app.gnn.explain.explanations import refuse_unexplained
 from app.gnn.explain.network import hops_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.missing import STEPS as FILLING
 from app.gnn.model import Model, case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
-from app.gnn.positions import COLUMNS, parse_positions, width_of, work_words
+from app.gnn.positions import COLUMNS, parse_positions, walk_work, width_of, work_words
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
 from app.gnn.smoothing import TRIED
@@ -47,6 +48,7 @@ from app.partition.stands_for import is_set
 UNLABELLED = ("link", "embed")  # values of gnn.level that need no labels
 SOME = 16  # categories of a column that is not read through
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
+PATTERN_ENTRY = {"core": 8, "triangles": 40, "laplacian": 55}  # bytes of an entry, by tracemalloc
 
 
 def node_plan_lines(
@@ -280,25 +282,31 @@ def position_lines(case: Case, training: Training) -> Iterator[str]:
     rows = layout.n / layout.ranks
     memory = size(4 * rows * (3 * width_of(gnn.positions) + 4 * min(COLUMNS, most)))
     said = work_words(gnn, layout.entries, most)
+    if 1e-9 * walk_work(gnn.positions, layout.entries, most) > gnn.position_work:
+        said += f", more than gnn.position_work = {gnn.position_work:g}, which refuses them"
     yield f"before training: {said}; up to {memory} a rank beside the features"
     pattern = {"core", "triangles", "laplacian"} & {each.kind for each in parse_positions(gnn.positions)}
     if pattern:
         whole, of = size(16 * layout.entries), " and ".join(sorted(pattern))
-        yield f"before training: {of} of the whole graph on the first rank, {whole} a rank for it"
+        making = size(max(PATTERN_ENTRY[each] for each in pattern) * layout.entries)
+        taken = f"{whole} a rank for it, and {making} there to make them"
+        yield f"before training: {of} of the whole graph on the first rank, {taken}"
 
 
 def explained_lines(case: Case, training: Training) -> Iterator[str]:
     """What explanations of predictions take once training has ended: passes of each network over receptive
     fields, whose sizes are those of a tree of the mean degree, of two trees where both ends of an edge or a
-    link are read, at most those of the graph; of sets those of a graph."""
+    link are read, at most those of the graph; of sets those of a graph. Raises CaseError."""
     asked, (nodes, entries) = case.output.explain, (training.layout.n, training.layout.entries)
     if not asked:
         return
     count = asked if isinstance(asked, int) else len(asked)
+    model = Model(training.case, 1, training.inputs.classes)
+    refuse_unexplained(model)
     if graphs := training.inputs.graphs:
         k, e = nodes / graphs, entries / 2 / graphs
     else:
-        hops, degree = hops_of(Model(training.case, 1, training.inputs.classes)), entries / max(nodes, 1)
+        hops, degree = hops_of(model), entries / max(nodes, 1)
         trees = 1 + (training.case.level in ("edge", "link"))
         k = min(trees * sum(degree**hop for hop in range(hops + 1)), nodes)
         e = min(k * degree / 2, entries / 2)

@@ -43,9 +43,9 @@ def load_edge_data(
     told, width = None, np.zeros(1, dtype=np.int64)
     with raise_together(group, READING):
         if group.rank == 0 and loaded.stream is not None:
-            given = loaded.stream.edge_features
-            told = open_edge_features(path, limits) if path else given and given()
-            width[0] = told.width if told else 0
+            own = loaded.stream.edge_features
+            told = open_edge_features(path, limits) if path else own and own()
+            width[0] = told.width if told is not None else 0
     width = int(group.broadcast(width)[0])
     if not width:
         return None

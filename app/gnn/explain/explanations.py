@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import raise_together
+from app.errors import CaseError
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.explain.attribution import PATHS, WAYS, Attribution, Shape, attribute
 from app.gnn.explain.field import Field, Fields
 from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
 from app.gnn.explain.which import known_scores
+from app.gnn.model import Model
+from app.gnn.positions import names_of
 from app.graphs.nodes.data import NodeData
 
 KEY = "output.explain"
@@ -37,8 +40,8 @@ class Explanation:
                    (subject, relation, object); those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
     gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
-    features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
-                   where each node has a feature of its own
+    features       columns by their names, or numbers from 0, positions by what they are, likewise:
+                   of_features, which add up to score - blank; none where each node has a feature of its own
     neighbours     nodes of the field, itself among them, by what their features bring: of_neighbours, which
                    add up to the same
     edge_features  columns of the features of edges, where these are read: of_edge_features, which add up to
@@ -196,6 +199,13 @@ class Columns:
         return cls(data.columns or None, edges or None)
 
 
+def refuse_unexplained(model: Model) -> None:
+    """Refuse layers whose messages are not explained. Raises CaseError."""
+    for block in model.blocks:
+        if not getattr(block.convolution, "explained", True):
+            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
+
+
 def explain(
     classifier: Classifier,
     masked: Any,
@@ -255,6 +265,7 @@ class _Named:
 
     def __init__(self, classifier: Classifier, called: Named, columns: Columns, turned: bool) -> None:
         self.classifier, self.called, self.columns, self.turned = classifier, called, columns, turned
+        self.features = columns.features or _numbered(classifier)
         links = getattr(classifier, "links", None)
         self.unlikely = links is not None and links.loss != "logistic"  # scores that are no probabilities
 
@@ -310,7 +321,7 @@ class _Named:
         if not self.classifier.data.width:
             return [], np.empty(0)
         values = (found.spread if apart else found.parts).of_features
-        return _given(found.field.used, self.classifier.inputs, values, self.columns.features, apart)
+        return _given(found.field.used, self.classifier.inputs, values, self.features, apart)
 
     def _by_edge_feature(self, values: np.ndarray, apart: bool = False) -> tuple[list[Any], np.ndarray]:
         """Columns of the features of edges, likewise; none where these are not read."""
@@ -320,8 +331,18 @@ class _Named:
         return _given(np.arange(len(values)), inputs, values, self.columns.edge_features, apart)
 
 
+def _numbered(classifier: Classifier) -> tuple[Any, ...] | None:
+    """Numbers of columns that have no names, from 0, and what positions after them are called; None: there
+    are no positions."""
+    data, inputs = classifier.data, classifier.inputs
+    if not data.beside:
+        return None
+    given = len(inputs.values) if isinstance(inputs, Categories) else data.width - data.beside
+    return (*range(given), *names_of(classifier.case.positions))
+
+
 def _given(
-    used: np.ndarray, inputs: Any, values: np.ndarray, names: tuple[str, ...] | None, apart: bool
+    used: np.ndarray, inputs: Any, values: np.ndarray, names: tuple[Any, ...] | None, apart: bool
 ) -> tuple[list[Any], np.ndarray]:
     """Columns of the data by their names or numbers, and sums over those [k] that each has become; of
     deviations the root of the sum of squares, as of numbers that have nothing to do with each other."""

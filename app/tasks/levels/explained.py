@@ -9,7 +9,7 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.ensemble import Together
-from app.gnn.explain.explanations import KEY, Columns, Explanations, explain
+from app.gnn.explain.explanations import KEY, Columns, Explanations, explain, refuse_unexplained
 from app.gnn.explain.masked import MaskedAttention, MaskedEdgeSums
 from app.gnn.explain.which import are_edges, least_certain
 from app.gnn.training import Fit
@@ -114,16 +114,9 @@ def check_explained(context: Context, classifier: Classifier, names: Names | Non
     CaseError."""
     asked = context.case.output.explain
     if names is not None:
-        _refuse_unexplained(classifier)
+        refuse_unexplained(classifier.model)
     if names is not None and not isinstance(asked, int):
         _refuse_strange(classifier, names, names.rows_of(asked))
-
-
-def _refuse_unexplained(classifier: Any) -> None:
-    """Refuse layers whose messages are not explained. Raises CaseError."""
-    for block in classifier.model.blocks:
-        if not getattr(block.convolution, "explained", True):
-            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
 
 
 def _refuse_strange(classifier: Any, names: Names, rows: np.ndarray) -> None:
