@@ -18,7 +18,7 @@ import app.graphs.facility
 import app.graphs.facility_points
 from app import check, solve
 from app.bounds.certificate import BadCertificate
-from app.bounds.facility.bounds import RadiusBounds, SumBounds
+from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
 from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
 from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
@@ -524,6 +524,35 @@ def test_tables_and_points_are_the_same_question(without_tables):
         every = metric.between(np.flatnonzero(nodes)[:, None], np.arange(70)[None])
         assert np.array_equal(away, every.min(axis=0))
         assert np.array_equal(near, np.flatnonzero(nodes)[every.argmin(axis=0)])
+
+
+@alone
+def test_demands_of_points_may_be_large(without_tables):
+    points, needs = np.random.default_rng(7).integers(0, 10**4, (60, 2)), [10**8 + 7 * u for u in range(60)]
+    keys = keys_of(MEDIAN, 6)
+    found = solve(points, "facility", demands=needs, settings=keys)
+    assert found.objective == found.bound > 1 << 43
+    sites = replace(scattered(50, 2, most=1), never=425)
+    single = PointSearch(sites, np.arange(50) == 0, 1)  # no customer has a second facility
+    single.run(500)
+    costs = sites.table().cost.sum(axis=1)
+    assert single.best == costs.min() < costs[0] and single.value == costs[single.inside[0]]
+
+
+@alone
+@pytest.mark.parametrize("kind", [RadiusBounds, SumBounds])
+def test_a_table_leads_until_it_is_made(kind):
+    """Else bounds get too small a share of a time limit to begin with what takes long."""
+    sites = scattered(30, 2, most=3)
+    bounds = kind(sites.table(), along(sites))
+    late = LateBounds(lambda: bounds, 1.0)
+    late.expect(10.0)
+    assert late.leads and not late.gaining and late.least_seconds == 1.0
+    assert late.improve(0.0, 1 << 40) and not late.least_seconds
+    assert (late.leads, late.gaining) == (bounds.leads, bounds.gaining)
+    late = LateBounds(lambda: bounds, 1.0)
+    late.expect(3.0)
+    assert not late.improve(0.0, 1 << 40) and not late.method
 
 
 @alone
