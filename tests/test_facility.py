@@ -671,9 +671,9 @@ def test_tables_in_a_dry_run():
     case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
     points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
     for nodes, more, told in (
-        (2000, [], "take up to 340.2 MB beside"),
-        (9000, [], "memory.whole_graph_mb = 6156 would be right"),
-        (9000, points, "facilities are searched without a table; bounds want one of 6156 MB"),
+        (2000, [], "take up to 420.2 MB beside"),
+        (9000, [], "memory.whole_graph_mb = 7776 would be right"),
+        (9000, points, "facilities are searched without a table; bounds want one of 7776 MB"),
     ):
         code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said
