@@ -549,6 +549,8 @@ def test_a_table_leads_until_it_is_made(kind):
     late.expect(10.0)
     assert late.leads and not late.gaining and late.least_seconds == 1.0
     assert late.improve(0.0, 1 << 40) and not late.least_seconds
+    while not bounds.value:
+        assert late.leads and late.improve(0.0, 1 << 40)
     assert (late.leads, late.gaining) == (bounds.leads, bounds.gaining)
     late = LateBounds(lambda: bounds, 1.0)
     late.expect(3.0)

@@ -234,8 +234,8 @@ class LateBounds(Bounds):
 
     @property
     def leads(self) -> bool:
-        """Whether the table is still to be made, or the bounds lead."""
-        return self._inner is None or self._inner.leads
+        """Whether there is no bound above 0 yet, for which the table was made, or the bounds lead."""
+        return self._inner is None or self._inner.value <= 0 or self._inner.leads
 
     @property
     def gaining(self) -> bool:
