@@ -350,6 +350,7 @@ def test_what_proves_a_bound_is_not_believed():
             tools.prove(replace(proof, clique=np.array(nodes)))
     some = replace(proof, clique=none, nodes=np.array([0, 1, 3]), values=np.array([2, 3, 2]), most=3)
     assert tools.prove(some) == 3  # 7 / 3
+    assert [tools.prove(replace(some, most=most)) for most in (4, 1 << 63, (1 << 64) - 1)] == [2, 1, 1]
     for wrong in (
         {"most": 2}, {"most": 0}, {"nodes": np.array([0, 1, 4])}, {"nodes": np.array([1, 0, 3])},
         {"nodes": np.array([0, 1])}, {"values": np.array([0, 3, 2])}, {"values": np.array([2, 3, 1 << 41])},

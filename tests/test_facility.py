@@ -18,7 +18,7 @@ import app.graphs.facility
 import app.graphs.facility_points
 from app import check, solve
 from app.bounds.certificate import BadCertificate
-from app.bounds.facility.bounds import RadiusBounds, SumBounds
+from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
 from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
 from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
@@ -527,6 +527,37 @@ def test_tables_and_points_are_the_same_question(without_tables):
 
 
 @alone
+def test_demands_of_points_may_be_large(without_tables):
+    points, needs = np.random.default_rng(7).integers(0, 10**4, (60, 2)), [10**8 + 7 * u for u in range(60)]
+    keys = keys_of(MEDIAN, 6)
+    found = solve(points, "facility", demands=needs, settings=keys)
+    assert found.objective == found.bound > 1 << 43
+    sites = replace(scattered(50, 2, most=1), never=425)
+    single = PointSearch(sites, np.arange(50) == 0, 1)  # no customer has a second facility
+    single.run(500)
+    costs = sites.table().cost.sum(axis=1)
+    assert single.best == costs.min() < costs[0] and single.value == costs[single.inside[0]]
+
+
+@alone
+@pytest.mark.parametrize("kind", [RadiusBounds, SumBounds])
+def test_a_table_leads_until_it_is_made(kind):
+    """Else bounds get too small a share of a time limit to begin with what takes long."""
+    sites = scattered(30, 2, most=3)
+    bounds = kind(sites.table(), along(sites))
+    late = LateBounds(lambda: bounds, 1.0)
+    late.expect(10.0)
+    assert late.leads and not late.gaining and late.least_seconds == 1.0
+    assert late.improve(0.0, 1 << 40) and not late.least_seconds
+    while not bounds.value:
+        assert late.leads and late.improve(0.0, 1 << 40)
+    assert (late.leads, late.gaining) == (bounds.leads, bounds.gaining)
+    late = LateBounds(lambda: bounds, 1.0)
+    late.expect(3.0)
+    assert not late.improve(0.0, 1 << 40) and not late.method
+
+
+@alone
 def test_many_points_take_little_memory():
     points = np.random.default_rng(6).integers(0, 10**6, (12_000, 2))
     keys = {"problem.budget": 120, "search.steps": 12_000, "memory.whole_graph_mb": 900}
@@ -642,9 +673,9 @@ def test_tables_in_a_dry_run():
     case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
     points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
     for nodes, more, told in (
-        (2000, [], "take up to 340.2 MB beside"),
-        (9000, [], "memory.whole_graph_mb = 6156 would be right"),
-        (9000, points, "facilities are searched without a table; bounds want one of 6156 MB"),
+        (2000, [], "take up to 420.2 MB beside"),
+        (9000, [], "memory.whole_graph_mb = 7776 would be right"),
+        (9000, points, "facilities are searched without a table; bounds want one of 7776 MB"),
     ):
         code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said

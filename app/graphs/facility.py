@@ -26,7 +26,7 @@ LARGEST = 1 << 54  # of what all customers cost at the worst places together, an
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
 PIECE = 1 << 22  # distances at a time
 TRIED = 4  # nearest points by a tree, of which the nearest by whole numbers is taken
-PAIR_BYTES, RADIUS_BYTES = 28, 76  # for each place and customer, at most; the latter of centres
+PAIR_BYTES, RADIUS_BYTES = 28, 96  # for each place and customer, at most; the latter of centres
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p

@@ -9,10 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from app.errors import GraphError
 from app.graphs.facility import (
     CENTER,
-    LARGEST,
     Demands,
     Distances,
     Question,
@@ -24,7 +22,7 @@ from app.graphs.lengths import PLANE, rounded_length
 from app.graphs.metric import Metric
 
 CELLS = 16  # bits of a coordinate in the number of a cell
-NEVER = 1 << 31  # longer than any distance
+NEVER = 1 << 31  # longer than any distance that there may be
 LISTED = 1 << 23  # pairs of a place and a customer, of whose costs a table is made for searches
 MOST_FIRST = 1 << 25  # pairs that the farthest first looks at
 
@@ -37,6 +35,7 @@ class PointSites:
     demand    [n] int64, at least 1: a customer costs its demand times the distance to the nearest facility
     opening   [m] int64          forced    [m] bool   most  facilities, at most
     radius    of `within`: a customer costs 1 where that is `radius` or more, else 0
+    never     longer than any distance
     """
 
     place: np.ndarray
@@ -48,6 +47,7 @@ class PointSites:
     most: int
     largest: bool = False
     radius: int = 0
+    never: int = NEVER
 
     @property
     def m(self) -> int:
@@ -62,7 +62,9 @@ class PointSites:
     @property
     def far(self) -> int:
         """More than any solution is worth."""
-        return self.n + 1 if self.radius else NEVER * int(self.demand.sum()) + int(self.opening.sum()) + 1
+        return (
+            self.n + 1 if self.radius else self.never * int(self.demand.sum()) + int(self.opening.sum()) + 1
+        )
 
     def away(self, nodes: np.ndarray, customers: np.ndarray) -> np.ndarray:
         """[...] int64, distances between places and customers, index arrays that broadcast."""
@@ -138,22 +140,19 @@ def question_of_points(
     name: str, kind: str, distances: Distances, demands: Demands, opening: Demands | None, most: int,
     inside: np.ndarray, barred: np.ndarray,
 ) -> Question:  # fmt: skip
-    """What is asked of an instance, as question_of, without a table. Raises GraphError."""
+    """What is asked of an instance, as question_of, without a table. Raises GraphError of `priced`."""
     points = distances.metric.points
     order = along_curve(points)
     places, customers = order[~barred[order]], order[demands.amounts[order] > 0]
     span = np.ptp(points, axis=0) if len(points) else np.zeros(2)
     longest = int(rounded_length(distances.metric.kind, span[0], span[1])) + 1
     prices = priced(name, distances, demands, opening, (places, customers), longest, False)
-    if NEVER * int(prices.demand.sum()) > LARGEST:
-        right = "fewer digits of demands would be right"
-        raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
     forced = np.zeros(distances.n, dtype=bool)
     forced[inside] = True
     sites = PointSites(
         np.ascontiguousarray(points[places]), np.ascontiguousarray(points[customers]),
         distances.metric.kind, prices.demand[customers], prices.fees[places], forced[places],
-        min(most, len(places)), kind == CENTER,
+        min(most, len(places)), kind == CENTER, never=longest + 1,
     )  # fmt: skip
     return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
 

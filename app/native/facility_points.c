@@ -5,7 +5,6 @@
 #include "tour.h"
 
 enum { SPREAD = 2, MORE = 8, SLACK = 4 }; /* of a shake's width; more than rounding takes from a triangle's sides */
-#define NEVER ((int64_t)1 << 31)          /* longer than any distance */
 
 typedef struct {
     int64_t m, n, kind;
@@ -22,7 +21,7 @@ typedef struct {
     int64_t *d1, *d2;                /* [n] how far these are */
     int64_t *reach, *loss, *extra;   /* [slots] */
     int64_t *stamp;                  /* [m] the shake that opened it */
-    int64_t most, slots, counted, strongest, radius, stride, room;
+    int64_t most, slots, counted, strongest, radius, stride, room, never; /* never: longer than any distance */
     int64_t size, value, base, best, steps, found_at, shaking, shakes, begin, width, at, left, noted;
     uint64_t random;
 } Points;
@@ -78,7 +77,7 @@ INLINE void offer(Points *s, int32_t u, int32_t f) {
 
 INLINE void locate(Points *s, int32_t u) {
     s->first[u] = s->second[u] = (int32_t)s->m;
-    s->d1[u] = s->d2[u] = NEVER;
+    s->d1[u] = s->d2[u] = s->never;
     for (int64_t a = 0; a < s->size; ++a) offer(s, u, s->inside[a]);
 }
 

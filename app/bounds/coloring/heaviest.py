@@ -62,8 +62,8 @@ def exceeds(
 def _exceeds(near: np.ndarray, weights: list[int], limit: int, most: int) -> bool:
     """The same without the kernel; near [n, n] bool, weights [n] falling."""
     sets = [int.from_bytes(row, "little") for row in np.packbits(near, axis=1, bitorder="little")]
-    work, words = 0, -(-len(weights) // 64)
-    left = (1 << len(weights)) - 1
+    words, left = -(-len(weights) // 64), (1 << len(weights)) - 1
+    work = words * len(weights)
     levels = [(0, left, _arranged(sets, weights, left))]
     while levels:
         above, left, tried = levels[-1]

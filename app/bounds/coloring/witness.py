@@ -75,7 +75,8 @@ class ColoringProof:
         if self.most < 1:
             raise BadCertificate(f"{graph.name}: no set is worth less than 1")
         try:
-            heavier = exceeds(induced(graph, self.nodes), self.values, self.most)
+            most = min(self.most, int(self.values.sum()))  # which fits into 63 bits
+            heavier = exceeds(induced(graph, self.nodes), self.values, most)
         except TooLong:
             raise BadCertificate(f"{graph.name}: its values take too long to check") from None
         if heavier:

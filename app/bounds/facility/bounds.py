@@ -203,7 +203,7 @@ class RadiusBounds(Bounds):
 class LateBounds(Bounds):
     """Bounds that begin with a table, where there is time for it; until then there are none.
 
-    least_seconds   what the table takes, until it is made
+    least_seconds   what the table takes, until it is made; so long it leads, or it never would be
     """
 
     closing, near = True, NEAR
@@ -231,6 +231,16 @@ class LateBounds(Bounds):
             self._inner.until(self._clock)
             return True
         return self._inner.improve(seconds, best, solution)
+
+    @property
+    def leads(self) -> bool:
+        """Whether there is no bound above 0 yet, for which the table was made, or the bounds lead."""
+        return self._inner is None or self._inner.value <= 0 or self._inner.leads
+
+    @property
+    def gaining(self) -> bool:
+        """As the bounds do, once there is a table."""
+        return self._inner is not None and self._inner.gaining
 
     @property
     def value(self) -> int:

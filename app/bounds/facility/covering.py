@@ -29,7 +29,7 @@ ONE = FINEST  # parts of a multiplier of 1
 UNCOVERED = 1e-6  # of a row
 TAIL, HOPE = 8, 10  # rounds of rows, by so many times whose gain the program can still rise
 EACH = 5  # rows for each facility, before the program is called slow
-FEW = 40  # customers that join at a time
+FEW, ROOM = 40, 64  # customers that join at a time; for so many there is room at first
 SECONDS, LEAST_SECONDS = 60.0, 0.01  # of one linear program, at most, and where the time is up
 CANDIDATES, STEPS = 6, 25  # facilities that are tried before one is branched on; simplex steps of a try
 LITTLE = 1e-3  # of a rise
@@ -65,7 +65,7 @@ class CoverCases:
         self._rows: list[int] = []  # of the program, each the number of a customer among these
         self._numbers: dict[int, int] = {}
         self.end = math.inf
-        self._room = np.zeros((sites.m, 64))
+        self._room = np.zeros((sites.m, min(ROOM, sites.n)))  # the table of facilities and these customers
         self._duals: list[tuple[int, np.ndarray]] = []  # multipliers of the first customers
         self._ptr, self._branch, self._bytes = [0], [], 0
         self._work = self._course()
@@ -228,7 +228,9 @@ class CoverCases:
         if number == len(self._customers):
             self._customers.append(u)
             if number == self._room.shape[1]:
-                self._room = np.concatenate([self._room, np.zeros_like(self._room)], axis=1)
+                wider = np.zeros((self.sites.m, min(2 * number, self.sites.n)))
+                wider[:, :number] = self._room
+                self._room = wider
             self._room[:, number] = column
         return number
 

@@ -31,7 +31,7 @@ ARRAYS = (
     "first", "second", "head", "next", "prev", "touched", "seen", "journal", "d1", "d2",
     "reach", "loss", "extra", "stamp",
 )  # fmt: skip
-FIXED = ("most", "slots", "counted", "strongest", "radius", "stride", "room")
+FIXED = ("most", "slots", "counted", "strongest", "radius", "stride", "room", "never")
 NUMBERS = (
     "size", "value", "base", "best", "steps", "found_at", "shaking", "shakes", "begin", "width", "at", "left",
     "noted",
@@ -89,6 +89,7 @@ class PointSearch(MaskSearch):
         self.demand, self.opening, self.beside = sites.demand, sites.opening, sites.beside
         self.forced, self.best_open = sites.forced.astype(np.uint8), start.astype(np.uint8)
         self.most, self.radius, self.room = sites.most, sites.radius, ROOM
+        self.never = sites.never
         self.slots = max(sites.most, int(np.count_nonzero(start)), 1)
         self.counted = int(not self.opening.any())
         self.strongest = max(1, min(STRONGEST, self.slots))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from app.graphs.facility_points import NEVER
 from app.rng import SplitMix
 
 SPREAD, MORE, SLACK = 2, 8, 4  # of a shake's width; more than rounding takes from a triangle's sides
@@ -39,7 +38,7 @@ def _locate(s: Search, customers: np.ndarray) -> None:
     order = np.argsort(away, axis=0, kind="stable")[:2]
     every = np.arange(len(customers))
     s.first[customers], s.d1[customers] = open_[order[0]], away[order[0], every]
-    s.second[customers], s.d2[customers] = s.m, NEVER
+    s.second[customers], s.d2[customers] = s.m, s.never
     if s.size > 1:
         s.second[customers], s.d2[customers] = open_[order[1]], away[order[1], every]
 
