@@ -260,7 +260,7 @@ def test_a_file_of_weights_is_answered_in_its_own_terms_and_can_be_checked(tmp_p
     [
         ("T 4 -7", "T 4", r"heavy.stp:18: found 'T 4'; 'T NODE WEIGHT', the weight a number"),
         ("T 4 -7", "T 4 1e39", r"heavy.stp:18: found 'T 4 1e39'; 'T NODE WEIGHT'"),
-        ("T 4 -7", "T 1 -7", r"heavy.stp:18: node 1 has a prize twice"),
+        ("T 4 -7", "T 1 -7", r"heavy.stp:18: node 1 has a weight twice"),
         ("Terminals 4", "Terminals 3", r"3 terminals are stated, found 4 lines 'T NODE WEIGHT'"),
         ("Maximum Node", "Minimum Node", r"heavy.stp:17: found 'TP 2 -1.25'; 'TP NODE PRIZE'"),
     ],
