@@ -16,7 +16,7 @@ from app.case.file import named_files
 from app.case.graph import WORDS
 from app.case.text import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
-from app.checkpoint.signals import Signals, heard_early
+from app.checkpoint.signals import Signals, heard_early, let_interrupts_raise
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
@@ -64,6 +64,7 @@ def run(command: cli.Command) -> int:
     watch(command.case.run.watchdog_seconds, f"[rank {rank}]", countdown)
     needs: list[str] = []  # what the case needs by estimate
     try:
+        let_interrupts_raise()
         return _run(command, needs)
     except Stopped as stopped:
         if rank == 0:
@@ -78,7 +79,10 @@ def run(command: cli.Command) -> int:
     except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
         abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
         raise
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
+    except KeyboardInterrupt:  # of what writes no checkpoint
+        abort_short("interrupted")
+        raise
+    except (Exception, SystemExit) as error:
         full = disk_full(error)
         if full:  # seen by the rank that writes alone
             abort_short("; ".join([str(full), *_advice(full, command.case)]))

@@ -292,6 +292,32 @@ def test_a_signal_while_libraries_are_loaded_stops_the_run_at_its_first_step(tmp
     assert "stopped by SIGTERM; checkpoint" in printed
 
 
+INTERRUPTED = """
+import os, runpy, signal, sys
+class First:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, First())
+sys.argv[0] = "{program}"
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_an_interrupt_before_there_is_anything_to_keep_is_one_line(tmp_path):
+    """Of a run while libraries are loaded, and of what writes no checkpoint at any time."""
+    for module, more, told in (
+        ("app.cli", [], "lockstep: interrupted before anything began"),
+        ("numpy", [], "lockstep: interrupted before anything began"),
+        ("app.problems.mvc", ["--dry-run"], "lockstep: error: rank 0: interrupted"),
+    ):
+        script = tmp_path / "first.py"
+        script.write_text(INTERRUPTED.format(module=module, program=str(ROOT / "run.py")))
+        command = [sys.executable, script, *ENDLESS, *more, "--out", tmp_path / "out"]
+        code, printed = run_job(command, PYTHONPATH=str(ROOT))
+        assert code == 1 and printed.count(told) == 1 and "Traceback" not in printed, printed
+
+
 def test_a_signal_before_the_command_line_is_read_is_heard_too(tmp_path):
     """A run stops before its task begins; what writes no checkpoint ends as by default."""
     script = tmp_path / "first.py"

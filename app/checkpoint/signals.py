@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,12 +16,20 @@ ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to
 
 
 def hear_early() -> None:
-    """Take note of what asks a run to stop before `Signals` listens; SIGINT ends it."""
+    """Take note of what asks a run to stop before `Signals` listens; SIGINT ends the process at once."""
     if heard_early():
         return
     for number in STOPPING:
-        if number != signal.SIGINT:
-            signal.signal(number, _take_note)
+        signal.signal(number, _end if number == signal.SIGINT else _take_note)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """At a SIGINT before there is anything to keep: imports may make another error of an exception."""
+    cli = sys.modules.get("app.cli")
+    if getattr(cli, "launcher_rank", int)() == 0:
+        with suppress(OSError):
+            os.write(2, b"lockstep: interrupted before anything began\n")
+    os._exit(1)
 
 
 def _take_note(number: int, frame: FrameType | None) -> None:
@@ -39,6 +48,12 @@ def listen_no_more() -> None:
             signal.signal(number, signal.SIG_DFL)
     if EARLY:
         os.kill(os.getpid(), EARLY[0])
+
+
+def let_interrupts_raise() -> None:
+    """Of such a command, now that it begins: SIGINT is KeyboardInterrupt again."""
+    if not heard_early() and signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stop_listening() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
@@ -92,6 +92,17 @@ def tree_of_edges(n: int, u: np.ndarray, v: np.ndarray, node: int = OUTSIDE) -> 
         raise ValueError("edges that are no tree")
     parent[ends] = ends[_towards(len(ends), a, b)]
     return parent
+
+
+def forest_of_edges(n: int, u: np.ndarray, v: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    """[n] int64, the parents of those trees of a forest of edges u[i]-v[i] [m] that hold roots [k], one each;
+    nodes of other trees are outside.
+    """
+    head, tail = np.append(np.full(len(roots), n), u), np.append(roots, v)  # node n joins the trees
+    matrix = sp.csr_array((np.ones(len(head), np.int8), (head, tail)), shape=(n + 1, n + 1))
+    parent = breadth_first_order(matrix, n, directed=False)[1][:n].astype(np.int64)
+    parent[roots] = roots
+    return np.maximum(parent, OUTSIDE)
 
 
 def rooted_at(parent: np.ndarray, node: int) -> np.ndarray:

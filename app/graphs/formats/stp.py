@@ -151,7 +151,7 @@ class _File:
         if len(fields) != 3 or not written.fullmatch(fields[2]) or abs(float(fields[2])) > LARGEST:
             right = "'TP NODE PRIZE', the prize a number from 0 to 3.4e38, would be right"
             if self.heaviest:
-                right = "'T NODE WEIGHT', the weight a number, would be right"
+                right = "'T NODE WEIGHT', the weight a number from -3.4e38 to 3.4e38, would be right"
             raise self.source.error(f"found '{shown(line)}'; {right}", number)
         self.prizes.append((self._node(fields[1], line, number), float(fields[2]), number))
 
@@ -177,7 +177,8 @@ class _File:
             found = f"{self.stated} terminals are stated, found {told} lines {what}"
             raise self.source.error(f"{found}; as many would be right")
         self._refuse_twice(self.terminals, "terminal {} is named")
-        self._refuse_twice([(node, line) for node, _, line in self.prizes], "node {} has a prize")
+        what = "weight" if self.heaviest else "prize"
+        self._refuse_twice([(node, line) for node, _, line in self.prizes], f"node {{}} has a {what}")
 
     def _take_root(self) -> None:
         """A root is a terminal of trees with prizes; others need none."""

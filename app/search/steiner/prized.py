@@ -13,7 +13,7 @@ from app.bounds.feasible import fault_of_tree
 from app.bounds.steiner.bounds import SteinerBounds
 from app.bounds.steiner.witness import SteinerBound
 from app.graphs.prizes import Gadgets, Prized, best_part, cost_without, entries_of, gadgets_of, prized_of
-from app.graphs.steiner import SteinerCore, canonical_tree
+from app.graphs.steiner import SteinerCore, canonical_tree, forest_of_edges
 from app.proofs.kinds import PrizedProof
 from app.reductions.steiner.reducer import Untouched
 from app.reductions.steiner.verify import verify_log
@@ -50,33 +50,37 @@ class Parts:
         """
         chosen = np.zeros(self.asked.core.n, dtype=bool)
         chosen[nodes] = True
-        if self._count(chosen)[0] > 1:
+        if len(np.unique(self._parts_of(chosen)[chosen])) > 1:
             chosen |= on_paths(self._core, np.flatnonzero(chosen))
         return self._best_of(chosen)
 
     def of_edges(self, entries: np.ndarray) -> np.ndarray:
-        """[n] int64, the best tree within a forest, entries [m] of the core, or one node alone."""
-        core, chosen = self.asked.core, np.zeros(self.asked.core.n, dtype=bool)
-        chosen[self._row[entries]] = chosen[core.indices[entries]] = chosen[self._ends] = True
-        return self._best_of(chosen, entries)
+        """[n] int64, the best tree within a forest, entries [m] of the core that join all terminals, or one
+        node alone. Of other edges between the same nodes lighter trees may have worse parts.
+        """
+        core, terminals = self.asked.core, self.asked.core.terminals
+        ends = self._row[entries], core.indices[entries]
+        roots = terminals[:1] if len(terminals) else np.unique(self._parts_by(entries), return_index=True)[1]
+        return canonical_tree(best_part(self.asked, forest_of_edges(core.n, *ends, roots))[0])
 
     def spanning(self) -> np.ndarray:
         """[n] int64, the best part of a tree that joins all prizes and terminals by shortest paths."""
         return self.best(self._ends)
 
-    def _count(self, chosen: np.ndarray, entries: np.ndarray | None = None) -> tuple[int, np.ndarray]:
-        """Into how many parts chosen nodes [n] bool fall, and the part of each node [n], others too."""
+    def _parts_of(self, chosen: np.ndarray) -> np.ndarray:
+        """[n], the part of each of some nodes [n] bool, and numbers of others."""
+        return self._parts_by(np.flatnonzero(chosen[self._row] & chosen[self.asked.core.indices]))
+
+    def _parts_by(self, entries: np.ndarray) -> np.ndarray:
+        """[n], the part of each node, where entries [m] alone join them."""
         core = self.asked.core
-        if entries is None:
-            entries = np.flatnonzero(chosen[self._row] & chosen[core.indices])
         ends = self._row[entries], core.indices[entries]
         matrix = sp.csr_array((np.ones(len(entries), np.int8), ends), shape=(core.n, core.n))
-        part = connected_components(matrix, directed=False)[1]
-        return len(np.unique(part[chosen])), part
+        return connected_components(matrix, directed=False)[1]
 
-    def _best_of(self, chosen: np.ndarray, entries: np.ndarray | None = None) -> np.ndarray:
+    def _best_of(self, chosen: np.ndarray) -> np.ndarray:
         """The best tree of all parts of chosen nodes [n] bool."""
-        part, terminals = self._count(chosen, entries)[1], self.asked.core.terminals
+        part, terminals = self._parts_of(chosen), self.asked.core.terminals
         firsts = terminals[:1] if len(terminals) else _first_of_each(part, chosen & self._end)
         single = self.asked.single()
         best = np.full(len(chosen), -1, dtype=np.int64)
