@@ -135,7 +135,8 @@ class CoverCases:
             reached.append(self._program.value)
             if not missed or self.solved or (above is None and self._is_slow(reached)):
                 return False
-            self._join(missed)
+            if not self._join(missed):  # they are there, and what they lack is rounding
+                return False
             yield True
 
     def _is_slow(self, reached: list[float]) -> bool:
@@ -214,13 +215,15 @@ class CoverCases:
         self._program, self._rows = Program(np.ones(self.sites.m, dtype=np.int64)), []
         self._join(self._pool.customers)
 
-    def _join(self, customers: list[int]) -> None:
-        """Rows of customers, but for those that are there."""
+    def _join(self, customers: list[int]) -> bool:
+        """Rows of customers, but for those that are there; whether there are more now."""
+        before = len(self._rows)
         for u in customers:
             column = self._near[:, u]
             if not self._program.add([(tuple(np.flatnonzero(column).tolist()), False)]):
                 continue
             self._rows.append(self._number_of(u, column))
+        return len(self._rows) > before
 
     def _number_of(self, u: int, column: np.ndarray) -> int:
         """The number of a customer, which may be a new one."""
