@@ -29,6 +29,7 @@ SLOW = 0.95  # of the nodes, that a coarser graph has at most
 TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
 ROUNDS, QUICK_ROUNDS = 12, 3
+WORTH = 0.99  # of a cut: a round that leaves more is the last one, and another way down is worth more
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
@@ -172,9 +173,13 @@ class Multilevel:
                 moved = was != blocks.block
                 waiting[was[moved]] = waiting[blocks.block[moved]] = True
                 waiting = yield from self._flows(blocks, waiting)
-            if (blocks.over, blocks.cut) == before:
+            if (blocks.over, blocks.cut) == before or self._is_last(blocks, before):
                 break
         return blocks.block
+
+    def _is_last(self, blocks: Blocks, before: tuple[int, int]) -> bool:
+        """Whether a round has helped too little for another one; `before`: what was too much, and cut."""
+        return not self._quick and blocks.over == before[0] and blocks.cut > WORTH * before[1]
 
     def _stirred(self, blocks: Blocks) -> Rounds:
         """Sweeps in which nodes go where they have most weight, each followed by repairs, until some have not
