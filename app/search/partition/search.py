@@ -21,9 +21,10 @@ from app.graphs.contracted import overlay
 from app.rng import SplitMix, stream
 from app.toolbox import Search
 
-MEMBERS = 4  # of a generation
+MEMBERS = 6  # of a generation
 PROMISE = 400  # the last way down gained one part in so many: the next one will, too
 PATIENCE = 8  # children in a row that are not better than what they would take the place of end a generation
+OTHER = 3  # of so many partitions from nothing one is made by the worse kind of groups
 ALONE = 8  # of so many children one has a single parent
 MATES = 8  # tries without a better partition end the meeting of two generations
 LEAST_MEETING = 1 << 18  # steps between two meetings of several searches, or 64 for each node
@@ -72,6 +73,7 @@ class PartitionSearch(Search):
         self.done = self.best == 0
         self.steps = self.found_at = self._left = 0
         self._members: list[_Member] = []
+        self._made: dict[bool, list[int]] = {True: [], False: []}  # cuts of starts, by their kind of groups
         self._failed = 0  # children in a row that have not entered
         self._guests: list[np.ndarray] = []
         self._course = self._forever()
@@ -138,11 +140,22 @@ class PartitionSearch(Search):
     def _start(self, block: np.ndarray | None) -> Generator[None, None, None]:
         """One more member, from blocks [n] or from nothing."""
         if block is None:
-            block = yield from self._charged(self._quick.fresh(self.balance))
+            spreads = self._kind()
+            block = yield from self._charged(self._quick.fresh(self.balance, spreads))
             if self.balance.over(block):
                 block = self._best  # no partition was found
+            self._made[spreads].append(self.balance.cut(block))
         self._take(block)
         self._members.append((yield from self._better(block)))
+
+    def _kind(self) -> bool:
+        """Whether the next start is of groups by label propagation: mostly of the kind that has cut less."""
+        totals = {kind: (sum(cuts), len(cuts)) for kind, cuts in self._made.items()}
+        (one, ones), (other, others) = totals[True], totals[False]
+        if not ones or not others:
+            return not ones
+        spreads = one * others <= other * ones
+        return spreads != ((ones + others) % OTHER == 0)
 
     def _welcome(self, guest: np.ndarray) -> Generator[None, None, None]:
         """A partition [n] from elsewhere, and what it makes with the best member."""
@@ -178,9 +191,7 @@ class PartitionSearch(Search):
         better = min(one, other, key=lambda each: each.cut)
         return (yield from self._better(better.block, overlay(one.block, other.block)))
 
-    def _better(
-        self, block: np.ndarray, within: np.ndarray | None = None
-    ) -> Generator[None, None, _Member]:
+    def _better(self, block: np.ndarray, within: np.ndarray | None = None) -> Generator[None, None, _Member]:
         """One way down within blocks [n], and up again."""
         made = yield from self._charged(self._ways.better(self.balance, block, within))
         self._take(made)
