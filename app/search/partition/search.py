@@ -22,6 +22,7 @@ from app.rng import SplitMix, stream
 from app.toolbox import Search
 
 MEMBERS = 6  # of a generation
+SHARE = 0.4  # of the steps of a generation, for its partitions from nothing, while there are fewer
 PROMISE = 400  # the last way down gained one part in so many: the next one will, too
 PATIENCE = 8  # children in a row that are not better than what they would take the place of end a generation
 OTHER = 3  # of so many partitions from nothing one is made by the worse kind of groups
@@ -74,7 +75,8 @@ class PartitionSearch(Search):
         self.steps = self.found_at = self._left = 0
         self._members: list[_Member] = []
         self._made: dict[bool, list[int]] = {True: [], False: []}  # cuts of starts, by their kind of groups
-        self._failed = 0  # children in a row that have not entered
+        self._failed = 0  # children in a row that were not better than what they would take the place of
+        self._of_starts = 0  # steps of partitions from nothing, in this generation
         self._guests: list[np.ndarray] = []
         self._course = self._forever()
 
@@ -128,23 +130,34 @@ class PartitionSearch(Search):
         first   [n] blocks of one of them; None: all are from nothing
         """
         self._members, self._failed = [], 0
+        begun, self._of_starts = self.steps, 0
         while len(self._members) < MEMBERS or self._failed < PATIENCE:
             while self._guests and self._members:
                 yield from self._welcome(self._guests.pop(0))
-            if len(self._members) < MEMBERS and not any(each.promises for each in self._members):
+            if len(self._members) < MEMBERS and self._is_time(self.steps - begun):
                 yield from self._start(first)
-                first = None
+                first, self._failed = None, 0
             else:
                 self._enter((yield from self._child()))
+
+    def _is_time(self, made: int) -> bool:
+        """Whether another member is made, after so many steps of a generation: where none promises more, and
+        starts are short of their share, or nothing else helps.
+        """
+        if any(each.promises for each in self._members):
+            return False
+        stuck = self._failed >= (PATIENCE if len(self._members) > 1 else 1)
+        return not self._members or stuck or self._of_starts <= SHARE * made
 
     def _start(self, block: np.ndarray | None) -> Generator[None, None, None]:
         """One more member, from blocks [n] or from nothing."""
         if block is None:
-            spreads = self._kind()
+            before, spreads = self.steps, self._kind()
             block = yield from self._charged(self._quick.fresh(self.balance, spreads))
             if self.balance.over(block):
                 block = self._best  # no partition was found
             self._made[spreads].append(self.balance.cut(block))
+            self._of_starts += self.steps - before
         self._take(block)
         self._members.append((yield from self._better(block)))
 
@@ -175,7 +188,10 @@ class PartitionSearch(Search):
         others = [each for each in self._members if each is not one]
         if not others or not draw(ALONE):
             return (yield from self._better(one.block))
-        return (yield from self._better(one.block, overlay(one.block, others[draw(len(others))].block)))
+        other = others[draw(len(others))]
+        if not one.promises:
+            return (yield from self._mated(one, other))
+        return (yield from self._better(one.block, overlay(one.block, other.block)))
 
     def _joined(self, one: _Member, other: _Member) -> Generator[None, None, _Member]:
         """The better one of two and its children with the other one, until that has long not helped."""
