@@ -29,6 +29,7 @@ SLOW = 0.95  # of the nodes, that a coarser graph has at most
 TWO = 6  # attempts at two blocks on the coarsest graph; at more, of halves of halves, there is one
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
 ROUNDS, QUICK_ROUNDS = 12, 3
+DENSE = 0.1  # of all weight: where more is cut, flows are dear and rounds of them end early
 WORTH = 0.99  # of a cut: a round that leaves more is the last one, and another way down is worth more
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
@@ -179,7 +180,10 @@ class Multilevel:
 
     def _is_last(self, blocks: Blocks, before: tuple[int, int]) -> bool:
         """Whether a round has helped too little for another one; `before`: what was too much, and cut."""
-        return not self._quick and blocks.over == before[0] and blocks.cut > WORTH * before[1]
+        if self._quick or blocks.over != before[0]:
+            return False
+        dense = 2 * blocks.cut > DENSE * int(blocks.rows.weights.sum())
+        return dense and blocks.cut > WORTH * before[1]
 
     def _stirred(self, blocks: Blocks) -> Rounds:
         """Sweeps in which nodes go where they have most weight, each followed by repairs, until some have not

@@ -195,11 +195,12 @@ class PartitionSearch(Search):
 
     def _joined(self, one: _Member, other: _Member) -> Generator[None, None, _Member]:
         """The better one of two and its children with the other one, until that has long not helped."""
+        one, other = sorted((one, other), key=lambda each: each.cut)
         failed = 0
         while failed < MATES:
             child = yield from self._mated(one, other)
-            failed = 0 if child.cut < min(one.cut, other.cut) else failed + 1
-            one, other = child, min(one, other, key=lambda each: each.cut)
+            failed = 0 if child.cut < one.cut else failed + 1
+            one = child
         return one
 
     def _mated(self, one: _Member, other: _Member) -> Generator[None, None, _Member]:
