@@ -3,8 +3,12 @@
 import gc
 import sys
 
+from app.checkpoint.signals import hear_early, listen_no_more, stop_listening
+
+if __name__ == "__main__":  # before what takes longer to load
+    hear_early()
+
 from app import cli, threads
-from app.checkpoint.signals import hear_early, stop_listening
 from app.errors import LockstepError
 from app.watchdog import watch_start
 
@@ -12,7 +16,7 @@ from app.watchdog import watch_start
 def main(arguments: list[str], whole_process: bool = False) -> int:
     """Read the command line before NumPy and MPI are imported, then hand over to app.main.
 
-    whole_process   the process ends with the run: signals are heard from now on until then
+    whole_process   the process ends with the run: signals are heard until then
     """
     cli.fill_streams()
     try:
@@ -29,7 +33,9 @@ def main(arguments: list[str], whole_process: bool = False) -> int:
         cli.say(command.rstrip("\n"))
         return 0
 
-    if whole_process and command.case.checkpoint.enabled and not (command.dry_run or command.check):
+    if whole_process and (not command.case.checkpoint.enabled or command.dry_run or command.check):
+        listen_no_more()
+    elif whole_process:
         hear_early()
     if whole_process:
         watch_start(command.case.run.watchdog_seconds, f"[rank {cli.launcher_rank()}]")

@@ -20,7 +20,18 @@ from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
-from app.native import attention, distmult, dynamic, edge_attention, edges, elementwise, heads, pairs
+from app.native import (
+    aggregation,
+    attention,
+    distmult,
+    dynamic,
+    edge_attention,
+    edges,
+    elementwise,
+    heads,
+    pairs,
+)
+from app.native.aggregation import HostAggregation
 from app.native.attention import HostAttention
 from app.native.distmult import HostDistMult
 from app.native.dynamic import HostDynamicAttention
@@ -43,7 +54,7 @@ LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of o
 
 class HostDevice(
     Products, HostElementwise, HostAttention, HostDynamicAttention, HostDistMult, HostEdgeSums,
-    HostEdgeAttention, HostHeads, HostPairs,
+    HostEdgeAttention, HostHeads, HostPairs, HostAggregation,
 ):  # fmt: skip
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
@@ -62,7 +73,7 @@ class HostDevice(
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        parts = elementwise, attention, dynamic, distmult, edges, edge_attention, heads, pairs
+        parts = elementwise, attention, dynamic, distmult, edges, edge_attention, heads, pairs, aggregation
         built = available() and all(part.available() for part in parts)
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)

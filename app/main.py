@@ -9,7 +9,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from app import cli
+from app import cli, stopping
 from app.bounds.paced import at_work
 from app.case.config import Case, graph_tables, is_relational
 from app.case.file import named_files
@@ -220,6 +220,8 @@ def _work(context: Context, said: list[str]) -> None:
     where = places(group)
     say_start(log, group, case, where)
     task = _task_of(case)
+    if group.max_integer(int(stopping.asked())):  # while libraries were loaded
+        context.keeper.halt()
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
     try:

@@ -56,6 +56,7 @@ class Instance:
     parts, imbalance   of balanced partitions (app/graphs/balance.py)
     terminals   nodes that a Steiner tree has to hold, ascending
     prizes      [n] float32, what a Steiner tree loses of nodes that it leaves out; None: nothing
+    heaviest    prizes are weights of any sign, and the connected subgraph that weighs most is sought
     deliveries  what vehicles deliver to the nodes (app/graphs/deliveries.py), for routes; None elsewhere
     granted     what a solution is worth beside its nodes, where the graph is what is left of a larger one
     needed      [n] bool, nodes that a dominating set has to dominate; None: all
@@ -66,6 +67,7 @@ class Instance:
     spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
     facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
+    seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
     """
@@ -92,6 +94,8 @@ class Instance:
     budget: float = 10.0
     spreading: Any = None
     prizes: np.ndarray | None = None
+    heaviest: bool = False
+    seconds: float = math.inf
     facility: str = "median"
     demands: Any = None
 
@@ -338,6 +342,7 @@ class Toolbox(ABC):
     course           the table of what a solution does, step by step or node by node, for a file, by the ids
                      that files have; None: it has none
     curve            how the graph falls as a solution is done, [n + 1] integers; None: not asked for
+    unready          for want of time the start is the quickest, and maybe there is no search
     left_out         baselines that the instance is too large for, for the log
     confidence       the probability with which bounds hold; below one none of them is proved
     look             asked now and then in starts and baselines that take long, after the same work on all
@@ -370,6 +375,7 @@ class Toolbox(ABC):
     read: Callable[[str], np.ndarray] | None = None
     course: Callable[[np.ndarray, np.ndarray], str] | None = None
     curve: Callable[[np.ndarray], np.ndarray] | None = None
+    unready: bool = False
     left_out: str = ""
     confidence: float = 1.0
     look: Look = staticmethod(never)

@@ -3,8 +3,9 @@
     python bench/facility.py [--seconds 10] [--only NAME...]
 
 Random graphs are made as those of OR-Library's p-median files are (Beasley 1985): n^2 / 50 edges of lengths
-from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA. One thread, one rank,
-one after the other. HiGHS (by SciPy) solves the program with a variable for each pair, up to 300 nodes.
+from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA, or drawn evenly from a
+square of side 10^6. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a
+variable for each pair, up to 300 nodes.
 """
 
 import argparse
@@ -35,7 +36,12 @@ ROWS = {
     **{f"uncapacitated-{n}": (FREE, n, 0) for n in (100, 300, 900)},
     **{f"center-{n}-{p}": (CENTER, n, p) for n, p in ((100, 10), (300, 10), (300, 30), (900, 5), (900, 90))},
     "median-u1060-20": (MEDIAN, "u1060", 20), "median-pr2392-50": (MEDIAN, "pr2392", 50),
-    "median-pr2392-500": (MEDIAN, "pr2392", 500), "center-u1060-10": (CENTER, "u1060", 10),
+    "median-pr2392-500": (MEDIAN, "pr2392", 500),
+    **{f"center-{of}-{p}": (CENTER, of, p) for of in ("u1060", "pr2392") for p in (10, 50, 100)},
+    **{
+        f"{kind}-points-{n}-{p}": (kind, f"{n} points", p)
+        for kind in (MEDIAN, CENTER) for n, p in ((10_000, 100), (100_000, 1000))
+    },
 }  # fmt: skip
 
 
@@ -52,9 +58,9 @@ def main() -> None:
 
 
 def row(kind: str, of: int | str, count: int, seconds: float) -> list[object]:
-    """What is found of a graph of so many nodes, or of the points of a file."""
+    """What is found of a graph of so many nodes, of the points of a file, or of so many."""
     keys = {"problem.facility": kind} | ({} if kind == FREE else {"problem.budget": float(count)})
-    graph = drawn(of) if isinstance(of, int) else f"{os.environ['LOCKSTEP_DATA']}/tsp/{of}.tsp"
+    graph = instance(of)
     fees = costs(of) if kind == FREE else None
     more = {} if fees is None else {"node_weights": fees.tolist()}
     begun = time.perf_counter()
@@ -64,9 +70,20 @@ def row(kind: str, of: int | str, count: int, seconds: float) -> list[object]:
     beside = ["-", "-"]
     if kind != CENTER and isinstance(of, int) and of <= HIGHS_NODES:
         beside = by_highs(graph, count or of, fees, seconds)
-    told = f"{found.objective:.0f}", f"{found.bound:.0f}", f"{100 * found.gap:.2f}", f"{spent:.1f}"
+    bound = ("-", "-") if found.bound is None else (f"{found.bound:.0f}", f"{100 * found.gap:.2f}")
+    told = f"{found.objective:.0f}", *bound, f"{spent:.1f}"
     called = kind if isinstance(of, int) else f"{kind}, {of}"
     return [called, len(found.assignment), len(found.nodes), *told, f"{plain[1]} {plain[0]:.0f}", *beside]
+
+
+def instance(of: int | str) -> nx.Graph | np.ndarray | str:
+    """What `solve` takes."""
+    if isinstance(of, int):
+        return drawn(of)
+    if of.endswith(" points"):
+        count = int(of.split()[0])
+        return stream(1, "bench facility points", count).integers(10**6, size=(count, 2))
+    return f"{os.environ['LOCKSTEP_DATA']}/tsp/{of}.tsp"
 
 
 def drawn(n: int) -> nx.Graph:

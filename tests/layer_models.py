@@ -13,6 +13,7 @@ from app.gnn.layers.table import make_convolution
 from app.gnn.model import Draws, Model, layer_specs
 from app.gnn.neighbours import Neighbours, both_ways
 from app.gnn.parameters import Parameters
+from app.numerics.aggregation import EPSILON
 
 SEED = 7
 
@@ -28,6 +29,7 @@ def drawn(shapes, seed=SEED):
     """Values for all parameters, none of them at a special point; variances are positive."""
     draws = np.random.default_rng(seed)
     values = {name: draws.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    values |= {name: np.full((1, 1), 1.25, np.float32) for name in values if "mean_log_degree" in name}
     return {name: np.abs(each) + 0.1 if "variance" in name else each for name, each in values.items()}
 
 
@@ -313,6 +315,20 @@ def _gatv2(A, H, w, case, spec):
     return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=-1)
 
 
+def _pna(A, H, w, case, spec):
+    c = (A != 0).sum(1)[:, None]
+    columns, some = np.argsort(A == 0, axis=1, kind="stable")[:, : c.max()], np.where(c > 0, c, 1)
+    near, heard = (np.arange(c.max()) < c)[..., None], (H @ w["W_in"])[..., columns, :]
+    mean = np.where(near, heard, 0).sum(-2) / some
+    away = np.where(near, heard - mean[..., None, :], 0)
+    ends = (np.where(near, heard, end) for end in (-np.inf, np.inf))
+    parts = [mean, next(ends).max(-2), next(ends).min(-2), np.sqrt((away**2).sum(-2) / some + EPSILON)]
+    V = np.where(c > 0, np.concatenate(parts, axis=-1), 0)
+    a = np.log(c + 1) / np.round(w["mean_log_degree"], 2)  # of the graph: no gradient goes through it
+    less = np.divide(1, a, out=np.zeros_like(a), where=c > 0)
+    return H @ w["W_own"] + V @ w["W_same"] + (a * V) @ w["W_more"] + (less * V) @ w["W_less"]
+
+
 CONVOLUTIONS = {
     "appnp": _hops(10, _appnp_shares),
     "dense": _dense,
@@ -323,6 +339,7 @@ CONVOLUTIONS = {
     "gin": _gin,
     "gin_batch_norm": _gin_batch_norm,
     "gin_norm": _gin_norm,
+    "pna": _pna,
     "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
     "sgc": _hops(2, lambda case, K: {K: 1}),

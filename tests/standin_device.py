@@ -8,6 +8,7 @@ import numpy as np
 import standin
 
 from app.device import HostDevice
+from app.numerics.aggregation import Aggregation
 from app.numerics.attention import Attention
 from app.numerics.distmult import DistMultProducts
 from app.numerics.dynamic import DynamicAttention
@@ -23,6 +24,7 @@ class StandInDevice(
     Products, Elementwise, Attention, DynamicAttention, DistMultProducts, EdgeSums, EdgeAttention,
     HeadProducts,
     PairProducts,
+    Aggregation,
 ):  # fmt: skip
     """A device whose arrays are standin.Array.
 

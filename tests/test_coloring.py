@@ -288,7 +288,8 @@ def test_closed_walks_of_odd_length_are_found_where_there_are_any(seed):
         given.remove_edges_from([(u, v) for u, v in given.edges if half[u] == half[v]])
     walk = odd_walk(whole(given))
     assert bool(len(walk)) != nx.is_bipartite(given)
-    ColoringProof(np.empty(0, dtype=np.int64), walk, True).check(whole(given))
+    none = np.empty(0, dtype=np.int64)
+    ColoringProof(none, walk, none, none, 0, True).check(whole(given))
 
 
 @alone
@@ -338,7 +339,7 @@ def test_what_proves_a_bound_is_not_believed():
     graph = whole(nx.complete_graph(4))
     tools = ColoringTools(Instance(graph), GraphColoring())
     none = np.empty(0, dtype=np.int64)
-    proof = ColoringProof(np.array([0, 2, 3]), none, True)
+    proof = ColoringProof(np.array([0, 2, 3]), none, none, none, 0, True)
     assert tools.prove(proof) == 3
     assert tools.prove(replace(proof, clique=none, walk=np.array([0, 1, 2, 3, 1]))) == 3
     for walk in ([0, 1], [0, 1, 2, 3], [0, 0, 1], [0], [0, 1, 4], [0, 1, -1]):
@@ -347,9 +348,17 @@ def test_what_proves_a_bound_is_not_believed():
     for nodes in ([0, 0], [0, 4], [-1]):
         with pytest.raises(BadCertificate):
             tools.prove(replace(proof, clique=np.array(nodes)))
+    some = replace(proof, clique=none, nodes=np.array([0, 1, 3]), values=np.array([2, 3, 2]), most=3)
+    assert tools.prove(some) == 3  # 7 / 3
+    for wrong in (
+        {"most": 2}, {"most": 0}, {"nodes": np.array([0, 1, 4])}, {"nodes": np.array([1, 0, 3])},
+        {"nodes": np.array([0, 1])}, {"values": np.array([0, 3, 2])}, {"values": np.array([2, 3, 1 << 41])},
+    ):  # fmt: skip
+        with pytest.raises(BadCertificate):
+            tools.prove(replace(some, **wrong))
     path = ColoringTools(Instance(whole(nx.path_graph(4))), GraphColoring())
     with pytest.raises(BadCertificate, match="no edge joins nodes 0 and 2"):
-        path.prove(ColoringProof(np.array([0, 2]), none, True))
+        path.prove(ColoringProof(np.array([0, 2]), none, none, none, 0, True))
 
 
 # ---- what a caller hands in -------------------------------------------------------------------------------

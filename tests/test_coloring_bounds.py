@@ -10,15 +10,20 @@ import scipy.optimize
 from covers import from_networkx, random_graph
 from data import data_dir, needs_data
 
+from app import check, solve
 from app.bounds.clique.roots import RootSearch
 from app.bounds.coloring import fractional, parts
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.branch import ColouringSearch
 from app.bounds.coloring.fractional import Fractional
+from app.bounds.coloring.heaviest import TooLong, exceeds
+from app.bounds.coloring.heavy_sets import HeavySets
 from app.bounds.coloring.parts import Colouring
+from app.graphs.derived import complement
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
 from app.graphs.whole import whole_graph
+from app.proofs.archive import from_bytes
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -203,6 +208,48 @@ def test_fractional_colourings_are_rounded_up(graph, number):
 
 
 @pytest.mark.skipif(not fractional.available(), reason="needs highspy")
+@pytest.mark.parametrize("seed", range(8))
+def test_heavy_sets_are_independent_and_the_same_without_kernels(seed):
+    """All weights are right, no set is below the limit, and the heaviest of a small graph is among them."""
+    graph, draws = from_networkx(nx.gnp_random_graph(14, (0.0, 0.3, 0.6)[seed % 3], seed=seed)), seed
+    weights = np.random.default_rng(draws).integers(0, 9, graph.n)
+    least = int(weights.max()) - 1
+    one, two = (HeavySets(graph, 40, compiled).heavier(weights, least) for compiled in (True, False))
+    assert one == two and one
+    near = [set(graph.indices[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr.tolist())]
+    for members, total in one.items():
+        nodes = np.flatnonzero(np.frombuffer(members, dtype=np.uint8)).tolist()
+        assert total == int(weights[nodes].sum()) > least
+        assert not any(near[a] & set(nodes) for a in nodes)
+    subsets = (np.flatnonzero(np.array(inside)) for inside in itertools.product((0, 1), repeat=graph.n))
+    free = (s for s in subsets if not any(near[a] & set(s.tolist()) for a in s.tolist()))
+    assert max(one.values()) == max(int(weights[s].sum()) for s in free)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_no_set_weighs_more_than_is_found_without_the_search_for_bounds(compiled):
+    """The limit is right to one: on graphs of up to three words of bit sets, with weights of any size."""
+    for n, p, seed in ((1, 0.0, 0), (12, 0.4, 1), (40, 0.5, 2), (70, 0.5, 3), (130, 0.7, 4), (20, 0.0, 5)):
+        graph = from_networkx(nx.gnp_random_graph(n, p, seed=seed))
+        weights = np.random.default_rng(seed).integers(0, (5, 1 << 20)[seed % 2], n)
+        search = RootSearch(complement(graph), weights + 1, 0)
+        search.run(1 << 40)
+        assert search.done
+        best = search.best
+        assert exceeds(graph, weights + 1, best - 1, compiled)
+        assert not exceeds(graph, weights + 1, best, compiled)
+    with pytest.raises(TooLong):
+        exceeds(graph, weights * 0 + 1, 19, compiled, most=-1)
+
+
+def test_fractional_bounds_are_proved_by_their_values():
+    graph = nx.gnp_random_graph(150, 0.9, seed=1)
+    answer = solve(graph, "coloring", search_seconds=2, settings={"output.certificates": True})
+    assert answer.bound_method == fractional.METHOD and answer.bound_verified
+    found = from_bytes(answer.certificate)
+    assert check(graph, answer).bound == found.lower == answer.bound > len(found.clique)
+
+
 def test_fractional_colourings_of_random_graphs():
     draws = np.random.default_rng(7)
     for i in range(60):

@@ -18,7 +18,7 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.conflicts import OF_RELATIONAL_LAYERS
+from app.case.conflicts import LIKE_CLASSIFY, OF_RELATIONAL_LAYERS
 from app.case.file import build, load, named_files
 from app.case.gnn import RgcnCase
 from app.case.graph import GraphCase
@@ -730,6 +730,7 @@ def cases(draw):
             chosen = {"budget": chosen["budget"]} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
         elif which == "facility":
+            data["graph"]["complement"] = False
             chosen = {} if facility == "uncapacitated" else {"budget": max(chosen["budget"] // 1, 1.0)}
             chosen = {"facility": facility, **chosen} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
@@ -786,9 +787,12 @@ def cases(draw):
         data["graph"] |= {"order": "natural", "complement": False}
     data["links"], vectors = {}, data.pop("embed")
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
-    filled = data["run"]["task"] == "classify" and data["gnn"]["model"] != "rgcn"
-    if not filled or data["gnn"]["feature_rows"] == "one_hot" or data["memory"]["fast_mb"]:
+    filled = data["run"]["task"] == "classify" or kind in ("models", "depth", "folds", "tune")
+    filled = filled and data["gnn"]["model"] != "rgcn"
+    if not filled or data["gnn"]["feature_rows"] == "one_hot":
         data["gnn"]["missing_features"] = "refuse"
+    if data["memory"]["fast_mb"] or (kind and kind not in LIKE_CLASSIFY):
+        data["gnn"]["positions"] = []
     if data["run"]["task"] != "classify":
         data["output"] |= {"embeddings": False, "probabilities": False, "coverage": 0.0, "explain": 0}
         if kind != "folds":
@@ -828,9 +832,9 @@ def cases(draw):
     labelled = data["gnn"]["level"] in ("node", "edge", "graph") and data["gnn"]["model"] != "rgcn"
     if data["run"]["task"] == "classify" and not labelled:
         data["output"]["coverage"] = 0.0
-    if data["gnn"]["level"] not in ("node", "graph") or data["gnn"]["model"] == "rgcn":
+    if data["gnn"]["level"] == "embed" and data["gnn"]["model"] != "rgcn":
         data["output"]["explain"] = 0
-    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance", "explain"))
+    told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
     if data["run"]["task"] == "study" or told_of_one or not labelled:
         data["gnn"]["members"] = 1
     data["smooth"] = {}

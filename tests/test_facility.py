@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import sys
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,17 +14,24 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
+import app.graphs.facility
+import app.graphs.facility_points
 from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.facility.bounds import RadiusBounds, SumBounds
+from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
-from app.bounds.facility.witness import FacilityBound, reduced_costs, unit_of
+from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
 from app.errors import CaseError, GraphError
 from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
+from app.graphs.facility_points import PointSites, along, along_curve, farthest_points_first
 from app.graphs.graph import from_edges
-from app.graphs.metric import explicit
+from app.graphs.metric import explicit, from_points
 from app.proofs.archive import from_bytes, to_bytes
+from app.search.facility import points_plain
 from app.search.facility.baselines import farthest_first, greedy, random_order
+from app.search.facility.points import NUMBERS as POINT_NUMBERS
+from app.search.facility.points import PointSearch
 from app.search.facility.search import ARRAYS, NUMBERS, CenterSearch, FacilitySearch, available
 
 MEDIAN, CENTER, FREE = "median", "center", "uncapacitated"
@@ -289,18 +297,20 @@ def test_distances_and_reduced_costs_and_their_twins():
 # ---- bounds and their proofs -------------------------------------------------------------------------------
 
 
-def bounds_of(kind, sites):
+def bounds_of(kind, sites, **more):
     start = farthest_first(sites) if kind == CENTER else greedy(sites)
     search = (CenterSearch if kind == CENTER else FacilitySearch)(sites, start, 1)
     search.run(500)
-    return (RadiusBounds if kind == CENTER else SumBounds)(sites, start), search.best
+    return (RadiusBounds if kind == CENTER else SumBounds)(sites, start, **more), search.best
 
 
 @alone
-@pytest.mark.parametrize("kind", KINDS)
-def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
+@pytest.mark.parametrize(
+    ("kind", "more"), [(MEDIAN, {}), (FREE, {}), (CENTER, {}), (CENTER, {"covers": False})]
+)
+def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind, more):
     sites = pmed(36, 6, 5, kind)
-    bounds, best = bounds_of(kind, sites)
+    bounds, best = bounds_of(kind, sites, **more)
     seen = -1
     while bounds.improve(0.0, best):
         assert bounds.value <= best
@@ -309,9 +319,37 @@ def test_cases_prove_optima_and_any_prefix_of_them_a_bound(kind):
             seen = bounds.value
     assert bounds.value == best
     proof = bounds.proof()
+    assert isinstance(proof, CenterBound) == (kind == CENTER and not more)
     proof.check(sites)
     with pytest.raises(BadCertificate, match="does not prove"):
         replace(proof, lower=best + 1).check(sites)
+
+
+@alone
+def test_covers_decide_every_radius():
+    divided = 0
+    for seed in range(6):
+        draws, forced = np.random.default_rng(seed), np.arange(18) < seed % 2
+        cost = draws.integers(0, 9, (18, 40))
+        sites, pool = Sites(cost, np.zeros(18, np.int64), forced, 4, 9, True), Pool()
+        every = np.array(list(itertools.combinations(range(18), 4)))
+        every = every[(every == 0).any(axis=1)] if seed % 2 else every
+        best = int(sites.cost[every].min(axis=1).max(axis=1).min())
+        for radius in sites.radii[1:].tolist():
+            cases = CoverCases(sites, radius, pool)
+            while cases.improve(1) and not cases.solved:
+                assert not cases.lower
+            divided += cases.nodes > 1
+            assert (cases.lower, cases.solved) == ((1, False) if radius <= best else (0, True))
+            if cases.solved:
+                assert cases.found[forced].all() and cases.found.sum() <= 4
+                assert sites.value(cases.found) == cases.value < radius
+                with pytest.raises(BadCertificate, match=r"(does not prove|cases are missing|do not fit)"):
+                    cases.certificate(radius).check(sites)
+            else:
+                proof = cases.certificate(radius)
+                proof.check(sites)
+    assert divided >= 2
 
 
 @alone
@@ -324,12 +362,13 @@ def test_damaged_certificates_prove_nothing(kind):
     found = solve(points, "facility", settings=keys, **fees)
     assert found.optimal and found.bound_verified
     assert check(points, found, settings=keys, **fees).bound == found.bound
-    proof = from_bytes(found.certificate)
+    whole = from_bytes(found.certificate)
+    proof = whole.cases if kind == CENTER else whole
     rows = proof.rows.copy()
     rows[:, 0] = -1
     damaged = {
-        "raised": (replace(proof, lower=proof.lower + 1), "does not prove"),
-        "beyond all": (replace(proof, lower=1 << 80), "more than any solution"),
+        "raised": (replace(proof, lower=proof.lower + 1), "does not prove|nothing of this question"),
+        "beyond all": (replace(proof, lower=1 << 80), "more than any solution|nothing of this question"),
         "negative": (replace(proof, rows=rows), "below 0 or above"),
         "large": (replace(proof, rows=proof.rows + (proof.one << 30)), "below 0 or above"),
         "nothing": (replace(proof, rows=0 * proof.rows), "does not prove"),
@@ -341,11 +380,21 @@ def test_damaged_certificates_prove_nothing(kind):
                                 branch=np.append(proof.branch, -1)), "beside its tree"),
         "no cases": (replace(proof, branch=np.zeros_like(proof.branch)), "cases are missing"),
     }  # fmt: skip
+    if kind == CENTER:
+        damaged = {name: (replace(whole, cases=each), said) for name, (each, said) in damaged.items()}
+        damaged |= {
+            "a larger radius": (replace(whole, lower=whole.lower + 1), "does not prove"),
+            "beyond all radii": (replace(whole, lower=1 << 80), "does not prove|more than any solution"),
+            "a customer less": (replace(whole, customers=whole.customers[1:]), "needs rows of"),
+            "no customer": (replace(whole, customers=whole.customers + 40), "are not ascending"),
+            "one twice": (replace(whole, customers=0 * whole.customers), "are not ascending"),
+            "others": (replace(whole, customers=np.arange(len(whole.customers))), "does not prove|above all"),
+        }
     for name, (each, said) in damaged.items():
         with pytest.raises(GraphError, match=said):
             check(points, found, certificate=to_bytes(each), settings=keys, **fees)
             pytest.fail(name)
-    less = replace(proof, lower=proof.lower - 1)
+    less = replace(whole, lower=whole.lower - 1)
     if kind != CENTER:
         assert (
             check(points, found, certificate=to_bytes(less), settings=keys, **fees).bound == found.bound - 1
@@ -368,6 +417,127 @@ def test_certificates_that_leave_63_bits_prove_nothing():
     cases = Cases(sites, sites.worst)
     while cases.improve(1 << 46) and cases.nodes < 50:
         assert cases.lower == 0
+
+
+# ---- many points -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_tables(monkeypatch):
+    """Points are never given a table for searches, and the nearest are found by trees."""
+    monkeypatch.setattr(app.graphs.facility_points, "LISTED", 0)
+    monkeypatch.setattr(app.graphs.facility, "PIECE", 16)
+
+
+def scattered(n, seed, kind="EUC_2D", **more):
+    draws = np.random.default_rng(seed)
+    points = draws.integers(0, 300, (n, 2)).astype(np.float64)
+    points[: n // 4] //= 20  # many are close, some are equal
+    points = points[along_curve(points)]
+    fees, needs = draws.integers(50, 400, n) * more.get("free", 0), draws.integers(1, 5, n)
+    return PointSites(points, points, kind, needs, fees, np.arange(n) < seed % 2, more.get("most", n))
+
+
+@alone
+@pytest.mark.skipif(not available(), reason="no kernels")
+@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT"])
+def test_searches_of_points_and_their_twins(kind):
+    for seed, sites in (
+        (1, scattered(50, 1, kind, most=6)), (2, scattered(50, 2, kind, free=1)),
+        (3, scattered(50, 3, kind, most=6).within(60)),
+    ):  # fmt: skip
+        start = along(sites)
+        compiled, plain = (PointSearch(sites, start, seed, each) for each in (True, False))
+        for part in (1, 60, 500):
+            compiled.run(part)
+            plain.run(part)
+            for name in POINT_NUMBERS:
+                assert getattr(compiled, name) == getattr(plain, name), name
+            for name in ("slot", "first", "second", "d1", "d2", "best_open", "stamp"):
+                assert np.array_equal(getattr(compiled, name), getattr(plain, name)), name
+            for name in ("inside", "loss", "reach"):
+                held = slice(compiled.size)
+                assert np.array_equal(getattr(compiled, name)[held], getattr(plain, name)[held]), name
+        assert compiled.best == sites.value(compiled.solution()) < sites.value(start)
+        whole = PointSearch(sites, start, seed)
+        whole.run(561)
+        assert (whole.solution() == compiled.solution()).all()
+        here = plain.slot >= 0
+        assert plain.value == sites.value(here) and plain.size == here.sum()
+        for f in np.flatnonzero(~here)[:20].tolist():  # what every interchange is worth
+            gain = points_plain._saved_by(plain, f)
+            for a in range(plain.size):
+                other = here.copy()
+                other[f], other[plain.inside[a]] = True, False
+                out = sites.opening[plain.inside[a]] - plain.loss[a] + plain.extra[a]
+                assert plain.value - sites.value(other) == gain + out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_without_tables(kind, without_tables):
+    for seed in range(2):
+        given, *instance = drawn(seed, "points")
+        best = least(kind, 1 + seed, *instance)
+        found = answered(kind, 1 + seed, given, *instance[1:], comm=MPI.COMM_WORLD)
+        chosen = np.isin(np.arange(len(given)), found.nodes)
+        assert found.objective == found.bound == best == worth(kind, *instance, chosen)
+        assert found.bound_verified and set(found.baselines) & {"along a curve"}
+        for node, facility in found.assignment.items():
+            assert instance[0][node, facility] == instance[0][node, chosen].min()
+    if MPI.COMM_WORLD.size == 1:
+        keys, more = keys_of(kind, 1 + seed), {"demands": instance[1].tolist()}
+        more |= {"node_weights": instance[2].tolist()} if kind == FREE else {}
+        assert check(given, found, settings=keys, **more).bound == best
+        with pytest.raises(CaseError, match=r"memory\.whole_graph_mb = 1 would be right"):
+            check(given, found, settings=keys | {"memory.whole_graph_mb": 1e-6}, **more)
+    points = np.random.default_rng(4).integers(0, 2000, (300, 2))
+    fees = {"node_weights": [300 + 7 * (u % 30) for u in range(300)]} if kind == FREE else {}
+    keys = keys_of(kind, 12, **{"search.starts": 3, "search.steps": 3000, "search.bounds": False})
+    given = {"settings": keys, "inside": [5], "outside": [1, 2, 3], **fees}
+    single = solve(points, "facility", comm=MPI.COMM_SELF, **given)
+    together = solve(points, "facility", comm=MPI.COMM_WORLD, **given)
+    for name in ("nodes", "digest", "objective", "baselines", "source", "assignment"):
+        assert getattr(together, name) == getattr(single, name)
+    assert 5 in single.nodes and not {1, 2, 3} & set(single.nodes)
+
+
+@alone
+def test_tables_and_points_are_the_same_question(without_tables):
+    points = np.random.default_rng(5).integers(0, 90, (70, 2)).astype(float)
+    metric, needs = from_points("p", points), Demands(np.arange(70) % 3, Fraction(1))
+    distances, barred = Distances(None, metric, True), np.arange(70) % 7 == 0
+    most, inside = 5, np.array([1, 2])
+    asked = app.graphs.facility_points.question_of_points(
+        "p", CENTER, distances, needs, None, most, inside, barred
+    )
+    table = question_of("p", CENTER, distances, needs, None, most, inside, barred, 1e9)
+    at, to = np.argsort(asked.places), np.argsort(asked.customers)
+    made = asked.sites.table()
+    assert np.array_equal(made.cost[np.ix_(at, to)], table.sites.cost)
+    assert np.array_equal(made.forced[at], table.sites.forced) and made.most == table.sites.most
+    for chosen in (along(asked.sites), farthest_points_first(asked.sites)):
+        assert asked.sites.value(chosen) == made.value(chosen) and chosen[asked.sites.forced].all()
+        assert chosen.sum() == 5
+        nodes = np.zeros(70, dtype=bool)
+        nodes[asked.places[chosen]] = True
+        near, away = distances.nearest(nodes)
+        every = metric.between(np.flatnonzero(nodes)[:, None], np.arange(70)[None])
+        assert np.array_equal(away, every.min(axis=0))
+        assert np.array_equal(near, np.flatnonzero(nodes)[every.argmin(axis=0)])
+
+
+@alone
+def test_many_points_take_little_memory():
+    points = np.random.default_rng(6).integers(0, 10**6, (12_000, 2))
+    keys = {"problem.budget": 120, "search.steps": 12_000, "memory.whole_graph_mb": 900}
+    tracemalloc.start()
+    try:
+        found = solve(points, "facility", settings=keys)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12_000**2  # bytes: a table has 28 for each pair
+    assert found.bound is None and found.objective < 0.9 * found.baselines["along a curve"]
 
 
 # ---- runs, replays, ranks ----------------------------------------------------------------------------------
@@ -456,13 +626,27 @@ def test_tables_beyond_the_memory_are_refused():
 
 
 @alone
+@pytest.mark.parametrize("key", ["graph.complement=true", 'graph.generator="arcs"'])
+def test_graphs_that_have_no_lengths_are_refused(key, tmp_path):
+    (tmp_path / "g.txt").write_text("1 2\n2 3\n")
+    path = [] if "arcs" in key else [f"graph.path={tmp_path / 'g.txt'}"]
+    code, said = run_job(
+        [sys.executable, "run.py", "inputs/facility.toml", "--dry-run", key, *path], cwd=ROOT
+    )
+    told = "facilities are nodes of a graph" if "arcs" in key else "edges that are not there have no lengths"
+    assert code == 2 and told in said, said
+
+
+@alone
 def test_tables_in_a_dry_run():
     case = ["run.py", "inputs/facility.toml", "--dry-run", "graph.count=1", "problem.facility=center"]
-    for nodes, told in (
-        (2000, "take up to 340.2 MB beside"),
-        (9000, "memory.whole_graph_mb = 6156 would be right"),
+    points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
+    for nodes, more, told in (
+        (2000, [], "take up to 340.2 MB beside"),
+        (9000, [], "memory.whole_graph_mb = 6156 would be right"),
+        (9000, points, "facilities are searched without a table; bounds want one of 6156 MB"),
     ):
-        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}"], cwd=ROOT)
+        code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said
 
 

@@ -9,11 +9,12 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
+from app import stopping
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.case.run import MemoryCase
 from app.device import HostDevice
-from app.errors import GraphError
+from app.errors import GraphError, Halted
 from app.graphs.formats import parts
 from app.graphs.formats.readers import open_edges
 from app.partition import load
@@ -344,3 +345,22 @@ def test_peak_memory_falls_with_the_ranks(tmp_path):
         assert code == 0, printed
         peaks.append(max(int(line.split()[-1]) for line in printed.splitlines() if line.startswith("bytes")))
     assert peaks[1] < 0.75 * peaks[0]
+
+
+@pytest.mark.parametrize("by_parts", [True, False])
+def test_a_graph_is_not_read_to_its_end_where_a_rank_was_asked_to_stop(
+    group, shared_path, any_size, monkeypatch, by_parts
+):
+    """Whichever rank heard it before the first piece, and rank 0 behind it; all leave with the same error."""
+    path = write(group, shared_path / "ring.txt", "".join(f"{i} {i + 1}\n" for i in range(999)))
+    for looks, rank in ((0, group.size - 1), (1, 0)):
+        seen = []
+
+        def asked(looks=looks, rank=rank, seen=seen):
+            seen.append(None)
+            return group.rank == rank and len(seen) > looks
+
+        monkeypatch.setattr(stopping, "asked", asked)
+        with pytest.raises(Halted, match="asked to stop"):
+            assemble(group, open_edges(path) if by_parts or group.rank == 0 else None)
+        assert len(seen) < 100

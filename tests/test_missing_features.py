@@ -10,7 +10,9 @@ from mpi4py import MPI
 from app import classify, classify_edges, embed, find_links
 from app.case.file import build
 from app.errors import CaseError, GraphError
+from app.gnn import missing
 from app.gnn.missing import STEPS, fill
+from app.gnn.missing import _propagate as spread
 from app.gnn.saved import load_model
 
 QUICK = {
@@ -141,9 +143,8 @@ def test_what_cannot_be_filled_is_refused_in_one_line():
     ("settings", "right"),
     [
         ({"gnn.feature_rows": "one_hot"}, r'is of numbers, and gnn\.feature_rows = "one_hot"'),
-        ({"memory.fast_mb": 1.0}, r"fills features in memory, which memory\.fast_mb limits"),
         ({"gnn.model": "rgcn"}, r'is not read by gnn\.model = "rgcn"'),
-        ({"run.task": "study", "study.kind": "folds"}, r'is read by run\.task = "classify" alone'),
+        ({"run.task": "study", "study.kind": "memory"}, r'is read by run\.task = "classify" and study'),
     ],
 )
 def test_cases_without_filling_are_refused(settings, right):
@@ -170,12 +171,76 @@ def test_attributes_of_dortmund_may_be_missing_beside_kinds(tmp_path):
     assert np.array_equal(np.concatenate(list(lenient.parts())), expected, equal_nan=True)
 
 
-def test_weights_that_fill_are_not_applied_under_a_limit_of_fast_memory():
+@pytest.mark.parametrize("way", ["mean", "propagate"])
+def test_filling_under_a_limit_of_fast_memory_has_the_same_bits(way, monkeypatch):
     graph, X, labels = holed()
-    learned = classify(graph, X, labels, settings={**QUICK, "gnn.missing_features": "mean"}, comm=WORLD)
-    asked = {"gnn.epochs": 0, "memory.fast_mb": 1.0}
-    with pytest.raises(CaseError, match=r"memory\.fast_mb: the weights fill missing features"):
-        classify(graph, X, weights=learned, settings=asked, comm=WORLD)
+    settings = {**QUICK, "gnn.missing_features": way, "parallel.spatial": WORLD.size}
+    learned = classify(graph, X, labels, settings=settings, comm=WORLD)
+    seen = []
+
+    def watched(*given):
+        seen.append(given[2].shape[1])
+        return spread(*given)
+
+    monkeypatch.setattr(missing, "_propagate", watched)
+    monkeypatch.setattr(missing, "ARRAYS", 64)
+    few = settings | {"memory.fast_mb": 0.02, "memory.slow": "file"}
+    found = classify(graph, X, labels, settings=few, comm=WORLD)
+    assert found.digest == learned.digest
+    assert not seen or max(seen) < np.isnan(X).any(axis=0).sum()  # a few columns at a time
+    asked = {"gnn.epochs": 0, "memory.fast_mb": 0.02, "parallel.spatial": WORLD.size}
+    again = classify(graph, X, weights=learned, settings=asked, comm=WORLD)
+    assert np.array_equal(again.predicted, learned.predicted)
+
+
+def filled_with_means(X):
+    means = np.nanmean(np.where(np.isnan(X).all(axis=0), 0, X.astype(float)), axis=0)
+    return np.where(np.isnan(X), means.astype(np.float32), X)
+
+
+def test_folds_fill_features_as_if_they_had_been_filled_before():
+    graph, X, labels = holed()
+    settings = {key: value for key, value in QUICK.items() if key != "graph.splits"}
+
+    def crossed(X, **more):
+        asked = settings | {f"gnn.{key}": value for key, value in more.items()}
+        return classify(graph, X, labels, settings=asked, comm=WORLD, folds=3)
+
+    before, found = crossed(filled_with_means(X)), crossed(X, missing_features="mean")
+    assert found.digest == before.digest and found.summary == before.summary
+    assert crossed(X, missing_features="propagate").digest != found.digest
+
+
+def test_folds_of_graphs_have_the_means_of_their_training_graphs(monkeypatch):
+    graphs = [nx.path_graph(3) for _ in range(12)]
+    features = [np.array([[float(i)], [np.nan], [float(i)]], dtype=np.float32) for i in range(12)]
+    seen = []
+
+    def watched(*given):
+        data, found = fill(*given)
+        seen.append(float(found.means[0]))
+        return data, found
+
+    monkeypatch.setattr("app.tasks.levels.examples.fill", watched)
+    asked = {
+        "gnn.level": "graph", "gnn.epochs": 1, "gnn.missing_features": "mean", "gnn.baselines": False,
+        "gnn.feature_rows": "as_given",
+    }  # fmt: skip
+    labels = [i % 2 for i in range(12)]
+    found = classify(graphs, features, labels, settings=asked, folds=3, comm=MPI.COMM_SELF)
+    held = [(fold, (fold + 1) % 3) for fold in range(3)]  # for the test, and to choose the epoch by
+    expected = [np.mean(np.flatnonzero(~np.isin(found.fold, each))) for each in held]
+    assert np.allclose(seen, expected) and len(set(seen)) > 1
+
+
+def test_tunings_choose_how_features_are_filled():
+    graph, X, labels = holed()
+    vary = {"gnn.missing_features": ["mean", "propagate", "refuse"]}
+    found = classify(graph, X, labels, vary=vary, settings={**QUICK, "study.seeds": [1]}, comm=WORLD)
+    assert len(found.trials) == 2 and found.settings["gnn.missing_features"] in ("mean", "propagate")
+    ((left_out, why),) = found.not_possible.items()
+    assert "refuse" in left_out and "are missing" in why
+    assert np.isfinite(found.best.scores["val"].accuracy)
 
 
 @pytest.mark.mpi_skip

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import itertools
+import re
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -18,12 +19,15 @@ from app.bounds.certificate import BadCertificate
 from app.errors import CaseError, GraphError
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
+from app.graphs.prize_ways import Ways, best_within
 from app.graphs.prizes import best_part, entries_of, gadgets_of, prized_of
 from app.graphs.steiner import rooted_at, tree_of_edges
 from app.problems.steiner import SteinerTree
 from app.proofs import archive
+from app.search.steiner.baselines import on_paths
 from app.search.steiner.growth import grown_edges
 from app.search.steiner.prized import Parts, growth
+from app.search.steiner.trees import Trees
 from app.toolbox import Instance
 
 QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
@@ -178,6 +182,111 @@ def test_connected_subgraphs_of_largest_weight_are_such_trees():
         assert sum(prizes.values()) + least_weight - answer.objective == heaviest
 
 
+def weights_drawn(seed):
+    """A random graph that may fall apart, and weights of its nodes, of some seeds decimal, or above 0."""
+    draws, graph = np.random.default_rng(seed), nx.gnp_random_graph(9, 0.3, seed=seed)
+    least_weight = 1 if seed % 4 == 3 else -900
+    weights = {node: int(draws.integers(least_weight, 800)) for node in graph}
+    return graph, {node: weight / 100 if seed % 2 else weight for node, weight in weights.items()}
+
+
+def heaviest_of(graph, weights, held=()):
+    """What the nodes of the heaviest connected subgraph weigh."""
+    return max(
+        sum(weights[node] for node in nodes)
+        for count in range(1, len(graph) + 1)
+        for nodes in itertools.combinations(graph, count)
+        if set(held) <= set(nodes) and nx.is_connected(graph.subgraph(nodes))
+    )
+
+
+@alone
+def test_weights_of_nodes_ask_for_the_heaviest_connected_subgraph():
+    for seed in range(8):
+        graph, weights = weights_drawn(seed)
+        held = list(next(iter(graph.edges))) if seed > 5 else None
+        answer = solve(graph, "steiner", node_weights=weights, terminals=held, settings=QUICK)
+        heaviest = heaviest_of(graph, weights, held or ())
+        assert answer.objective == pytest.approx(heaviest, abs=1e-9) and answer.optimal
+        assert sum(weights[node] for node in answer.nodes) == pytest.approx(heaviest, abs=1e-9)
+        assert answer.bound == answer.objective and answer.bound_verified and answer.length is None
+        assert max(answer.baselines.values()) <= answer.objective
+        told = check(graph, answer, "steiner", node_weights=weights, terminals=held)
+        assert told.objective == answer.objective
+
+
+def test_ranks_agree_on_the_heaviest_connected_subgraph():
+    graph = nx.random_regular_graph(3, 120, seed=4)
+    weights = np.random.default_rng(4).integers(-9, 8, 120)
+    keys = {"search.steps": 20_000, "search.starts": 3, "search.bounds": False}
+    answer = solve(graph, "steiner", node_weights=weights, settings=keys)
+    one = solve(graph, "steiner", node_weights=weights, settings=keys, comm=MPI.COMM_SELF)
+    assert answer.digest == one.digest and answer.objective == one.objective == weights[one.nodes].sum()
+
+
+HEAVIEST = STP.replace("Prize-Collecting Steiner Problem in Graphs", "Maximum Node Weight Connected Subgraph")
+HEAVIEST = (
+    re.sub(r"(?m)^(E \d \d) .*", r"\1", HEAVIEST)
+    .replace("TP 4 8.5", "T 4 -7")
+    .replace("TP 2 3", "TP 2 -1.25")
+)
+
+
+@alone
+def test_a_file_of_weights_is_answered_in_its_own_terms_and_can_be_checked(tmp_path):
+    (tmp_path / "heavy.stp").write_text(HEAVIEST)
+    out = tmp_path / "run"
+    case = ["inputs/steiner.toml", f'graph.path="{tmp_path}/heavy.stp"', "search.steps=20000"]
+    job = [sys.executable, "run.py", *case, "output.certificates=true", "output.plots=false", f"--out={out}"]
+    code, told = run_job(job, 120)
+    assert code == 0, told
+    (found,) = csv.DictReader((out / "answers.csv").read_text().splitlines())
+    assert (float(found["objective"]), found["optimal"]) == (8, "True")  # nodes 1 and 5
+    assert (out / "solution" / "heavy.txt").read_text() == "1 5\n"
+    code, told = run_job([sys.executable, "run.py", out / "case.toml", "--check", out], 120)
+    assert code == 0 and "bounds of 1 are proved" in told
+    cached = QUICK | {"memory.cache": str(tmp_path)}
+    for problem, objective in (("steiner", 8), ("mvc", 3), ("steiner", 8), ("mvc", 3)):
+        assert solve(str(tmp_path / "heavy.stp"), problem, settings=cached).objective == objective
+    none = tmp_path / "none.txt"
+    none.write_text("")
+    with pytest.raises(GraphError, match="the connected subgraph has no node"):
+        check(str(tmp_path / "heavy.stp"), str(none), "steiner")
+
+
+@alone
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("T 4 -7", "T 4", r"heavy.stp:18: found 'T 4'; 'T NODE WEIGHT', the weight a number"),
+        ("T 4 -7", "T 4 1e39", r"heavy.stp:18: found 'T 4 1e39'; 'T NODE WEIGHT'"),
+        ("T 4 -7", "T 1 -7", r"heavy.stp:18: node 1 has a prize twice"),
+        ("Terminals 4", "Terminals 3", r"3 terminals are stated, found 4 lines 'T NODE WEIGHT'"),
+        ("Maximum Node", "Minimum Node", r"heavy.stp:17: found 'TP 2 -1.25'; 'TP NODE PRIZE'"),
+    ],
+)
+def test_weights_that_are_wrong_are_refused_by_line(tmp_path, old, new, message):
+    (tmp_path / "heavy.stp").write_text(HEAVIEST.replace(old, new, 1))
+    with pytest.raises(GraphError, match=message):
+        solve(str(tmp_path / "heavy.stp"), "steiner", settings=QUICK)
+
+
+@alone
+def test_what_prizes_and_lengths_do_not_change_is_told():
+    line = nx.path_graph(4)
+    nx.set_edge_attributes(line, 2, "weight")
+    for given, message in (
+        ({"prizes": {0: 3, 1: 4}, "terminals": [1]}, "the prize of the terminal 1 counts for nothing"),
+        ({"prizes": [3, 4, 0, 1], "terminals": [0, 1]}, "the prize of the terminal 0, like those of 1 more,"),
+        ({"prizes": [0, 0, 0, 0]}, "no node has a prize above 0"),
+        ({"node_weights": [1, -1, 2, 0]}, "edges of a connected subgraph cost nothing"),
+    ):
+        with pytest.warns(UserWarning, match=message):
+            solve(line, "steiner", settings=QUICK, **given)
+    with pytest.raises(CaseError, match="node_weights, prizes: one of the two"):
+        solve(line, "steiner", node_weights=[1] * 4, prizes=[1] * 4)
+
+
 # ---- the larger graph --------------------------------------------------------------------------------------
 
 
@@ -240,6 +349,26 @@ def test_the_best_part_of_a_tree_is_the_best_of_all_its_parts():
         free = {node: 0 if node in terminals else prize for node, prize in prizes.items()}
         assert cost * question.unit == least(tree, free, terminals)
         assert sum(question.cost(found)) == cost
+
+
+@alone
+def test_kernels_reach_the_same_nodes_and_find_the_same_part():
+    for seed in range(12):
+        graph, prizes, _ = drawn(seed, 40, 9)
+        terminals = sorted(max(nx.connected_components(graph), key=len))[:3] if seed % 2 else []
+        question = asked(graph, prizes, terminals)
+        fast, slow = question.ways(), Ways(question.core, question.prizes, compiled=False)
+        fast.goal[[3, 17]] = slow.goal[[3, 17]] = True
+        for node in range(40):
+            for most in (0, 5):
+                assert (fast.reached(node, most) == slow.reached(node, most)).all()
+        part = on_paths(question.core, np.flatnonzero(question.prizes))
+        trees = Trees(question.core._replace(terminals=np.flatnonzero(part)[:1]))
+        trees.span(part, int(np.flatnonzero(part)[0]))
+        if set(terminals) <= set(np.flatnonzero(trees.parent >= 0).tolist()):
+            given = question.core, question.prizes, trees.parent
+            (one, gain), (other, same) = best_within(*given), best_within(*given, compiled=False)
+            assert (one == other).all() and gain == same
 
 
 # ---- growth ------------------------------------------------------------------------------------------------

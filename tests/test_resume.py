@@ -292,6 +292,27 @@ def test_a_signal_while_libraries_are_loaded_stops_the_run_at_its_first_step(tmp
     assert "stopped by SIGTERM; checkpoint" in printed
 
 
+def test_a_signal_before_the_command_line_is_read_is_heard_too(tmp_path):
+    """A run stops before its task begins; what writes no checkpoint ends as by default."""
+    script = tmp_path / "first.py"
+    script.write_text(
+        "import os, runpy, signal, sys\n"
+        "class First:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'app.cli':\n"
+        "            os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, First())\n"
+        f"sys.argv[0] = {str(ROOT / 'run.py')!r}\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    command = [sys.executable, script, *ENDLESS, "--out", tmp_path / "out"]
+    code, printed = run_job(command, PYTHONPATH=str(ROOT))
+    assert (code, "stopped by SIGTERM; checkpoint" in printed) == (3, True), printed
+    assert "policy:" not in printed and (tmp_path / "out" / "checkpoint").is_dir()
+    code, printed = run_job([*command, "checkpoint.enabled=false", "--overwrite"], PYTHONPATH=str(ROOT))
+    assert code in (-signal.SIGTERM, 128 + signal.SIGTERM), printed
+
+
 def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     code, printed = job(
         ENDLESS, tmp_path / "out", ranks=3, **fault(f"signal:rank=1,step=50,code={signal.SIGTERM}")

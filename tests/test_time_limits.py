@@ -12,7 +12,7 @@ from mpi4py import MPI
 from msgspec import structs
 from test_row_reductions import SELF
 
-from app import solve
+from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.case.config import Case
@@ -27,6 +27,8 @@ from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
 from app.search.dismantle.course import by_degree
 from app.search.influence import rounds
+from app.search.steiner import prized
+from app.search.tour import tools as tour_tools
 from app.solver import learned, pipeline, sampled
 from app.solver.pipeline import Pipeline
 from app.solver.rows import peel
@@ -423,3 +425,52 @@ def test_what_a_search_leaves_of_the_time_is_for_more_sets(monkeypatch):
     found = solve(SMALL, "influence", search_seconds=60.0, settings=SPREADING, comm=MPI.COMM_WORLD)
     assert turns == [4096, 8192] and found.spread["sets"] == 8192
     same_again(kept, SMALL, found)
+
+
+@pytest.mark.parametrize("kind", ["tour", "prizes"])
+def test_tools_that_would_take_too_long_are_not_made_ready_and_a_replay_has_none(monkeypatch, kind):
+    graph = np.random.default_rng(3).random((80, 2)) if kind == "tour" else SMALL
+    problem = "tsp" if kind == "tour" else "steiner"
+    more = {} if kind == "tour" else {"prizes": np.arange(60) % 7}
+    whole = solve(graph, problem, settings=BRIEF, comm=MPI.COMM_WORLD, **more)
+    found = entries(monkeypatch)
+    with monkeypatch.context() as slow:
+        if kind == "tour":
+            slow.setattr(tour_tools, "GREEDY_SECONDS", NO_TIME)
+            slow.setattr(tour_tools, "BOUND_SECONDS", NO_TIME)
+        else:
+            slow.setattr(prized, "READY_SECONDS", NO_TIME)
+        settings = BRIEF | {"search.bounds": True}
+        brief = solve(graph, problem, search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD, **more)
+    replay = found[0]["replay"]
+    assert brief.bound is None and "search.start_looks=1" in replay
+    assert (found[0]["steps"] > 0) == (kind == "tour")
+    again = solve(graph, problem, settings=replayed(replay, BRIEF), comm=MPI.COMM_WORLD, **more)
+    assert again.digest == brief.digest and again.objective == brief.objective
+    assert found[0]["greedy"] == found[1]["greedy"]
+    free = solve(graph, problem, settings=BRIEF, comm=MPI.COMM_WORLD, **more)
+    assert free.digest == whole.digest  # no limit, no estimate counts
+
+
+def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):
+    settings = {"problem.component": 5, **BRIEF}
+    monkeypatch.setattr(dismantle, "BACK_SECONDS", NO_TIME)
+    monkeypatch.setattr(dismantle, "MOST_BACK", NO_TIME)
+    brief = solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
+    chosen = np.zeros(SMALL.number_of_nodes(), dtype=bool)
+    chosen[brief.nodes] = True
+    u, v = np.array(SMALL.edges).T
+    whole = sized_of(from_edges(60, u, v), np.ones(60, dtype=np.int64), 60)
+    assert brief.order == by_degree(whole, chosen).tolist()
+
+
+def test_what_a_search_leaves_of_a_limit_goes_into_more_sets():
+    settings = {"problem.budget": 3, "influence.epsilon": 0.5, "influence.sets": 16_384}
+    graph, keys = nx.karate_club_graph(), {"comm": MPI.COMM_WORLD}
+    brief = solve(graph, "influence", settings=settings, **keys)
+    settings["output.certificates"] = True
+    found = solve(graph, "influence", search_seconds=60.0, settings=settings, **keys)
+    assert (brief.spread["sets"], found.spread["sets"]) == (4096, 16_384)
+    assert found.bound < brief.bound and found.gap < brief.gap
+    told = check(graph, found, "influence", certificate=found.certificate, settings=settings, **keys)
+    assert told.bound <= found.bound

@@ -23,6 +23,7 @@ from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import NodeData, with_holes
 from app.graphs.nodes.memory import (
     ClassNames,
+    names_of_columns,
     rows_of_nodes,
     splits_of,
     table_of_arrays,
@@ -181,6 +182,7 @@ def node_data(
             values=values,
             names=classes.names,
             what=context.case.gnn.level,
+            columns=names_of_columns(features),
         )
         table = with_holes(table, known_by(context.case))
         found = {} if group.size == 1 else digests_of_table(table)

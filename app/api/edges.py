@@ -107,7 +107,8 @@ def classify_edges(
     about = _labels(context, loaded, called, labels if by_pairs else None, sets, ends)
     for text in about.about.warnings:
         warnings.warn(text, stacklevel=3)
-    examples, order = EdgeExamples(loaded, data, about), Order.of(context, loaded, called, ends)
+    known = None if names is None else tuple(names)
+    examples, order = EdgeExamples(loaded, data, about, known), Order.of(context, loaded, called, ends)
 
     def train_once(chosen: Context) -> EdgeClassification:
         done = learn(chosen, examples, model)
@@ -252,7 +253,8 @@ def _told(done: Learned, order: Order, names: list[Any] | None) -> EdgeClassific
     """What the call tells; names: of the nodes by their numbers, or None. Ranks: all call."""
     context, loaded = done.context, done.examples.loaded
     about, asked = done.classifier.about, context.case.output
-    predicted, found = order.listed(gather_edge_predictions(done)), dict[str, Any]()
+    predicted = order.listed(gather_edge_predictions(done))
+    found: dict[str, Any] = {"explanations": done.explained}
     if asked.probabilities:
         found["probabilities"] = order.listed(gather_edge_probabilities(done))
         found["classes"] = about.called(np.arange(done.classifier.classes))

@@ -93,10 +93,12 @@ def loaded_graph(
             source, labels = stream_of_object(bare, counts=counts)
             rows = None if edge_features is None else edge_rows(graph, edge_features, source)
             if rows is not None:
-                source.edge_features = partial(features_of_rows, rows)
+                source.edge_features = partial(features_of_rows, rows, edge_features)
             if edge_labels is not None or (listed and lists_edges(graph)):
                 told = None if edge_labels is None else listed_labels(graph, edge_labels, source)
                 source.edge_labels = partial(labels_of_edges, told)
+        if node_weights is not None and case.problem.name == STEINER and prizes is not None:
+            raise CaseError("node_weights, prizes: one of the two would be right")
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 right = "of a file graph.node_weights of the settings would be right"
@@ -104,7 +106,10 @@ def loaded_graph(
             count = source.nodes if demands is None else len(labels)
             kept = weights_of_nodes(node_weights, labels, count, source.warnings)
             source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
-        _add_prizes(case, source, graph, labels, prizes)
+        if node_weights is not None and case.problem.name == STEINER:
+            source.prized = source.heaviest = True
+        else:
+            _add_prizes(case, source, graph, labels, prizes)
         if case.graph.prizes and not isinstance(graph, str):
             raise CaseError("graph.prizes: of a graph in memory prizes= would be right")
         if case.graph.node_weights and not isinstance(graph, str):
@@ -189,7 +194,7 @@ def loses_directions(context: Context, graph: Any) -> bool:
 
 def refuse_node_weights(name: str, node_weights: Any) -> None:
     """Refuse weights of nodes where the problem of that name counts others. Raises CaseError."""
-    if node_weights is not None and not reads_node_weights(name):
+    if node_weights is not None and name != STEINER and not reads_node_weights(name):
         raise CaseError(f"node_weights: {name} counts {counted_by(name)}; {NODE_WEIGHTS_RIGHT}")
 
 

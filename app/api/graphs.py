@@ -174,7 +174,8 @@ def _stream(graph: Any, number: int, edge_features: Any) -> tuple[Any, list[Any]
     try:
         stream, labels = stream_of_object(without_edge_features(graph, edge_features))
         if edge_features is not None:
-            stream.edge_features = partial(features_of_rows, edge_rows(graph, edge_features, stream))
+            rows = edge_rows(graph, edge_features, stream)
+            stream.edge_features = partial(features_of_rows, rows, edge_features)
         return stream, labels
     except GraphError as error:
         raise GraphError(f"graph {number} (from 0): {error}") from None

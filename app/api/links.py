@@ -106,7 +106,8 @@ def find_links(
         None if propose_for is None else _rows_of_nodes(context, loaded, labels, propose_for, "propose_for"),
     )
     applied = not context.case.gnn.epochs
-    examples = LinkExamples(loaded, data, context.case.links, given, applied=applied)
+    known = None if names is None else tuple(names)
+    examples = LinkExamples(loaded, data, context.case.links, given, applied=applied, names=known)
     ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     called = plain_ids(ids) if labels is None else [labels[i] for i in ids.tolist()]
 
@@ -131,7 +132,8 @@ def _told(done: Learned, called: list[Any], names: list[Any] | None) -> FoundLin
         pairs=told, likely=found.told[1], proposed=list(zip(proposed, found.proposed[1].tolist())),
         scores=done.scores, nodes=list(range(len(rows))) if names is None else names, node_rows=rows,
         digest=digest({**done.examples.digested(found), **done.fit.weights}),
-        proposed_each=_proposed_each(called, *found.each) if found.each else {}, **course_of(done),
+        proposed_each=_proposed_each(called, *found.each) if found.each else {},
+        explanations=done.explained, **course_of(done),
     )  # fmt: skip
 
 

@@ -223,7 +223,8 @@ class Classification:
     importance  scores without some features, the most important first; None without
                 settings={"output.importance": 20}, or how many features are tried
     explanations   of single predictions (app/gnn/explain/explanations.py); None without
-                settings={"output.explain": [node, ...]}, or of how many of the test set
+                settings={"output.explain": [node, ...]}, of edges [[u, v], ...], or of how many of the test
+                set
     spread      with settings={"gnn.members": 5}, or however many: the standard deviation over the networks of
                 the probability of the class that is predicted [n], of several labels of each [n, labels], of
                 values of the numbers; `members` what each network predicts, as `predicted`; else None
@@ -364,7 +365,7 @@ class FoundLinks:
     nodes           as in Classification
     node_rows       [n, d] float32, in the order of `nodes`: the score of two nodes is the product of their
                     rows, and its sigmoid how likely they are joined
-    importance      as in Classification
+    importance, explanations   as in Classification; explanations are of pairs of nodes
     """
 
     pairs: list[tuple[Any, Any]]
@@ -382,6 +383,7 @@ class FoundLinks:
     model: SavedModel
     proposed_each: dict[Any, list[tuple[Any, float]]] = field(default_factory=dict)
     importance: Importance | None = None
+    explanations: Explanations | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `weights=PATH` of a call."""
@@ -502,6 +504,8 @@ class LinkPrediction:
                   those of relations count by their directions (Sun et al. 2019)
     known         [m, 3] numbers of the triples that are given
     digest        that of result.json: of the weights
+    explanations  of the scores of triples; None without settings={"output.explain": [[s, r, o], ...]}, or of
+                  how many held-out ones, those of the worst ranks first
     """
 
     held_out: list[tuple[Any, Any, Any]]
@@ -520,6 +524,7 @@ class LinkPrediction:
     digest: str
     records: list[dict[str, float]]
     model: SavedRgcn
+    explanations: Explanations | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `rgcn.weights=PATH` of a case or `weights=PATH` of a call."""

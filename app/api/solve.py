@@ -103,7 +103,8 @@ def solve(
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
-               dismantle and clique, of facility what opening costs (uncapacitated), else demands; None:
+               dismantle and clique, of facility what opening costs (uncapacitated), else demands; of steiner
+               weights of any sign, for the connected subgraph that weighs most (edges cost nothing); None:
                the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the
                file that graph.node_weights of the settings names, or all one
     element_weights   of coverage, in memory: numbers in the order of the elements (ascending labels of a

@@ -33,6 +33,7 @@ from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.links import learn_links
+from app.tasks.relational_explained import Called
 from app.tasks.rgcn import classify_relations, saved_of
 from app.tasks.rgcn_inputs import open_features, read_case_triples
 from app.tasks.studies.tuned import RelationalTuned
@@ -114,14 +115,15 @@ def _classified(
 ) -> RelationalClassification:
     """What one training, or the given weights, come to. Ranks: all call."""
     case = context.case
-    done = classify_relations(context, named.triples, classes.labels, inputs, model)
+    called = Called(named.nodes, named.relations)
+    done = classify_relations(context, named.triples, classes.labels, inputs, model, called)
     fit, known = done.fit, done.labels
     chosen, called = known.nodes, classes.called_as(known.class_names, known.classes)
     likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
     return RelationalClassification(
         called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
         fit.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
-        fit.records, saved_of(done), *likely,
+        fit.records, saved_of(done), *likely, explanations=done.explained,
     )  # fmt: skip
 
 
@@ -214,7 +216,7 @@ def predict_links(
 
 def _predicted(context: Context, named: NamedTriples, model: SavedRgcn | None) -> LinkPrediction:
     """What one training, or the given weights, come to. Ranks: all call."""
-    found, saved = learn_links(context, named.triples, model)
+    found, saved = learn_links(context, named.triples, model, Called(named.nodes, named.relations))
     graph = named.triples
     return LinkPrediction(
         held_out=[
@@ -236,6 +238,7 @@ def _predicted(context: Context, named: NamedTriples, model: SavedRgcn | None) -
         digest=digest(saved.arrays),
         records=found.records,
         model=saved,
+        explanations=found.explained,
     )
 
 

@@ -127,26 +127,24 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
     without = terminals[parent[terminals] < 0]
     if len(without):
         return f"does not hold the terminal {graph.called(int(without[0]))}"
-    joined = {}  # neighbours in the tree
-    for node in np.flatnonzero(parent >= 0).tolist():
-        above = int(parent[node])
-        if parent[above] < 0:
-            return f"hangs on node {graph.called(above)}, which is not in it"
-        if above != node and above not in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]:
-            return f"has the edge {graph.called(*sorted((node, above)))}, which the graph has not"
-        joined.setdefault(node, []).append(above)
-        joined.setdefault(above, []).append(node)
-    first = int(terminals[0]) if len(terminals) else next(iter(joined), -1)
-    met, waiting = {first}, [first]
-    while waiting:
-        new = [node for node in joined.get(waiting.pop(), []) if node not in met]
-        met.update(new)
-        waiting += new
-    if len(met) < len(joined):
-        lost = min(joined.keys() - met)
-        return f"has no path between the nodes {graph.called(first)} and {graph.called(lost)}"
-    edges = sum(node != int(parent[node]) for node in joined)
-    return None if edges == len(joined) - 1 else f"has {edges} edges on {len(joined)} nodes: a circle"
+    nodes = np.flatnonzero(parent >= 0)
+    above = parent[nodes]
+    rows, has = graph.row_of(), np.zeros(graph.n, dtype=bool)
+    has[rows[graph.indices == parent[rows]]] = True
+    hangs, lost = parent[above] < 0, (above != nodes) & ~has[nodes]
+    for at in np.flatnonzero(hangs | lost)[:1].tolist():
+        node, other = int(nodes[at]), int(above[at])
+        if hangs[at]:
+            return f"hangs on node {graph.called(other)}, which is not in it"
+        return f"has the edge {graph.called(*sorted((node, other)))}, which the graph has not"
+    edges = np.count_nonzero(above != nodes)
+    matrix = sp.csr_array((np.ones(len(nodes), np.int8), (nodes, above)), shape=(graph.n, graph.n))
+    part = connected_components(narrow(matrix), directed=False)[1][nodes]
+    first = int(terminals[0]) if len(terminals) else int(nodes[0]) if len(nodes) else -1
+    apart = nodes[part != part[nodes == first]] if len(nodes) else nodes
+    if len(apart):
+        return f"has no path between the nodes {graph.called(first)} and {graph.called(int(apart[0]))}"
+    return None if edges == len(nodes) - 1 else f"has {edges} edges on {len(nodes)} nodes: a circle"
 
 
 def fault_of_routes(

@@ -342,7 +342,9 @@ def _facility(case: Case) -> Iterator[Mistake]:
             yield ("problem", "budget"), "any number of facilities may be opened at their costs; leave it out"
     elif problem.budget % 1:
         yield ("problem", "budget"), f"a whole number of facilities would be right, got {problem.budget:g}"
-    if case.graph.generator in ("sets", "customers"):
+    if case.graph.complement:
+        yield ("graph", "complement"), "edges that are not there have no lengths; false would be right"
+    if case.graph.generator in ("sets", "customers", "arcs"):
         found = f"er, geometric or uniform_points would be right, got {show(case.graph.generator)}"
         yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
 
@@ -444,6 +446,15 @@ def _networks(case: Case) -> Iterator[Mistake]:
     if gnn.feature_rows == "one_hot" and case.graph.generator and case.run.task in ("classify", "study"):
         yield ("gnn", "feature_rows"), "one_hot is of whole numbers, which no generator draws"
     yield from _missing_features(case)
+    if gnn.positions and case.memory.fast_mb and case.run.task in ("classify", "study"):
+        said = "are made in memory, which memory.fast_mb limits; [] would be right"
+        yield ("gnn", "positions"), said
+    if gnn.positions and case.run.task == "study" and kind not in LIKE_CLASSIFY:
+        right = " or ".join(f'"{each}"' for each in LIKE_CLASSIFY)
+        yield (
+            ("gnn", "positions"),
+            f'are read by study.kind = {right} and by run.task = "classify"; [] would be right',
+        )
     if case.run.task == "study" and gnn.goal == "values" and kind not in LIKE_CLASSIFY:
         yield (
             ("gnn", "goal"),
@@ -457,12 +468,11 @@ def _missing_features(case: Case) -> Iterator[Mistake]:
     gnn, key = case.gnn, ("gnn", "missing_features")
     if gnn.missing_features == "refuse" or case.run.task not in ("classify", "study"):
         return
-    if case.run.task == "study":
-        yield key, 'is read by run.task = "classify" alone; "refuse" would be right'
+    if case.run.task == "study" and case.study.kind not in LIKE_CLASSIFY:
+        right = 'run.task = "classify" and study.kind = "models", "depth", "folds" or "tune"'
+        yield key, f'is read by {right}; "refuse" would be right'
     if gnn.feature_rows == "one_hot":
         yield key, 'is of numbers, and gnn.feature_rows = "one_hot" of categories; "refuse" would be right'
-    if case.memory.fast_mb:
-        yield key, 'fills features in memory, which memory.fast_mb limits; "refuse" would be right'
     if gnn.model == "rgcn":
         yield key, 'is not read by gnn.model = "rgcn"; "refuse" would be right'
 
@@ -508,9 +518,9 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
         if getattr(asked, key) and task != "classify":
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
     gnn = case.gnn
-    if asked.explain and task == "classify" and (gnn.level not in ("node", "graph") or gnn.model == "rgcn"):
-        found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
-        yield ("output", "explain"), f"is of nodes and of whole graphs, not of {found}; leave it out"
+    if asked.explain and task == "classify" and gnn.level == "embed" and gnn.model != "rgcn":
+        found = 'is of nodes, edges, links and graphs, not of gnn.level = "embed"'
+        yield ("output", "explain"), f"{found}; leave it out"
     yield from _of_members(case)
 
 
@@ -529,7 +539,7 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if task == "study" or not labelled:
         right = 'run.task = "classify" on labels of nodes, edges or graphs'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
-    for key in ("embeddings", "importance", "explain"):
+    for key in ("embeddings", "importance"):
         if getattr(asked, key):
             yield ("output", key), f"is of one network: gnn.members = 1 would be right, got {gnn.members}"
 

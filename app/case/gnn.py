@@ -39,7 +39,7 @@ class GnnCase(Table, frozen=True):
         str,
         about(
             "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
-            "edge_gat, edge_gatv2, appnp, sgc, lightgcn, dense"
+            "edge_gat, edge_gatv2, pna, appnp, sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
@@ -53,6 +53,13 @@ class GnnCase(Table, frozen=True):
     hidden: Annotated[
         Positive, about("columns between layers; level = edge: of the head's hidden layer, too")
     ] = 16
+    jump: Annotated[
+        Literal["", "concat", "max"],
+        about(
+            "jumping knowledge: the last layer, or the readout, reads what all layers before it give: "
+            'concat: side by side; max: the largest by columns, of one width; "": the one before it'
+        ),
+    ] = ""
     layers: Annotated[
         list[str],
         about(
@@ -123,6 +130,22 @@ class GnnCase(Table, frozen=True):
             "then has an embedding of each"
         ),
     ] = "sum_to_one"
+    positions: Annotated[
+        list[str],
+        about(
+            "columns that tell where in its graph a node is, beside the features or, without any, in their "
+            "place; walks=K: probabilities that a random walk is back after 1 to K steps; laplacian=K: "
+            "eigenvectors of the K smallest eigenvalues of each component; degree; core: core numbers; "
+            "triangles: their number, and the share of the pairs of neighbours that are joined"
+        ),
+    ] = field(default_factory=list)
+    position_work: Annotated[
+        Amount,
+        about(
+            "thousand million multiplications that walks may take: K x stored entries x nodes of the largest "
+            "graph"
+        ),
+    ] = 100.0
     missing_features: Annotated[
         Literal["mean", "propagate", "refuse"],
         about(

@@ -37,7 +37,10 @@ class InfluenceCase(Table, frozen=True):
     epsilon: Annotated[
         float,
         Meta(ge=0.0, lt=1.0),
-        about("sampling ends when chance alone leaves less than this share between the bounds of spreads"),
+        about(
+            "sampling ends when chance alone leaves less than this share between the bounds of spreads; what "
+            "a search then leaves of a time limit goes into more sets"
+        ),
     ] = 0.05
     delta: Annotated[
         float, Meta(gt=0.0, lt=1.0), about("probability that one of the bounds told does not hold, at most")

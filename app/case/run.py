@@ -186,11 +186,11 @@ class OutputCase(Table, frozen=True):
         ),
     ] = 0
     explain: Annotated[
-        Count | list[int | str],
+        Count | list[int | str | list[int | str]],
         about(
             "classify: ids of nodes, or graphs, whose predictions are explained by the edges and features "
-            "that they depend on, or how many of the test set, those that are wrong or least certain first; "
-            "0: none"
+            "that they depend on, of edges and links both ends of each, [[A, B], ...]; or how many of the "
+            "test set, those that are wrong or least certain first; 0: none"
         ),
     ] = 0
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

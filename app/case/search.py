@@ -58,7 +58,8 @@ class SearchCase(Table, frozen=True):
         Count,
         about(
             "times that a plain start asks whether its time is up, after which it is, as a time limit cut it "
-            "short (replay); 0: never"
+            "short (replay); tours then begin with a curve, and of trees with prizes there is no search; "
+            "0: never"
         ),
     ] = 0
     row_rounds: Annotated[

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from app import stopping
+
 STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
 EARLY: list[int] = []  # signals that came before the run listened
 ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to the ranks too
@@ -14,6 +16,8 @@ ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to
 
 def hear_early() -> None:
     """Take note of what asks a run to stop before `Signals` listens; SIGINT ends it."""
+    if heard_early():
+        return
     for number in STOPPING:
         if number != signal.SIGINT:
             signal.signal(number, _take_note)
@@ -26,6 +30,15 @@ def _take_note(number: int, frame: FrameType | None) -> None:
 def heard_early() -> bool:
     """Whether `hear_early` was called, as where the process ends with its run."""
     return signal.getsignal(STOPPING[0]) is _take_note
+
+
+def listen_no_more() -> None:
+    """Of a command that no signal stops with a checkpoint: one that came early counts now, as by default."""
+    for number in STOPPING:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+    if EARLY:
+        os.kill(os.getpid(), EARLY[0])
 
 
 def stop_listening() -> None:
@@ -57,6 +70,7 @@ class Signals:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        stopping.forget()
         if self.for_good:
             self.speaks = False
             return
@@ -73,6 +87,7 @@ class Signals:
                 self._interrupted = now
         if not self.asked:
             self.asked = signal.Signals(number).name
+            stopping.ask(self.asked)
             if self.speaks:
                 again = "; SIGINT again ends it at once" if number == signal.SIGINT else ""
                 said = f"lockstep: {self.asked}: the run stops after this step with a checkpoint{again}\n"

@@ -20,6 +20,7 @@ from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
+from app.numerics.aggregation import Aggregation
 from app.numerics.distmult import DistMultProducts
 from app.numerics.heads import HeadProducts
 
@@ -56,7 +57,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 class CudaDevice(
     CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaDynamicAttention, CudaPairs,
-    DistMultProducts, CudaEdgeSums, CudaEdgeAttention, HeadProducts,
+    DistMultProducts, CudaEdgeSums, CudaEdgeAttention, HeadProducts, Aggregation,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

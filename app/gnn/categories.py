@@ -68,6 +68,10 @@ class Categories:
         """[columns+1] int64, the first of the columns that each column becomes."""
         return np.concatenate([[0], np.cumsum([len(each) for each in self.values])])
 
+    def starts_within(self, width: int) -> np.ndarray:
+        """`starts` of all columns that a network reads: of each one beyond those of categories its own."""
+        return np.concatenate([self.starts, np.arange(self.width + 1, width + 1)])
+
     @property
     def width(self) -> int:
         """Of all columns together."""

@@ -1,5 +1,6 @@
 """A model on one graph: an epoch is one forward and one backward pass over all that the loss depends on."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from app.gnn.model import Draws, Model, case_reads_edges, case_reads_loops, edge
 from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
+from app.gnn.positions import draw_signs, largest_of, nodes_of, signed_columns, with_positions, work_words
 from app.gnn.programs import Rows
 from app.gnn.reach import FORWARD, fewer_edges, narrow_layers, nodes_of_graphs, widest_products
 from app.gnn.rehearsal import DenseWidth
@@ -30,6 +32,7 @@ from app.graphs.members import Members, readout_rows
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
+from app.numerics.elementary import log
 from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
 from app.sparse.repartition import repartition
@@ -47,6 +50,7 @@ class Classifier:
     inputs    of features that are brought to one scale, or that are categories
     unknown   [columns] int64, numbers of features that are no category of the training nodes; of all ranks
     edge_columns   of the features of edges; None: no layer reads any
+    positions the scale of the last columns of features, which are positions; None: there are none
     members   the rows of a set of graphs, in whose own labels, splits and scores stand; None: nodes have them
     Ranks     all construct
     """
@@ -55,9 +59,9 @@ class Classifier:
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
         classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
         budget: TierBudget | None = None, members: Members | None = None,
-        edge_columns: EdgeColumns | None = None,
+        edge_columns: EdgeColumns | None = None, positions: Scale | None = None,
     ) -> None:  # fmt: skip
-        """classes, goal, inputs, edge_columns   of weights that are applied; 0, None: those of the data
+        """classes, goal, inputs, edge_columns, positions   of weights that are applied; 0, None: of the data
         budget                  a limit for the engine's buffers; it changes no bit
         """
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
@@ -68,10 +72,12 @@ class Classifier:
         self.inputs, self.unknown = self._read_columns(block, inputs), np.zeros(0, np.int64)
         if isinstance(self.inputs, Categories):
             self.data, self.unknown = with_categories(group, data, self._nodes(block), self.inputs)
+        self.positions = self._with_positions(block, budget, positions)
         self.edge_columns = edge_columns or self._edge_columns(block)
         width = self.edge_columns.width if self.edge_columns else 0
         self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())
+        self._degrees = self._mean_log_degree(block) if self.model.degree_means else 1.0
         self.begin(seed)
         self._settle(block, budget)
 
@@ -88,7 +94,8 @@ class Classifier:
     def begin(self, seed: int) -> None:
         """Draw weights anew, and all else that is drawn, for a seed."""
         self.seed = seed
-        self.params.draw_glorot(seed, self.model.constants())
+        measured = dict.fromkeys(self.model.degree_means, self._degrees)
+        self.params.draw_glorot(seed, self.model.constants() | measured)
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
@@ -150,6 +157,28 @@ class Classifier:
             return input_categories(group, data, self._numbers(block), chosen, known)
         return input_scale(group, data, kind, chosen, known)
 
+    def _with_positions(
+        self, block: RowBlock, budget: TierBudget | None, known: Scale | None
+    ) -> Scale | None:
+        """The scale of positions, which the data then have; known: that of weights. Ranks: all call. Raises
+        CaseError."""
+        if not self.case.positions:
+            return None
+        if budget and budget.limit:
+            raise CaseError(
+                "gnn.positions: are made in memory, which memory.fast_mb limits; memory.fast_mb = 0, or no "
+                "positions, would be right"
+            )
+        chosen = None if known else self._learned_from(block)
+        made = with_positions(self.group, block, self.data, self.case, self.members, chosen, known)
+        self.data, scale = made
+        return scale
+
+    def said_positions(self) -> str:
+        """What positions there are, for the log. Ranks: all call."""
+        entries = self.group.sum_integers(np.array([self.block.adjacency.degrees_own().sum()], np.int64))
+        return work_words(self.case, int(entries[0]), largest_of(self.block, self.members))
+
     def _learned_from(self, block: RowBlock) -> np.ndarray:
         """[n_own] bool, the nodes whose features make the scale: of the training set, or without one all.
         Categories are those of all nodes of a graph, since training hears its other nodes too, and those of
@@ -169,6 +198,17 @@ class Classifier:
             return self._nodes(block)
         return nodes_of_graphs(self.group, self._readout, np.ascontiguousarray(self.data.train))
 
+    def _mean_log_degree(self, block: RowBlock) -> float:
+        """The mean of log(1 + neighbours) over the nodes that `_heard_from` has, at least that of one
+        neighbour in as many nodes; by counts of degrees, which are exact. Ranks: all call."""
+        degrees = block.adjacency.degrees_own()[: block.n_real].astype(np.int64)
+        heard = self._heard_from(block)[: block.n_real]
+        most = self.group.max_integer(int(degrees.max(initial=0)))
+        counts = self.group.sum_integers(np.bincount(degrees[heard], minlength=most + 1))
+        logs = log(np, np.arange(1, most + 2, dtype=np.float32)).astype(np.float64)
+        total = max(int(counts.sum()), 1)
+        return max(math.fsum(counts * logs), math.log(2)) / total
+
     def _edge_columns(self, block: RowBlock) -> EdgeColumns | None:
         """What columns of edge features are scaled by, or the categories in them: of all edges of a graph, of
         those of the training graphs of a set. None where no layer reads any. Ranks: all call."""
@@ -187,10 +227,7 @@ class Classifier:
 
     def _nodes(self, block: RowBlock) -> np.ndarray:
         """[n_own] bool, which rows are nodes, neither padding nor graphs."""
-        nodes = np.arange(block.n_own) < block.n_real
-        if self.members is not None:
-            nodes[: block.n_real] &= ~self.members.own_of(block.lo, block.lo + block.n_real)
-        return nodes
+        return nodes_of(block, self.members)
 
     def _numbers(self, block: RowBlock) -> np.ndarray:
         """[n_own] int64, the numbers of the nodes in the files, from 0; of other rows any."""
@@ -219,7 +256,7 @@ class Classifier:
         self._record()
         with raise_together(group, "making room in the slow tier"):
             self.data = in_file(self.data, self.device, budget)
-            scaling = Scaling(self.case.feature_rows, self.inputs, self.block.n_real)
+            scaling = Scaling(self.case.feature_rows, self.inputs, self.block.n_real, self.data.beside)
             rows = slow_input(self.data, scaling, cut.rows, self.device, budget)
             if self.case.feature_rows == "as_given":
                 self.data = replace(self.data, features=rows.array)
@@ -346,7 +383,36 @@ class Classifier:
     # ---- one epoch --------------------------------------------------------------------------------------
 
     def epoch(self, number: int) -> float:
-        """Loss of the training nodes before the step, and its gradient in the engine. Ranks: all call."""
+        """Loss of the training nodes before the step, and its gradient in the engine. Ranks: all call.
+
+        Eigenvectors of positions have signs of the epoch's own: with S = diag(signs), X S W = X (S W), and
+        the gradient by W is S times that by S W. So weights take the signs for the pass, and give them back.
+        """
+        signs = self._signs(number)
+        if signs is None:
+            return self._pass(number)
+        self.params.flat *= signs
+        loss = self._pass(number)
+        self.params.flat *= signs
+        self.engine.gradient *= signs
+        return loss
+
+    def _signs(self, number: int) -> Array | None:
+        """[params.size] 1 and -1, the signs of an epoch for the rows of weights that meet positions whose
+        sign is a convention; None where there are none."""
+        signed = signed_columns(self.case.positions)
+        if signed.stop == signed.start:
+            return None
+        drawn = draw_signs(self.seed, number, signed.stop - signed.start)
+        first = self.data.width - self.data.beside
+        rows, flat = slice(first + signed.start, first + signed.stop), np.ones(self.params.size, np.float32)
+        for name in self.model.blocks[0].meets_input:
+            shape = self.params.shapes[name]
+            flat[self.params.slices[name]].reshape(shape)[rows] *= drawn[:, None]
+        return self.device.put(flat)
+
+    def _pass(self, number: int) -> float:
+        """`epoch` with the signs that positions have. Ranks: all call."""
         draws = Draws(self.case, self.seed, number, self._cells)
         if self._repeats():
             keys = draws.keys(self._cells.shape[0])

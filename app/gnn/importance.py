@@ -215,7 +215,8 @@ def _of_edges(classifier: Classifier) -> Inputs | None:
 
 def _by_feature(names: tuple[str, ...], squares: np.ndarray, inputs: Any) -> Inputs:
     """Parts [columns] of the product by feature: of categories a feature has several."""
-    starts = inputs.starts if isinstance(inputs, Categories) else np.arange(len(squares) + 1)
+    categories = isinstance(inputs, Categories)
+    starts = inputs.starts_within(len(squares)) if categories else np.arange(len(squares) + 1)
     columns = [np.arange(lo, hi) for lo, hi in zip(starts[:-1].tolist(), starts[1:].tolist())]
     return Inputs(names, columns, np.add.reduceat(squares, starts[:-1]))
 
@@ -241,7 +242,8 @@ def _mean_squares_of_edges(classifier: Classifier) -> np.ndarray:
 def _mean_squares(classifier: Classifier) -> np.ndarray:
     """[F] float64, the mean over all nodes of the square of each column of X. Ranks: all call."""
     block, X = classifier.block, classifier.data.features
-    scaling = Scaling(classifier.case.feature_rows, classifier.inputs, block.n_real)
+    beside = classifier.data.beside
+    scaling = Scaling(classifier.case.feature_rows, classifier.inputs, block.n_real, beside)
     step = rows_per_piece(8 * X.shape[1])
 
     def pieces() -> Iterator[np.ndarray]:

@@ -33,11 +33,13 @@ class Scaling:
              "one_hot": the same array, which is made of them before (categories.py)
     inputs   the scale of the columns
     n_real   rows that are nodes; the others are zero
+    beside   last columns that are positions, which stay as they are
     """
 
     kind: str
     inputs: Scale | Categories | None
     n_real: int
+    beside: int = 0
 
 
 def input_scale(
@@ -90,13 +92,19 @@ def input_rows(
     """
     if data.features is None:
         return _identity(block, data.numbers)
-    return scaled_rows(data.features, Scaling(feature_rows, inputs, block.n_real))
+    return scaled_rows(data.features, Scaling(feature_rows, inputs, block.n_real, data.beside))
 
 
 def scaled_rows(X: np.ndarray | sp.csr_array, scaling: Scaling, first: int = 0) -> np.ndarray | sp.csr_array:
     """Some rows of features, the first of them row `first` of this rank; "as_given" the same array."""
     if scaling.kind in ("as_given", "one_hot"):
         return X
+    if scaling.beside:
+        given = scaled_rows(X[:, : -scaling.beside], replace(scaling, beside=0), first)
+        positions = X[:, -scaling.beside :]
+        if isinstance(X, np.ndarray):
+            return np.concatenate([given, positions], axis=1)
+        return sp.csr_array(sp.hstack([given, positions], format="csr"))
     if scaling.kind == "standard":
         return _standard_rows(X, scaling, first)
     sums = np.asarray(abs(X).sum(axis=1, dtype=np.float64)).reshape(-1)

@@ -14,6 +14,7 @@ Ranks       rows partitioned; a row of P Y is one chain on one rank, so that the
 Differs     Rossi et al. leave 0 where nothing is reached
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,13 +27,16 @@ from app.errors import CaseError
 from app.gnn.neighbours import Neighbours, both_ways
 from app.gnn.scale import known_of, known_or_zero, pieces_of
 from app.graphs.members import Members
-from app.graphs.nodes.data import NodeData
+from app.graphs.nodes.data import NodeData, rows_per_piece
+from app.memory.slow_rows import read_over
+from app.partition.nodes import InMemory, MakeRoom, Room
 from app.sparse.rowblock import RowBlock
 from app.watchdog import beat
 
 KEY = "gnn.missing_features"
 STEPS = 40
 COLUMNS = 64  # that are worked on at a time
+ARRAYS = 8  # of so many columns that are there at once
 SCALE = "symmetric_alone"  # of Neighbours.scale
 
 
@@ -74,20 +78,20 @@ class Filled:
 
 def fill(
     group: Group, data: NodeData, block: RowBlock, way: str, weighted: bool, members: Members | None,
-    means: np.ndarray | None = None,
+    means: np.ndarray | None = None, make_room: MakeRoom = InMemory, limit: int = 0,
 ) -> tuple[NodeData, Filled]:  # fmt: skip
     """The data with all features.
 
     way     of filling     weighted   P has the edges' weights     members   of a set of graphs
     means   those of weights that are applied; None: those of these data
+    make_room   where the filled rows go     limit   bytes of columns that are worked on at a time; 0: none
     Ranks   all call. Raises CaseError where features are not dense
     """
     X = data.features
     if not isinstance(X, np.ndarray):
         found = "there are no features" if X is None else "features are sparse, where no entry is missing"
         raise CaseError(f'{KEY}: {found}; "refuse" would be right')
-    lacking = np.isnan(X)
-    by_column = group.sum_integers(np.count_nonzero(lacking, axis=0).astype(np.int64))
+    by_column = lacking_of(group, X)
     nodes, holes = _nodes_of(block, members), np.flatnonzero(by_column)
     means = _means(group, X, _learned_from(group, data, block, members, nodes)) if means is None else means
     counts = group.sum_integers(np.array([np.count_nonzero(nodes)]))
@@ -95,16 +99,54 @@ def fill(
     if not found.entries:
         return data, found
     with raise_together(group, "filling missing features"):
-        filled = np.where(lacking, means.astype(np.float32), X)
+        room = make_room(X.shape)
+        for rows in _pieces(X):
+            room.array[rows] = np.where(np.isnan(X[rows]), means.astype(np.float32), X[rows])
+            room.done(rows)
+            read_over(X, rows)
     if way == "propagate":
-        sides, unreached = both_ways(group, block, weighted), 0
-        for at in range(0, len(holes), COLUMNS):
-            some = holes[at : at + COLUMNS]
-            rows = np.ascontiguousarray(X[:, some])
-            unreached += _propagate(group, sides, rows, means[some].astype(np.float32))
-            filled[:, some] = rows
+        sides, unreached, step = both_ways(group, block, weighted), 0, _columns_at_once(block, limit)
+        for at in range(0, len(holes), step):
+            unreached += _fill_columns(group, sides, X, room, holes[at : at + step], means)
         found = replace(found, unreached=int(group.sum_integers(np.array([unreached]))[0]))
-    return replace(data, features=filled), found
+    return replace(data, features=room.array), found
+
+
+def lacking_of(group: Group, X: np.ndarray) -> np.ndarray:
+    """[F] int64, the missing entries of each column of dense features on all ranks. Ranks: all call."""
+    counts = np.zeros(X.shape[1], dtype=np.int64)
+    for rows in _pieces(X):
+        counts += np.count_nonzero(np.isnan(X[rows]), axis=0)
+        read_over(X, rows)
+    return group.sum_integers(counts)
+
+
+def _pieces(X: np.ndarray) -> Iterator[slice]:
+    """Rows that are worked on at a time."""
+    step = rows_per_piece(4 * X.shape[1])
+    return (slice(lo, lo + step) for lo in range(0, len(X), step))
+
+
+def _columns_at_once(block: RowBlock, limit: int) -> int:
+    """Columns that are worked on at a time, the same on all ranks; as many as fit a limit, at least one."""
+    longest = int(np.diff(block.rows.offsets).max())
+    return min(max(limit // (ARRAYS * 4 * max(longest, 1)), 1), COLUMNS) if limit else COLUMNS
+
+
+def _fill_columns(
+    group: Group, sides: tuple[Neighbours, Neighbours], X: np.ndarray, room: Room, some: np.ndarray,
+    means: np.ndarray,
+) -> int:  # fmt: skip
+    """Propagate some columns of X into `room`; how many own entries got means. Ranks: all call."""
+    columns = np.empty((len(X), len(some)), dtype=np.float32)
+    for rows in _pieces(X):
+        columns[rows] = X[rows][:, some]
+        read_over(X, rows)
+    unreached = _propagate(group, sides, columns, means[some].astype(np.float32))
+    for rows in _pieces(X):
+        room.array[rows, some] = columns[rows]
+        room.done(rows)
+    return unreached
 
 
 def _propagate(

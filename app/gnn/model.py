@@ -11,10 +11,13 @@ from app.gnn.edge_level.head import NAME as HEAD
 from app.gnn.edge_level.head import EdgeHead
 from app.gnn.engine import Engine
 from app.gnn.features import Features
+from app.gnn.jump import KEY as JUMP
+from app.gnn.jump import Jump
 from app.gnn.layers.gcn2 import Initial
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.layers.table import LAYERS, leaves, readout_kind, reads, reads_edges
 from app.gnn.parameters import constants_of
+from app.gnn.positions import parse_positions
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
 from app.numerics.elementwise import Dropout
@@ -30,6 +33,7 @@ class Model:
     Dropout is drawn before every layer (Kipf and Welling 2017, section 5.2): of the features with
     gnn.input_dropout, of what a layer gives to the next with gnn.dropout.
 
+    jump   what the last layer reads of all layers before it (gnn.jump); None: what the one before it gives
     head   what makes the scores of an edge from the rows of its ends, which the last layer gives; else None
     """
 
@@ -42,6 +46,7 @@ class Model:
             edge_width=max(edge_width, 1), alpha=case.alpha, theta=case.theta, hops=case.hops,
         )  # fmt: skip
         self.blocks: list[Block] = []
+        self.jump: Jump | None = None
         width = f_in
         specs = layer_specs(case, self.head.width if self.head else classes)
         for number, spec in enumerate(specs, start=1):
@@ -50,6 +55,10 @@ class Model:
             if number == len(specs) and self._reads_all:
                 settings = replace(settings, read_out=tuple(each.f_out for each in self.blocks))
                 width = sum(settings.read_out)
+            if number == len(specs) and case.jump:
+                _refuse_jump(case, specs)
+                self.jump = Jump(case.jump, [each.f_out for each in self.blocks])
+                width = self.jump.width
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
             settings = replace(settings, number=settings.number + (spec.kind == DEEP))
             width = spec.width
@@ -78,6 +87,11 @@ class Model:
     def constants(self) -> dict[str, float]:
         """What parameters that are not drawn begin with, by name."""
         return constants_of(self.shapes())
+
+    @property
+    def degree_means(self) -> list[str]:
+        """Parameters that are the mean of the logarithms of degrees (layers/pna.py)."""
+        return [name for name in self.shapes() if name.endswith(".mean_log_degree")]
 
     @property
     def counts_rows(self) -> bool:
@@ -110,6 +124,7 @@ class Model:
     def _inner(self, engine: Engine, X: Features | Rows, draws: "Draws | None") -> Rows | Features:
         """What the layers but the last make of the features. Ranks: all call."""
         H: Rows | Features = X
+        held = []
         for number, block in enumerate(self.blocks[:-1], start=1):
             engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws else None
@@ -117,6 +132,10 @@ class Model:
             H = block.forward(engine, H, None if initial else drop, draws is not None, holds)
             if initial:
                 H = initial.hold(engine, H, drop)
+            held.append(H)
+        if self.jump:
+            self.jump.held = held
+            H = self.jump.join(engine, draws is not None)
         return H
 
     def _release(self, engine: Engine, given: Rows) -> None:
@@ -127,9 +146,10 @@ class Model:
             self._initial.release(engine, given)
 
     def _holds(self, block: Block, H: Rows | Features) -> bool:
-        """Whether a readout of all layers reads what a layer gives; it holds H, which the layer reads."""
+        """Whether the readout, or the last layer, reads what a layer gives besides; a readout of all holds H,
+        which the layer reads."""
         if not self._reads_all:
-            return False
+            return self.jump is not None
         readout = self.blocks[-1].convolution
         readout.held = [] if block is self.blocks[0] else [*readout.held, H]
         return True
@@ -153,9 +173,18 @@ class Model:
             D = block.backward(engine, D)
             if self._reads_all and 0 < number < len(self.blocks) - 1:
                 self.blocks[-1].convolution.add_back(engine, D, number - 1)
+            if self.jump and number:
+                D = self._jump_back(engine, D, number)
             if number == 1 and self._initial:
                 self._initial.add_back(engine, D)
         return D
+
+    def _jump_back(self, engine: Engine, D: Rows, number: int) -> Rows:
+        """The gradient by what the layer before block `number` gives, from that by the block's input."""
+        if number < len(self.blocks) - 1:
+            return self.jump.part(engine, number - 1, D)
+        self.jump.begin_back(engine, D)
+        return self.jump.part(engine, number - 1, None)
 
 
 class Draws:
@@ -210,6 +239,15 @@ def _shared_initial(blocks: list[Block]) -> Initial | None:
     return initial
 
 
+def _refuse_jump(case: GnnCase, specs: list[LayerSpec]) -> None:
+    """Refuse to join layers where others do. Raises CaseError."""
+    if any(spec.kind == DEEP for spec in specs):
+        raise CaseError(f'{JUMP}: {DEEP} reads the first layer in each of its own; "" would be right')
+    if case.level == "graph" and (case.readout_of == "all" or case.jump == "concat"):
+        right = 'gnn.readout_of = "all" alone, or "max" with readout_of = "last", would be right'
+        raise CaseError(f"{JUMP}: a readout of all layers joins them; {right}")
+
+
 def rows_apart(case: GnnCase, classes: int) -> list[bool]:
     """By layer whether rows are worked on one by one (gnn/reach.py)."""
     return [block.row_by_row for block in Model(case, 1, classes).blocks]
@@ -240,12 +278,23 @@ def check_layers(case: GnnCase, edges: bool = False) -> None:
     if case.level == "link" and case_reads_edges(case):
         said = "holds edges out, and these layers read features of edges"
         raise CaseError(f'gnn.level: "link" {said}; gin would be right')
+    check_positions(case)
     last = parse_layer(case.layers[-1]).width if case.layers and case.level != "graph" else 0
     Model(case, 1, last or 1)
     if not case.weights:  # which bring their layers
         kinds = [spec.kind for spec in layer_specs(case, last)]
         _refuse_unread(case, kinds[:-1] if case.level == "graph" else kinds)
         _refuse_unread_edges(case, edges)
+
+
+def check_positions(case: GnnCase) -> None:
+    """Refuse positions that there are none of, and a limit of work that nothing is done for. Raises
+    CaseError."""
+    walks = any(each.kind == "walks" for each in parse_positions(case.positions))
+    if not (walks or case.weights) and case.position_work != GnnCase().position_work:
+        raise CaseError(
+            'gnn.position_work: is read by walks alone; leave it out, or gnn.positions = ["walks=K"]'
+        )
 
 
 def check_only_model(case: GnnCase) -> None:

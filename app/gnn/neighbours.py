@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.numerics.aggregation import row_names
+from app.numerics.elementary import log
 from app.sparse.exchange import Exchange
 from app.sparse.rowblock import RowBlock
 
@@ -30,8 +32,8 @@ class Neighbours:
         self._weighted_somewhere = weighted and block.weighted
         self._matrix = block.A_weights[0] if self.weighted else block.A
         self._scales: dict[str, Array] = {}
-        self._patterns: Any = None
-        self._own: Any = None
+        self._patterns: dict[str, Any] = {}
+        self._names: Any = None
 
     def accumulate(
         self, X_own: Array, Y_own: Array, rows_own: Array | None = None, matrix: Any = None
@@ -51,22 +53,32 @@ class Neighbours:
         found = self._matrix if matrix is None else matrix
         return sum(self.device.tile(part, width) for part in (found if isinstance(found, list) else [found]))
 
-    def visit(self, X_own: Array, own: bool, work: Callable[[Any, Array], None]) -> None:
+    def visit(
+        self, X_own: Array, own: bool, work: Callable[[Any, Array], None], kind: str = "attention_pattern"
+    ) -> None:
         """Go through the stored entries in global order, with the rows of X that their columns number.
 
         own     begin with the entry of every row in its own column
-        work    called with a pattern (Attention.attention_pattern) and rows, for one tile after the other
+        work    called with a pattern and rows, for one tile after the other
+        kind    what of the device makes a pattern of a matrix
         Ranks   all call (one exchange)
         """
-        if self._patterns is None:
-            A, make = self._pattern, self.device.attention_pattern
+        if kind not in self._patterns:
+            A, make = self._pattern, getattr(self.device, kind)
             n = self.block.n_own
             ramp = np.arange(n + 1, dtype=np.int32)
-            self._patterns = [make(tile) for tile in A] if isinstance(A, list) else make(A)
-            self._own = make(self.device.csr(ramp, ramp[:n], None, (n, n)))
+            itself = make(self.device.csr(ramp, ramp[:n], None, (n, n)))
+            self._patterns[kind] = [make(tile) for tile in A] if isinstance(A, list) else make(A), itself
+        patterns, itself = self._patterns[kind]
         if own:
-            work(self._own, X_own)
-        self.exchange.visit(X_own, self._patterns, work)
+            work(itself, X_own)
+        self.exchange.visit(X_own, patterns, work)
+
+    def names(self) -> Array:
+        """[n_own] float32, what own rows are called (numerics/aggregation.py), made once."""
+        if self._names is None:
+            self._names = self.device.put(row_names(self.block.lo, self.block.n_own))
+        return self._names
 
     @property
     def _pattern(self) -> Any:
@@ -89,22 +101,30 @@ class Neighbours:
         "in_degree"   (d+1)^-1: rows of A+I divided by their sums
         "symmetric_alone"   d^-1/2, 0 for an isolated node: the same without own loops, D^-1/2 A D^-1/2
         "mean"        1/d, 0 for an isolated node: the mean over the neighbours alone
+        "log_degree"  log(1 + neighbours), whatever their weights
         """
         if kind not in self._scales:
             self._scales[kind] = self._make_scale(kind)
         return self._scales[kind]
 
+    def counts(self) -> np.ndarray:
+        """[n_own] float64 host: the neighbours of each own row."""
+        return self.block.degrees_own().astype(np.float64)
+
     def degrees(self) -> np.ndarray:
         """[n_own] float64 host: the sum of the weights of each own row."""
         if not self._weighted_somewhere:
-            return self.block.degrees_own().astype(np.float64)
+            return self.counts()
         xp = self.device.xp
         ones, sums = (fill((self.block.n_own, 1), dtype=np.float32) for fill in (xp.ones, xp.zeros))
         self.accumulate(ones, sums)
         return self.device.get(sums)[:, 0].astype(np.float64)
 
     def _make_scale(self, kind: str) -> Array:
-        factor = scale_of(kind, self.degrees())
+        if kind == "log_degree":
+            factor = log(np, (1 + self.counts()).astype(np.float32))
+        else:
+            factor = scale_of(kind, self.degrees())
         factor[self.block.n_real :] = 0
         return self.device.put(factor)
 

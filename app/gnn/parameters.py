@@ -20,6 +20,7 @@ CONSTANTS = {
     "variance": 1.0,
     "hidden_mean": 0.0,
     "hidden_variance": 1.0,
+    "mean_log_degree": 1.0,
 }
 
 

@@ -15,6 +15,7 @@ from app.gnn.categories import Categories
 from app.gnn.edges import EdgeColumns
 from app.gnn.goals import Goal, goal_of
 from app.gnn.model import Model, case_reads_edges
+from app.gnn.positions import width_of
 from app.gnn.scale import Scale
 from app.graphs.edge_data import EdgeData
 from app.graphs.formats.source import shown
@@ -23,12 +24,13 @@ from app.graphs.nodes.data import NodeData
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "batch_norm", "heads", "alpha", "theta",
     "hops", "members",
-    "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "missing_features",
+    "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "missing_features", "positions",
     "edge_feature_rows", "goal",
-    "level", "readout", "readout_of",
+    "level", "readout", "readout_of", "jump",
 )  # fmt: skip
 LATER = {
     "missing_features",
+    "positions",
     "alpha",
     "theta",
     "hops",
@@ -40,6 +42,7 @@ LATER = {
     "level",
     "readout",
     "readout_of",
+    "jump",
 }  # keys that older files lack: they mean the default
 
 
@@ -62,6 +65,7 @@ class SavedModel:
     links       of a network that scores pairs, how it has learned to (LINKS); None: of others, of older files
     others      weights by name of the other members (gnn.members)
     means       [features] of columns of which entries may be missing (gnn/missing.py); None: none may be
+    positions   the scale of those that stand beside features (gnn/positions.py); None: there are none
     """
 
     case: GnnCase
@@ -77,6 +81,7 @@ class SavedModel:
     links: LinksCase | None = None
     others: tuple[dict[str, np.ndarray], ...] = ()
     means: np.ndarray | None = None
+    positions: Scale | None = None
 
     @property
     def members(self) -> tuple[dict[str, np.ndarray], ...]:
@@ -91,7 +96,12 @@ class SavedModel:
     @property
     def columns(self) -> int:
         """Columns of the features that it is given."""
-        return len(self.inputs.values) if isinstance(self.inputs, Categories) else self.features
+        return len(self.inputs.values) if isinstance(self.inputs, Categories) else self.categories
+
+    @property
+    def categories(self) -> int:
+        """Columns of its input that features become, without positions."""
+        return self.features - (0 if self.positions is None else len(self.positions.mean))
 
     @property
     def classes(self) -> int:
@@ -150,6 +160,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         about["edges"] = saved.edges.told()
     if saved.means is not None:
         about["means"] = saved.means.tolist()
+    if saved.positions is not None:
+        about["positions"] = saved.positions.told()
     if saved.links is not None:
         about["links"] = {key: getattr(saved.links, key) for key in LINKS}
     return save_archive(path, arrays_of(saved.members), "gnn", about)
@@ -185,15 +197,18 @@ def load_model(path: str) -> SavedModel:
         features = msgspec.convert(manifest["features"], int)
         heard = msgspec.convert(manifest.get("neighbours", "both"), str)
         scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
-        inputs = _inputs(path, manifest, case.feature_rows, features)
+        positions = _scale(path, manifest["positions"], width_of(case.positions)) if case.positions else None
+        given = features - width_of(case.positions)
+        inputs = _inputs(path, manifest, case.feature_rows, given)
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
         edges, links = _edges(manifest, case), _links(manifest, case, len(class_ids))
         known = heard, scale, inputs, names, edges, links
         first, *others = members_of(arrays, case.members)
-        means = _means(path, manifest, case, features)
-        found = SavedModel(case, features, class_ids, several, first, *known, tuple(others), means)
+        means = _means(path, manifest, case, given)
+        rest = tuple(others), means, positions
+        found = SavedModel(case, features, class_ids, several, first, *known, *rest)
         wanted = Model(case, features, found.classes, edges.width if edges else 0).shapes()
         if any({name: array.shape for name, array in each.items()} != wanted for each in found.members):
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")

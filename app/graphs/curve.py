@@ -24,15 +24,23 @@ def _sierpinski(points: np.ndarray, side: float) -> np.ndarray:
     The square's two halves are right-angled triangles; the curve goes through one from `start` to `end`. Cut
     from the right angle to the middle of the long side, it is two such triangles, passed one after the other.
     """
-    corner = np.array([[0, 0], [side, 0], [side, side], [0, side]], dtype=np.float64)
-    upper = points[:, 1] > points[:, 0]
-    start, end = corner[np.where(upper, 2, 0)], corner[np.where(upper, 0, 2)]
-    angle = corner[np.where(upper, 3, 1)]
+    x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
+    upper, zero = y > x, np.zeros(len(points))
+    start, end = (np.where(upper, side, 0.0),) * 2, (np.where(upper, 0.0, side),) * 2
+    angle = np.where(upper, zero, side), np.where(upper, side, zero)
     key = upper.astype(np.int64)
     for _ in range(CURVE_BITS):
-        middle = (start + end) / 2
-        later = ((points - start) ** 2).sum(axis=1) > ((points - end) ** 2).sum(axis=1)
+        middle = tuple((a + b) / 2 for a, b in zip(start, end))
+        later = _squares(x, y, *start) > _squares(x, y, *end)
         key = 2 * key + later
-        start, end = np.where(later[:, None], angle, start), np.where(later[:, None], end, angle)
+        start, end = (
+            tuple(np.where(later, a, b) for a, b in zip(angle, start)),
+            tuple(np.where(later, a, b) for a, b in zip(end, angle)),
+        )
         angle = middle
     return key
+
+
+def _squares(x: np.ndarray, y: np.ndarray, from_x: np.ndarray, from_y: np.ndarray) -> np.ndarray:
+    """[n] the squares of the distances between points."""
+    return (x - from_x) ** 2 + (y - from_y) ** 2

@@ -21,11 +21,12 @@ class EdgeRows:
 class EdgeData:
     """Edge features by the entries of A, whose rows have what a node hears, and of A^T: who hears it.
 
-    hearing   of an undirected graph the very same rows
+    hearing   of an undirected graph the very same rows     columns   names of the columns, or none
     """
 
     heard: EdgeRows
     hearing: EdgeRows
+    columns: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:

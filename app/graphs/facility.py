@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from app.errors import CaseError, GraphError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.lengths import PLANE
 from app.graphs.weights import decimals_of
 from app.native.library import address, function
 
@@ -24,6 +25,7 @@ MEDIAN, CENTER, UNCAPACITATED = "median", "center", "uncapacitated"
 LARGEST = 1 << 54  # of what all customers cost at the worst places together, and of opening, in units
 LARGEST_ROUNDED = 1 << 34  # of lengths of many digits together, in units
 PIECE = 1 << 22  # distances at a time
+TRIED = 4  # nearest points by a tree, of which the nearest by whole numbers is taken
 PAIR_BYTES, RADIUS_BYTES = 28, 76  # for each place and customer, at most; the latter of centres
 PAIR_SECONDS = 2e-7  # to sort them, and for paths, about
 
@@ -103,6 +105,11 @@ class Sites:
             return int(least.max(initial=0))
         return int(least.sum()) + int(self.opening[chosen].sum())
 
+    def of(self, customers: np.ndarray) -> "Sites":
+        """The same question of some customers alone."""
+        cost = np.ascontiguousarray(self.cost[:, customers])
+        return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
+
     def within(self, radius: int) -> "Sites":
         """The question how many customers cost `radius` or more, with the same order of facilities."""
         found = Sites(
@@ -112,6 +119,11 @@ class Sites:
         found.__dict__["near"] = self.near  # equal costs may follow in any order
         found.__dict__["ordered"] = (self.ordered >= radius).astype(np.int64)
         return found
+
+    @cached_property
+    def cheapest(self) -> np.ndarray:
+        """[n] int64, the least that each customer may cost."""
+        return self.cost.min(axis=0) if self.m else np.zeros(self.n, dtype=np.int64)
 
     @cached_property
     def radii(self) -> np.ndarray:
@@ -203,6 +215,12 @@ class Distances:
             there = np.isfinite(far)
             at[there], away[there] = source[there], far[there].astype(np.int64)
             return at, away
+        if self.metric.kind in PLANE and self.n * len(nodes) > PIECE:
+            near = nodes[nearest_by_tree(self.metric.points[nodes], self.metric.points)]
+            here = self.metric.between(np.arange(self.n)[:, None], near)
+            best = np.lexsort((near, here), axis=1)[:, 0]
+            every = np.arange(self.n)
+            return near[every, best], here[every, best]
         size = max(1, PIECE // self.n)
         for first in range(0, len(nodes), size):
             part = nodes[first : first + size]
@@ -282,25 +300,70 @@ def question_of(
         right = f"memory.whole_graph_mb = {math.ceil(need / 1e6)} would be right"
         raise CaseError(f"{name}: {found} of tables; {right}, or fewer nodes")
     away = _between(distances, places, customers)
-    fine, longest, apart = distances.unit * demands.unit, int(away.max(initial=0)), bool((away < 0).any())
-    for unit in _units(fine, opening):
-        demand = _scaled(demands.amounts, fine / unit)
-        fees = [0] * n if opening is None else _scaled(opening.amounts, opening.unit / unit)
-        paid = sum(fees[place] for place in places.tolist())
-        far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
-        if max(far * max(len(customers), 1) + paid, sum(fees)) <= LARGEST:
-            break
-    else:
-        right = "fewer digits of lengths, demands and costs would be right"
-        raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
-    demand, fees = np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64)
+    prices = priced(
+        name,
+        distances,
+        demands,
+        opening,
+        (places, customers),
+        int(away.max(initial=0)),
+        bool((away < 0).any()),
+    )
+    demand, fees, far = prices.demand, prices.fees, prices.far
     cost = np.where(away < 0, far, away * demand[customers])
     forced = np.zeros(n, dtype=bool)
     forced[inside] = True
     sites = Sites(
         np.ascontiguousarray(cost), fees[places], forced[places], min(most, len(places)), far, kind == CENTER
     )
-    return Question(sites, places, customers, demand, fees, unit)
+    return Question(sites, places, customers, demand, fees, prices.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """demand, fees [n] int64 of all nodes, in a unit; far: more than any customer costs."""
+
+    demand: np.ndarray
+    fees: np.ndarray
+    far: int
+    unit: Fraction
+
+
+def priced(
+    name: str, distances: Distances, demands: Demands, opening: Demands | None,
+    asked: tuple[np.ndarray, np.ndarray], longest: int, apart: bool,
+) -> Prices:  # fmt: skip
+    """What is needed and paid, in the coarsest exact unit that sums have room for.
+
+    asked    places and customers        longest   no distance is longer
+    apart    whether some places are not reached
+    Raises GraphError
+    """
+    places, customers = asked
+    fine = distances.unit * demands.unit
+    for unit in _units(fine, opening):
+        demand = _scaled(demands.amounts, fine / unit)
+        fees = [0] * distances.n if opening is None else _scaled(opening.amounts, opening.unit / unit)
+        paid = sum(fees[place] for place in places.tolist())
+        far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
+        if max(far * max(len(customers), 1) + paid, sum(fees)) <= LARGEST:
+            return Prices(np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64), far, unit)
+    right = "fewer digits of lengths, demands and costs would be right"
+    raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
+
+
+def nearest_by_tree(points: np.ndarray, of: np.ndarray, count: int = TRIED) -> np.ndarray:
+    """[n, min(count, k)] numbers of the nearest of points [k, 2] to each of [n, 2], by a k-d tree.
+
+    Its squares may differ from ours in the last bit: the nearest by whole numbers is the best of a few.
+    """
+    from scipy.spatial import cKDTree  # a fair share of a program's start, for few runs
+
+    tree, count = cKDTree(points), min(count, len(points))
+    found, size = np.empty((len(of), count), dtype=np.int64), PIECE // TRIED
+    for at in range(0, len(of), size):
+        found[at : at + size] = tree.query(of[at : at + size], count)[1].reshape(-1, count)
+    return found
 
 
 def _units(fine: Fraction, opening: Demands | None) -> list[Fraction]:

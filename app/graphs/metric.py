@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.curve import along_curve
 from app.graphs.graph import Graph, from_edges
 from app.graphs.lengths import EUCLIDEAN, PLANE, TABLED, dimensions, largest_coordinate, lengths, squares
 from app.rng import stream
@@ -79,6 +80,11 @@ class Metric:
         u = np.repeat(np.arange(self.n, dtype=np.int64), near.shape[1])
         v = near.ravel().astype(np.int64)
         return from_edges(self.n, u, v, self.between(u, v).astype(np.float32), self.name)
+
+    @cached_property
+    def along(self) -> np.ndarray:
+        """[n] int32, the points in the order of a curve through `plane`."""
+        return along_curve(self.plane)
 
     @cached_property
     def nearest(self) -> np.ndarray:

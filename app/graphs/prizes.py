@@ -27,8 +27,6 @@ Sources  Goemans and Williamson, A general approximation technique for constrain
 Differs  edges without directions, short enough for the reductions, searches and bounds of Steiner trees
 """
 
-import heapq
-from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +36,7 @@ from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph, narrow
+from app.graphs.prize_ways import Ways, best_within
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
 
 NEAR = 200  # nodes that are looked at around one that may be sure
@@ -46,13 +45,21 @@ NEAR = 200  # nodes that are looked at around one that may be sure
 class Prized(NamedTuple):
     """What a caller asks of a graph, in whole numbers: cost = (lengths + prizes left out) * unit.
 
-    core    the graph; its terminals are in every tree, there may be none
-    prizes  [n] int64, 0 of terminals
+    core      the graph; its terminals are in every tree, there may be none
+    prizes    [n] int64, 0 of terminals
+    compiled  whether kernels may be used; the answers are equal
+    worth     of heaviest connected subgraphs: the nodes of a tree weigh so much less what it costs
     """
 
     core: SteinerCore
     prizes: np.ndarray
     unit: float
+    compiled: bool = True
+    worth: int = 0
+
+    def ways(self) -> Ways:
+        """Paths that prizes pay for."""
+        return Ways(self.core, self.prizes, self.compiled)
 
     def cost(self, parent: np.ndarray) -> tuple[int, int]:
         """The length of a tree, by its parents [n], and the prizes that it leaves out."""
@@ -88,29 +95,58 @@ class Gadgets(NamedTuple):
         return np.concatenate([np.flatnonzero(taken), np.arange(n, self.core.n)])
 
 
-def prized_of(graph: Graph, terminals: np.ndarray, prizes: np.ndarray) -> Prized:
-    """What a caller asks of a whole graph: terminals [k] rows, prizes [n] float32. Raises GraphError."""
+def prized_of(
+    graph: Graph, terminals: np.ndarray, prizes: np.ndarray, compiled: bool = True, heaviest: bool = False
+) -> Prized:
+    """What a caller asks of a whole graph: terminals [k] rows, prizes [n] float32. Raises GraphError.
+
+    heaviest   prizes are weights of any sign, and the nodes of a tree are to weigh as much as may be
+    """
     if not graph.n:
         raise GraphError(f"{graph.name}: found no nodes; one or more would be right")
-    refuse_prizes(graph, prizes)
-    weights = np.ones(len(graph.indices), dtype=np.float32) if graph.weights is None else graph.weights
+    if not heaviest:
+        refuse_prizes(graph, prizes)
     terminals, largest = np.unique(np.asarray(terminals, dtype=np.int64)), LARGEST
     while True:
-        both = np.concatenate([weights, prizes])
-        numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
-        lengths, own = np.split(numbers, [len(weights)])
-        refuse_lengths(graph, lengths, float(prizes.max()))
-        step = max(int(np.gcd.reduce(numbers)), 1) if len(numbers) else 1
-        own = own // step
+        numbered = _shifted if heaviest else _numbered
+        lengths, own, least, unit = numbered(graph, prizes, largest)
+        step = max(int(np.gcd.reduce(np.concatenate([lengths, own, [least]]))), 1)
+        own, worth = own // step, (int(own.sum()) + least) // step
         own[terminals] = 0
         indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
         core = SteinerCore(*map(np.ascontiguousarray, (indptr, indices, lengths // step, terminals)))
         refuse_apart(graph, core)
-        asked = Prized(core, own, unit * step)
+        asked = Prized(core, own, unit * step, compiled, worth)
         times = -(-_most_length(asked) * step // LARGEST)
         if times <= 1:
             return asked
         largest //= 2 * times
+
+
+def _numbered(graph: Graph, prizes: np.ndarray, largest: int) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Lengths [nnz] and prizes [n] in units, 0, and the unit. Raises GraphError."""
+    weights = np.ones(len(graph.indices), dtype=np.float32) if graph.weights is None else graph.weights
+    both = np.concatenate([weights, prizes])
+    numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
+    lengths, own = np.split(numbers, [len(weights)])
+    refuse_lengths(graph, lengths, float(prizes.max()))
+    return lengths, own, 0, unit
+
+
+def _shifted(graph: Graph, weights: np.ndarray, largest: int) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """The same of weights w [n] of any sign: with m below 0, no larger than any, edges have the length -m and
+    nodes the prizes w - m; and m. Raises GraphError.
+
+    A tree of k nodes then costs -(k-1) m and all prizes but its own: sum(w - m) + m, less what its nodes
+    weigh.
+
+    Source   Rehfeldt and Koch 2018, as above
+    """
+    numbers, unit = whole_numbers(weights, f"{graph.name}: a node weight", largest)
+    least = int(numbers.min())
+    if least >= 0:
+        least = -max(int(numbers.max()), 1)
+    return np.full(len(graph.indices), -least, dtype=np.int64), numbers - least, least, unit
 
 
 def refuse_prizes(graph: Graph, prizes: np.ndarray) -> None:
@@ -151,14 +187,22 @@ def entries_of(asked: Prized, known: int) -> np.ndarray:
     if len(asked.core.terminals):
         return np.empty(0, dtype=np.int64)
     order = np.argsort(-asked.prizes, kind="stable")
-    found, reached = [], np.zeros(asked.core.n, dtype=bool)
+    found, reached, paid, ways = [], np.zeros(asked.core.n, dtype=bool), 0, asked.ways()
     for node in order[: max(np.count_nonzero(asked.prizes), 1)].tolist():
         if not reached[node]:
             found.append(node)
-            reached |= reach(asked, node)
-            if int(asked.prizes[reached].sum()) >= known:
+            paid += _reach_more(asked, ways, reached, node)
+            if paid >= known:
                 break
     return np.array(sorted(found), dtype=np.int64)
+
+
+def _reach_more(asked: Prized, ways: Ways, reached: np.ndarray, node: int) -> int:
+    """Add the reach of a node to what is reached [n] bool; the prizes that are new there."""
+    nodes = ways.reached(node)
+    new = nodes[~reached[nodes]]
+    reached[new] = True
+    return int(asked.prizes[new].sum())
 
 
 def reach(asked: Prized, node: int) -> np.ndarray:
@@ -170,41 +214,16 @@ def reach(asked: Prized, node: int) -> np.ndarray:
     on first, and no node is on two ways; not all such paths are found.
     """
     reached = np.zeros(asked.core.n, dtype=bool)
-    reached[list(_Ways(asked).reached(node)[0])] = True
+    reached[asked.ways().reached(node)] = True
     return reached
-
-
-class _Ways:
-    """The graph and its prizes, for paths from many nodes: what is read one number at a time."""
-
-    def __init__(self, asked: Prized) -> None:
-        core = asked.core
-        arrays = core.indptr, core.indices, core.lengths, asked.prizes
-        self.indptr, self.indices, self.lengths, self.prizes = map(memoryview, arrays)
-
-    def reached(self, node: int, goal: Container[int] = (), most: int | None = None) -> tuple[set[int], bool]:
-        """The nodes in the reach of a node, as far as the first of a goal, or `most` of them; whether one of
-        the goal is among them.
-        """
-        indptr, indices, lengths, prizes = self.indptr, self.indices, self.lengths, self.prizes
-        reached, heap = {node}, [(-prizes[node], node)]
-        while heap and (most is None or len(reached) < most):
-            spare, v = heapq.heappop(heap)
-            for at in range(indptr[v], indptr[v + 1]):
-                length, w = lengths[at], indices[at]
-                if length <= -spare and w not in reached:
-                    reached.add(w)
-                    if w in goal:
-                        return reached, True
-                    heapq.heappush(heap, (spare + length - prizes[w], w))
-        return reached, False
 
 
 def sure_nodes(asked: Prized, first: np.ndarray) -> np.ndarray:
     """[k] int64, ascending: nodes that some best one of all trees with the first [j] holds, these too, as
     they are joined to such trees without loss, one after the other.
     """
-    sure, before, ways = set(first.tolist()), 0, _Ways(asked)
+    sure, before, ways = set(first.tolist()), 0, asked.ways()
+    ways.goal[first] = True
     far = distances(asked.core, first)
     waiting = [v for v in np.argsort(far, kind="stable").tolist() if asked.prizes[v] > 0 and far[v] >= 0]
     while len(sure) > before and waiting:
@@ -212,8 +231,9 @@ def sure_nodes(asked: Prized, first: np.ndarray) -> np.ndarray:
         for node in waiting:
             if node in sure:
                 continue
-            if ways.reached(node, sure, NEAR)[1]:
+            if ways.meets(node, NEAR):
                 sure.add(node)
+                ways.goal[node] = True
             else:
                 left.append(node)
         waiting = left
@@ -228,11 +248,10 @@ def cost_without(asked: Prized, entries: np.ndarray) -> int | None:
     """
     if len(asked.core.terminals):
         return None
-    reached = np.zeros(asked.core.n, dtype=bool)
+    reached, paid, ways = np.zeros(asked.core.n, dtype=bool), 0, asked.ways()
     for node in np.unique(entries).tolist():
         if not reached[node]:
-            reached |= reach(asked, node)
-    paid = int(asked.prizes[reached].sum())
+            paid += _reach_more(asked, ways, reached, node)
     return None if paid == int(asked.prizes.sum()) else paid
 
 
@@ -327,48 +346,7 @@ def _assembled(
 def best_part(asked: Prized, parent: np.ndarray) -> tuple[np.ndarray, int]:
     """The best tree within a tree, by its parents [n], as parents [n], and what it costs.
 
-    The gain of a node is its prize and what is left of the gains of those below beside the edges to them,
-    where that is above 0 or a terminal is below. The best tree begins at the node of the largest gain, or at
-    a terminal.
-
-    Source   strong pruning: Johnson, Minkoff and Phillips, The prize collecting Steiner tree problem: theory
-             and practice, SODA 2000
     parent   of a tree that holds all terminals, the first of them its root where there are some
     """
-    children = np.flatnonzero((parent >= 0) & (parent != np.arange(len(parent))))
-    length = dict(zip(children.tolist(), asked.core.lengths_of(children, parent[children]).tolist()))
-    above, order = parent.tolist(), _from_root(parent)
-    gain = dict(zip(order, asked.prizes[order].tolist()))
-    held = dict.fromkeys(asked.core.terminals.tolist(), True)
-    kept: dict[int, bool] = {}
-    for node in reversed(order):
-        if node not in length:
-            continue
-        left = gain[node] - length[node]
-        kept[node] = left > 0 or node in held
-        if kept[node]:
-            gain[above[node]] += left
-        if node in held:
-            held[above[node]] = True
-    root = order[0] if len(asked.core.terminals) else max(order, key=lambda node: (gain[node], -node))
-    found = np.full(len(parent), -1, dtype=np.int64)
-    found[root] = root
-    for node in order:
-        if node != root and kept.get(node) and found[above[node]] >= 0:
-            found[node] = above[node]
-    return found, int(asked.prizes.sum()) - gain[root]
-
-
-def _from_root(parent: np.ndarray) -> list[int]:
-    """The nodes of a tree, each behind its parent."""
-    below: dict[int, list[int]] = {}
-    order: list[int] = []
-    for node in np.flatnonzero(parent >= 0).tolist():
-        above = int(parent[node])
-        if above == node:
-            order.append(node)
-        else:
-            below.setdefault(above, []).append(node)
-    for node in order:
-        order += below.get(node, ())
-    return order
+    found, gain = best_within(asked.core, asked.prizes, parent, asked.compiled)
+    return found, int(asked.prizes.sum()) - gain

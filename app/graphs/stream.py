@@ -43,7 +43,8 @@ class EdgeStream:
     edge_labels   opens a label for each edge in the same order (Labels), told whether these are numbers to be
                   predicted; or None
     terminals     [k] int64 node numbers, ascending, that a Steiner tree is to hold; None: the file names none
-    prized        node_weights are prizes of such a tree
+    prized        node_weights are prizes of such a tree, or, where that is asked for, weights of any sign:
+    heaviest      what is asked for is the connected subgraph that weighs most
     deliveries    what vehicles deliver to the points of the metric (graphs/deliveries.py), or None
     """
 
@@ -73,6 +74,7 @@ class EdgeStream:
     edge_labels: Callable[[bool], Any] | None = None
     terminals: np.ndarray | None = None
     prized: bool = False
+    heaviest: bool = False
     deliveries: Any = None
 
     def chunks(self) -> Iterator[Chunk]:

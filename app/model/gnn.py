@@ -61,6 +61,7 @@ VIEW_ENTRY = 250
 # Numbers that a ranking passes over: for each pair of a node and a candidate, for each node, for each of its
 # K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
 PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
+AGGREGATE = 8  # numbers passed over for each of an entry that four aggregators hear (measured: 3 ns)
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
@@ -370,6 +371,9 @@ class Share(Terms):
                 self.add(f"{each.name}: rows", "wide dense", round(entries), k, m, 4 * k * m)
                 if each.name.endswith("weights"):
                     self.add(f"{each.name}: gradient", "wide gram", round(entries), k, m, 4 * k * m)
+        if each.name == "aggregate":  # four times what a product does, and whose the largest ones are
+            entries = self._share(each) * int(self.layout.stored[self.rank])
+            self.passes(f"{each.name}: parts", AGGREGATE * entries * each.exchanges[0])
         if each.name.startswith("messages"):
             entries = round(self._share(each) * int(self.layout.stored[self.rank]))
             k, m = max(self.training.inputs.edges, 1), sum(each.exchanges)

@@ -55,6 +55,7 @@ from app.gnn.embed import spectral
 from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model, case_reads_loops
+from app.gnn.positions import width_of
 from app.gnn.propagation import ARRAYS, COLUMNS
 from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.memory.operations import Operation
@@ -86,6 +87,8 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
         "features": features,
         "labels": _labels(training, own, int(layout.stored[rank])),
     }
+    if width := width_of(training.case.positions):
+        found["positions"] = 4 * own * width
     if inputs.edges:
         made = 1 + (training.case.edge_feature_rows != "as_given")
         made += 1.5 * (training.case.level == "edge")  # a head has them of edges too

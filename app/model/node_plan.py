@@ -15,12 +15,13 @@ from app.errors import CaseError
 from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
-from app.gnn.explain.attribution import FEWEST_PASSES, MOST_PASSES
+from app.gnn.explain.attribution import passes_of
 from app.gnn.explain.network import hops_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.missing import STEPS as FILLING
 from app.gnn.model import Model, case_reads_edges, edge_reader
 from app.gnn.plain import STEPS
+from app.gnn.positions import COLUMNS, parse_positions, width_of, work_words
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import SavedModel, load_model
 from app.gnn.smoothing import TRIED
@@ -65,6 +66,7 @@ def node_plan_lines(
         training = on_ranks(case, training, 1)
         yield said_whole(case)
     yield from filled_lines(training)
+    yield from position_lines(case, training)
     yield from memory_lines(training.engine, training.limited, training.budget)
     if said := products_words(case, training.inputs.classes):
         yield said
@@ -92,8 +94,10 @@ def training_of(
     if gnn.feature_rows in BY_COLUMN and not inputs.dense:
         raise CaseError(NOT_DENSE.format("these are sparse, or there are none", gnn.feature_rows))
     if gnn.feature_rows == "one_hot":
-        width = saved.features if saved else _categories(case, nodes, inputs.features, count_classes)
+        width = saved.categories if saved else _categories(case, nodes, inputs.features, count_classes)
         inputs = replace(inputs, features=width, stored=nodes * inputs.features)
+    given = bool(inputs.features and not own_columns(inputs, nodes))
+    inputs = beside(inputs, gnn, nodes, inputs.features if given else 0)
     reads = case_reads_edges(gnn) or (gnn.level == "edge" and edge_features_of(case) is not None)
     given, width = _edge_columns(case, edge_reader(gnn), saved, count_classes) if reads else (0, 0)
     inputs = replace(inputs, edges=given, edge_width=width)
@@ -251,9 +255,42 @@ def filled_lines(training: Training) -> Iterator[str]:
     yield f"before training: missing features are filled, {copy} a rank for a copy of all{steps}"
 
 
+def own_columns(inputs: Inputs, nodes: int) -> bool:
+    """Whether each node has a feature of its own, for want of others."""
+    return inputs.features == inputs.stored == nodes and not inputs.graphs
+
+
+def beside(inputs: Inputs, gnn: GnnCase, nodes: int, given: int) -> Inputs:
+    """The inputs with positions; given: columns of features, 0: positions stand in the place of none."""
+    width = width_of(gnn.positions)
+    if not width:
+        return inputs
+    if not given:
+        return replace(inputs, features=width, stored=0)
+    stored = inputs.stored + nodes * width if inputs.stored else 0
+    return replace(inputs, features=inputs.features + width, stored=stored)
+
+
+def position_lines(case: Case, training: Training) -> Iterator[str]:
+    """What positions take before training begins; of sets graphs are taken to be of equal size."""
+    gnn, layout, graphs = training.case, training.layout, training.inputs.graphs
+    if not gnn.positions:
+        return
+    most = layout.n // graphs if graphs else layout.n
+    rows = layout.n / layout.ranks
+    memory = size(4 * rows * (3 * width_of(gnn.positions) + 4 * min(COLUMNS, most)))
+    said = work_words(gnn, layout.entries, most)
+    yield f"before training: {said}; up to {memory} a rank beside the features"
+    pattern = {"core", "triangles", "laplacian"} & {each.kind for each in parse_positions(gnn.positions)}
+    if pattern:
+        whole, of = size(16 * layout.entries), " and ".join(sorted(pattern))
+        yield f"before training: {of} of the whole graph on the first rank, {whole} a rank for it"
+
+
 def explained_lines(case: Case, training: Training) -> Iterator[str]:
-    """What explanations of predictions take once training has ended: passes over receptive fields, whose
-    sizes are those of a tree of the mean degree, at most those of the graph; of sets those of a graph."""
+    """What explanations of predictions take once training has ended: passes of each network over receptive
+    fields, whose sizes are those of a tree of the mean degree, of two trees where both ends of an edge or a
+    link are read, at most those of the graph; of sets those of a graph."""
     asked, (nodes, entries) = case.output.explain, (training.layout.n, training.layout.entries)
     if not asked:
         return
@@ -262,9 +299,12 @@ def explained_lines(case: Case, training: Training) -> Iterator[str]:
         k, e = nodes / graphs, entries / 2 / graphs
     else:
         hops, degree = hops_of(Model(training.case, 1, training.inputs.classes)), entries / max(nodes, 1)
-        k = min(sum(degree**hop for hop in range(hops + 1)), nodes)
+        trees = 1 + (training.case.level in ("edge", "link"))
+        k = min(trees * sum(degree**hop for hop in range(hops + 1)), nodes)
         e = min(k * degree / 2, entries / 2)
-    passes = f"{FEWEST_PASSES} to {MOST_PASSES} passes over what it depends on"
+    fewest, longest = passes_of(2 + (training.inputs.edges > 0))
+    several = f", by each of {training.case.members} networks" if training.case.members > 1 else ""
+    passes = f"{fewest} to {longest} passes over what it depends on{several}"
     sizes = f"{k:.0f} nodes and {e:.0f} edges where degrees are alike"
     most = f"at most {case.memory.whole_graph_mb:g} MB (memory.whole_graph_mb)"
     yield f"once training has ended: explanations of {count} predictions, each by {passes}, {sizes}, {most}"

@@ -10,6 +10,7 @@ from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
 from app.errors import CaseError
 from app.graphs.facility import pair_bytes
+from app.graphs.facility_points import LISTED
 from app.graphs.formats.readers import open_edges
 from app.model.counts import expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
@@ -193,7 +194,11 @@ def _whole_line(case: Case, counts: Counts) -> str:
         left = f"above memory.whole_graph_mb, {limit:g}: {_beyond(case, counts)}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
     if case.problem.name == "facility":
-        tables = pair_bytes(case.problem.facility) * counts.n**2 / 1e6
+        each = pair_bytes(case.problem.facility)
+        tables, drawn = each * counts.n**2 / 1e6, case.graph.generator == "uniform_points"
+        if drawn and (counts.n**2 > LISTED or tables > limit):
+            wanted = f"bounds want one of {tables:.0f} MB"
+            return f"{counts.name}: facilities are searched without a table; {wanted}"
         if tables > limit:
             right = f"where all nodes have demands memory.whole_graph_mb = {math.ceil(tables)} would be right"
             return f"{counts.name}: tables of facilities take up to {tables:.0f} MB on a rank; {right}"

@@ -7,98 +7,169 @@
 #include "heap.h"
 #include "random.h"
 
+#define NONE (INT32_C(1) << 29) /* a colour or a node that has no move; more than there are neighbours */
+
 typedef struct {
-    int64_t n, k;
+    int64_t n, k, ring;
     const int64_t *indptr;
     const int32_t *indices;
     int32_t *color;   /* [n] */
-    int32_t *near;    /* [n, k] neighbours of each colour */
+    int32_t *near;    /* [k, n] neighbours of each colour: a move changes two rows, which stay in the cache */
+    int32_t *row;     /* [n, k] the same by nodes, of those in conflict alone */
     int32_t *until;   /* [n, k] moves of this walk before which a colour is not taken again */
     int32_t *list, *place; /* [n] nodes in conflict, places in it; place -1: in none */
+    int32_t *own, *least, *least_open; /* [n] by places in the list: neighbours of the node's colour, and the fewest
+                                          of another one, and of another one that may be taken; NONE: there is none */
     int32_t *best_color;   /* [n] of the fewest conflicts of this walk */
-    int32_t *row_all, *row_open; /* [n] by places in the list: the least change of a node's moves, see below */
+    int32_t *first, *next; /* [ring] by moves: the last of those before that forbade a colour until this one, and the
+                              one before that in the same list; -1: none */
+    int64_t *forbidden;    /* [ring] what a move forbade, a place in `until` */
     int64_t conflicts, edges, best_edges, moves, fresh; /* fresh: best_color is not written yet */
     uint64_t random;
 } Walk;
 
+/* The fewest neighbours of another colour, of any and of one that may be taken. */
+WIDE static void look_through(Walk *w, int64_t i) {
+    const int64_t k = w->k, v = w->list[i];
+    const int32_t *row = w->row + v * k, *until = w->until + v * k;
+    const int32_t own = w->color[v], now = (int32_t)w->moves;
+    int32_t least = NONE, least_open = NONE;
+    for (int32_t c = 0; c < k; c++) {
+        const int32_t value = c == own ? NONE : row[c], open = until[c] > now ? NONE : value;
+        least = value < least ? value : least;
+        least_open = open < least_open ? open : least_open;
+    }
+    w->own[i] = row[own];
+    w->least[i] = least;
+    w->least_open[i] = least_open;
+}
+
 INLINE void conflict_in(Walk *w, int32_t v) {
-    w->place[v] = (int32_t)w->conflicts;
-    w->list[w->conflicts++] = v;
+    const int64_t i = w->conflicts++;
+    w->place[v] = (int32_t)i;
+    w->list[i] = v;
+    for (int64_t c = 0; c < w->k; c++) w->row[v * w->k + c] = w->near[c * w->n + v];
+    look_through(w, i);
 }
 
 INLINE void conflict_out(Walk *w, int32_t v) {
-    const int32_t last = w->list[--w->conflicts];
-    w->list[w->place[v]] = last;
-    w->place[last] = w->place[v];
+    const int32_t i = w->place[v], end = (int32_t)--w->conflicts, last = w->list[end];
+    w->list[i] = last;
+    w->own[i] = w->own[end];
+    w->least[i] = w->least[end];
+    w->least_open[i] = w->least_open[end];
+    w->place[last] = i;
     w->place[v] = -1;
+}
+
+/* A neighbour of a node in conflict went from colour a to c: what the node has fewest of is looked for again only where
+ * c may have been the only one. */
+INLINE void tell(Walk *w, int32_t v, int32_t a, int32_t left, int32_t c, int32_t more) {
+    const int64_t i = w->place[v], at = v * w->k;
+    w->row[at + a] = left;
+    w->row[at + c] = more;
+    if (w->color[v] == a) {
+        w->own[i] = left;
+    } else {
+        if (left < w->least[i]) w->least[i] = left;
+        if (left < w->least_open[i] && w->until[at + a] <= w->moves) w->least_open[i] = left;
+    }
+    if (w->color[v] == c) w->own[i] = more;
+    else if (more - 1 == w->least[i] || more - 1 == w->least_open[i]) look_through(w, i);
 }
 
 /* The colour of v becomes c. */
 static void recolor(Walk *w, int32_t v, int32_t c) {
     const int32_t a = w->color[v];
-    const int64_t k = w->k;
-    w->edges += w->near[v * k + c] - w->near[v * k + a];
+    int32_t *near_a = w->near + a * w->n, *near_c = w->near + c * w->n;
+    w->edges += near_c[v] - near_a[v];
     w->color[v] = c;
-    for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) {
-        const int32_t u = w->indices[e];
-        const int32_t left = --w->near[u * k + a], more = ++w->near[u * k + c];
-        if (w->color[u] == a && left == 0) conflict_out(w, u);
-        if (w->color[u] == c && more == 1) conflict_in(w, u);
+    const int32_t *nodes = w->indices + w->indptr[v], *color = w->color, *place = w->place;
+    const int64_t degree = w->indptr[v + 1] - w->indptr[v];
+    for (int64_t e = 0; e < degree; e++) {
+        near_a[nodes[e]] -= 1;
+        near_c[nodes[e]] += 1;
+    }
+    for (int64_t e = 0; e < degree; e++) {
+        const int32_t u = nodes[e], of = color[u];
+        if (place[u] >= 0) tell(w, u, a, near_a[u], c, near_c[u]);
+        if (of == a && near_a[u] == 0) conflict_out(w, u);
+        if (of == c && near_c[u] == 1) conflict_in(w, u);
     }
     const int in = w->place[v] >= 0;
-    if (in && w->near[v * k + c] == 0) conflict_out(w, v);
-    if (!in && w->near[v * k + c] > 0) conflict_in(w, v);
+    if (in && near_c[v] == 0) conflict_out(w, v);
+    if (!in && near_c[v] > 0) conflict_in(w, v);
 }
 
-/* The least change of conflicts by a move of each node in conflict, among all and among those that may be made;
-   returns the least of all, and in *open that of those that may be made. */
-WIDE static int32_t least_changes(Walk *w, int32_t *open) {
-    const int64_t k = w->k;
-    const int32_t now = (int32_t)w->moves;
-    int32_t best_all = INT32_MAX, best_open = INT32_MAX;
+/* Node v does not take colour c again before move `until`. */
+static void forbid(Walk *w, int64_t v, int64_t c, int64_t until) {
+    const int64_t slot = w->moves % w->ring, end = until % w->ring;
+    w->until[v * w->k + c] = (int32_t)until;
+    w->forbidden[slot] = v * w->k + c;
+    w->next[slot] = w->first[end];
+    w->first[end] = (int32_t)slot;
+    if (w->place[v] >= 0) look_through(w, w->place[v]);
+}
+
+/* The colours that may be taken from this move on. */
+static void allow(Walk *w) {
+    const int64_t end = w->moves % w->ring;
+    for (int32_t slot = w->first[end]; slot >= 0; slot = w->next[slot]) {
+        const int64_t at = w->forbidden[slot], v = at / w->k, i = w->place[v];
+        if (i < 0 || w->until[at] > w->moves || at % w->k == w->color[v]) continue;
+        if (w->row[at] < w->least_open[i]) w->least_open[i] = w->row[at];
+    }
+    w->first[end] = -1;
+}
+
+/* The least change of conflicts by a move, of those that may be made in *open; NONE or nearly so: there is none. */
+WIDE static int32_t least_changes(const Walk *w, int32_t *open) {
+    const int32_t *own = w->own, *least = w->least, *least_open = w->least_open;
+    int32_t best = NONE, best_open = NONE;
     for (int64_t i = 0; i < w->conflicts; i++) {
-        const int64_t v = w->list[i];
-        const int32_t *near = w->near + v * k, *until = w->until + v * k;
-        const int32_t own = w->color[v];
-        int32_t row_all = INT32_MAX, row_open = INT32_MAX;
-        for (int32_t c = 0; c < k; c++) {
-            const int32_t value = c == own ? INT32_MAX : near[c];
-            const int32_t free = until[c] > now ? INT32_MAX : value;
-            row_all = value < row_all ? value : row_all;
-            row_open = free < row_open ? free : row_open;
-        }
-        row_all = row_all < INT32_MAX ? row_all - near[own] : row_all;
-        row_open = row_open < INT32_MAX ? row_open - near[own] : row_open;
-        w->row_all[i] = row_all;
-        w->row_open[i] = row_open;
-        best_all = row_all < best_all ? row_all : best_all;
-        best_open = row_open < best_open ? row_open : best_open;
+        const int32_t any = least[i] - own[i], free = least_open[i] - own[i];
+        best = any < best ? any : best;
+        best_open = free < best_open ? free : best_open;
     }
     *open = best_open;
-    return best_all;
+    return best;
 }
 
-/* How many moves have this change, of all or of those that may be made; at the one numbered `wanted` (from 1 on)
-   it ends, and v and c are it. */
-static int64_t count_moves(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
-    const int64_t k = w->k;
-    const int32_t now = (int32_t)w->moves, *row = any ? w->row_all : w->row_open;
-    int64_t count = 0;
-    for (int64_t i = 0; i < w->conflicts; i++) {
-        if (row[i] != change) continue;
-        const int64_t u = w->list[i];
-        const int32_t *near = w->near + u * k, *until = w->until + u * k;
-        const int32_t own = w->color[u], target = change + near[own];
-        for (int32_t d = 0; d < k; d++) {
-            if (near[d] != target || d == own || (!any && until[d] > now)) continue;
-            if (++count == wanted) {
-                *v = (int32_t)u;
-                *c = d;
-                return count;
-            }
-        }
-    }
+/* How many colours of the node at place i of the list change conflicts the least; its colours that may be taken alone
+ * where `any` is 0. */
+WIDE static int32_t count_colors(const Walk *w, int64_t i, int any) {
+    const int64_t k = w->k, v = w->list[i];
+    const int32_t *row = w->row + v * k, *until = w->until + v * k;
+    const int32_t own = w->color[v], now = any ? INT32_MAX : (int32_t)w->moves;
+    const int32_t target = any ? w->least[i] : w->least_open[i];
+    int32_t count = 0;
+    for (int32_t d = 0; d < k; d++) count += (row[d] == target) & (d != own) & (until[d] <= now);
     return count;
+}
+
+/* How many moves have this change, of all or of those that may be made. */
+static int64_t count_moves(const Walk *w, int32_t change, int any) {
+    const int32_t *least = any ? w->least : w->least_open;
+    int64_t count = 0;
+    for (int64_t i = 0; i < w->conflicts; i++)
+        if (least[i] - w->own[i] == change) count += count_colors(w, i, any);
+    return count;
+}
+
+/* The one of them numbered `wanted`, from 0 on: its node and its colour. */
+static void find_move(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
+    const int32_t *least = any ? w->least : w->least_open, now = any ? INT32_MAX : (int32_t)w->moves;
+    int64_t i = 0;
+    for (;; i++) {
+        if (least[i] - w->own[i] != change) continue;
+        const int64_t here = count_colors(w, i, any);
+        if (wanted < here) break;
+        wanted -= here;
+    }
+    *v = w->list[i];
+    const int32_t *row = w->row + *v * w->k, *until = w->until + *v * w->k;
+    for (*c = 0;; ++*c)
+        if (row[*c] == least[i] && *c != w->color[*v] && until[*c] <= now && wanted-- == 0) return;
 }
 
 static void write_best(Walk *w) {
@@ -110,18 +181,19 @@ static void write_best(Walk *w) {
 int64_t lk_coloring_walk(Walk *w, int64_t steps) {
     int64_t made = 0;
     for (; made < steps && w->edges > 0; made++) {
-        int32_t open, v = -1, c = -1;
+        int32_t open, v, c;
+        allow(w);
         const int32_t all = least_changes(w, &open);
-        const int any = all < INT32_MAX && w->edges + all < w->best_edges;
+        const int any = all < NONE / 2 && w->edges + all < w->best_edges;
         const int32_t change = any ? all : open;
-        if (change < INT32_MAX) {
-            const int64_t count = count_moves(w, change, any, -1, &v, &c);
-            count_moves(w, change, any, 1 + random_below(&w->random, (uint32_t)count), &v, &c);
+        if (change < NONE / 2) {
+            const int64_t count = count_moves(w, change, any);
+            find_move(w, change, any, random_below(&w->random, (uint32_t)count), &v, &c);
             if (w->fresh && change >= 0) write_best(w);
             const int32_t a = w->color[v];
             recolor(w, v, c);
             const int64_t tenure = random_below(&w->random, 10) + 6 * w->conflicts / 10;
-            w->until[v * w->k + a] = (int32_t)(w->moves + 1 + tenure);
+            forbid(w, v, a, w->moves + 1 + tenure);
         }
         w->moves += 1;
         if (w->edges < w->best_edges) {

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.comm.group import Group
 from app.comm.guard import share_failure
-from app.errors import GraphError
+from app.errors import GraphError, Halted
 from app.graphs.ids import name_numbers
 from app.graphs.kernels import count_ids, renumber
 from app.graphs.pairs import Pairs, check_ends
@@ -20,6 +21,7 @@ from app.watchdog import beat
 MOST_NODES = (1 << 32) - 2
 SMALL_TABLE = 1 << 16  # ids: up to here a table of all of them is always worth its memory
 PIECE, END, FAILED = 1, 2, 3
+ASKED = "asked to stop while the graph is read"
 
 
 def check_nodes(name: str, nodes: int) -> None:
@@ -50,6 +52,8 @@ def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:
     try:
         for u, v, w in stream.part(stream, group.rank, group.size):
             pairs.append(u, v, w)
+            if stopping.asked():
+                raise Halted(ASKED)
     except Exception:  # whatever it is, reading from the start meets it again
         failed = 1
     lines, failures = group.sum_integers(np.array([pairs.count, failed])).tolist()
@@ -57,7 +61,12 @@ def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:
 
 
 def deal(group: Group, stream: Any, weighted: bool) -> Pairs:
-    """Rank 0 reads piece by piece; each piece is dealt to the ranks in equal consecutive parts."""
+    """Rank 0 reads piece by piece; each piece is dealt to the ranks in equal consecutive parts.
+
+    Raises Halted on all ranks where one was asked to stop before, or rank 0 meanwhile.
+    """
+    if group.max_integer(int(stopping.asked())):
+        raise Halted(ASKED)
     pairs = Pairs(weighted)
     source = _guarded(stream.chunks()) if group.rank == 0 else None
     while True:
@@ -100,6 +109,8 @@ def _guarded(chunks: Iterator[Any]) -> Iterator[tuple[Any, Exception | None]]:
         for piece in chunks:
             check_ends(*piece[:2])
             yield piece, None
+            if stopping.asked():
+                raise Halted(ASKED)
     except Exception as error:  # shared with all ranks by the caller
         yield None, error
     yield None, None

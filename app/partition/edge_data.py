@@ -5,8 +5,9 @@ each one, and sends both to the owners of the matrix entries that the edge becam
 gets do not depend on the number of ranks, and a rank holds those of its own entries alone.
 """
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,13 @@ def load_edge_data(
     width = int(group.broadcast(width)[0])
     if not width:
         return None
+    columns = tuple(json.loads(group.broadcast_text(json.dumps(told.names if told else ()))))
     ids = ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all)
     dealer = Dealer(group, loaded, width, neighbours)
     pieces = pieces_in_order(loaded, told, ids) if told is not None else iter(())
     for piece in rounds(group, pieces, READING):
         dealer.deal(piece)
-    return dealer.finish()
+    return replace(dealer.finish(), columns=columns)
 
 
 # ---- reading, on rank 0 -----------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Loaded:
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     terminals   the same of nodes that a Steiner tree has to hold, by a file or a caller
-    prized   node weights of the graph are prizes of such a tree
+    prized   node weights of the graph are prizes of such a tree; heaviest: see graphs/stream.py
     deliveries  what vehicles deliver to the points of the metric, by a file, a generator or a caller; or None
     start    [k] ids on all ranks, of a caller's solution to begin with: those chosen, of side 1, or in order
     start_colors   [k] int64 on all ranks, the colours of those nodes; None: the solution is no colouring
@@ -99,6 +99,7 @@ class Loaded:
     outside: np.ndarray | None = None
     terminals: np.ndarray | None = None
     prized: bool = False
+    heaviest: bool = False
     start: np.ndarray | None = None
     start_colors: np.ndarray | None = None
     labels: list[Any] | None = None
@@ -276,10 +277,10 @@ def read_paths(
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
     members, terminals = share_members(group, source), share_terminals(group, source)
-    held = _with_edge_features(table, source)
+    held, (prized, heaviest) = _with_edge_features(table, source), share_prized(group, source)
     return Loaded(
         graph, built.rows, built.counts, warnings, table.complement, origin, terminals=terminals,
-        prized=share_prized(group, source), members=members, stream=held,
+        prized=prized, heaviest=heaviest, members=members, stream=held,
     )  # fmt: skip
 
 
@@ -362,10 +363,10 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     metric = share_metric(group, source.metric if source is not None else None)
     deliveries = share_deliveries(group, source.deliveries if source is not None else None)
     members, terminals = share_members(group, source), share_terminals(group, source)
-    held = _with_edge_features(table, source)
+    held, (prized, heaviest) = _with_edge_features(table, source), share_prized(group, source)
     return Loaded(
         graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals,
-        prized=share_prized(group, source), members=members, deliveries=deliveries, stream=held,
+        prized=prized, heaviest=heaviest, members=members, deliveries=deliveries, stream=held,
     )  # fmt: skip
 
 

@@ -105,7 +105,8 @@ def _move_some(
 def move_edges(group: Group, edges: EdgeData, old: RowPartition, new: RowPartition) -> EdgeData:
     """What is known of the edges, with this rank's padded rows of another partition. Ranks: all call."""
     heard = _move_edge_rows(group, edges.heard, old, new)
-    return EdgeData(heard, _move_edge_rows(group, edges.hearing, old, new) if edges.directed else heard)
+    hearing = _move_edge_rows(group, edges.hearing, old, new) if edges.directed else heard
+    return EdgeData(heard, hearing, edges.columns)
 
 
 def _move_edge_rows(group: Group, own: EdgeRows, old: RowPartition, new: RowPartition) -> EdgeRows:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.case.config import Case
+from app.case.conflicts import LIKE_CLASSIFY
 from app.case.graph import PLANTED, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
@@ -128,11 +129,13 @@ def load_node_data(
 
 
 def known_by(case: Case) -> Check:
-    """How features are checked: entries may be missing where the case says how they are filled, or its
-    weights may; where they could be filled the refusal says so."""
-    if case.gnn.missing_features != "refuse" or case.gnn.weights:
+    """How features are checked: entries may be missing where the case says how they are filled, or trials of
+    it, or its weights may; where they could be filled the refusal says so."""
+    varied = any("missing_features" in each.partition(" ")[0] for each in case.study.vary)
+    if case.gnn.missing_features != "refuse" or case.gnn.weights or varied:
         return known_floats
-    fills = case.run.task == "classify" and case.gnn.feature_rows != "one_hot" and not case.memory.fast_mb
+    trains = case.run.task == "classify" or case.study.kind in LIKE_CLASSIFY
+    fills = trains and case.gnn.feature_rows != "one_hot"
     return none_missing if fills else finite_floats
 
 
@@ -352,6 +355,8 @@ def _finish(
         class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
     elif multilabel and not group.max_integer(int((labels[has] < 0).any())):
         labels = np.maximum(labels, 0, out=labels).view(np.uint8)
+    given = getattr(_first(group, source, "features"), "names", ())
+    columns = tuple(json.loads(group.broadcast_text(json.dumps(given))))
     warnings = ()
     if labels is not None:
         flags, warnings = _labelled_splits(dealer, source, flags, labelled)
@@ -361,7 +366,7 @@ def _finish(
         features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
-        class_names=class_names,
+        class_names=class_names, columns=columns,
         numbers=dealer.padded_old, rows=None if labels is None else dealer.graphs,
     )  # fmt: skip
 

@@ -86,7 +86,7 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
     refuse_family(stream)
     if stream.prized and not reads_prizes(case):
-        stream = replace(stream, node_weights=None, prized=False)  # prizes are no weights
+        stream = replace(stream, node_weights=None, prized=False, heaviest=False)  # prizes are no weights
     if is_directed(case):
         refuse_undirected(stream, case.problem.name)
     return stream

@@ -16,6 +16,10 @@ def share_terminals(group: Group, source: EdgeStream | None) -> np.ndarray | Non
     return group.broadcast(ids)
 
 
-def share_prized(group: Group, source: EdgeStream | None) -> bool:
-    """Whether the node weights of rank 0's stream (others pass None) are prizes. Ranks: all call."""
-    return bool(group.max_integer(int(group.rank == 0 and source is not None and source.prized)))
+def share_prized(group: Group, source: EdgeStream | None) -> tuple[bool, bool]:
+    """Whether the node weights of rank 0's stream (others pass None) are prizes, and whether those of a
+    heaviest connected subgraph. Ranks: all call.
+    """
+    told = source.prized + 2 * source.heaviest if group.rank == 0 and source is not None else 0
+    found = group.max_integer(int(told))
+    return bool(found & 1), bool(found & 2)

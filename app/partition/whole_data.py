@@ -33,7 +33,7 @@ def whole_nodes(group: Group, data: NodeData, rows: RowPartition) -> NodeData:
     if data.edges is not None:
         heard = _whole_edge_rows(group, data.edges.heard, sizes)
         hearing = _whole_edge_rows(group, data.edges.hearing, sizes) if data.edges.directed else heard
-        found["edges"] = EdgeData(heard, hearing)
+        found["edges"] = EdgeData(heard, hearing, data.edges.columns)
     return replace(data, **found)
 
 

@@ -4,10 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.graphs.facility_points import along
 from app.graphs.graph import Graph
 from app.problems.sets import SetProblem
 from app.problems.unlearned import Unlearned
 from app.search.facility.baselines import OF_RADII, OF_SUMS
+from app.search.facility.point_tools import ALONG, PointTools, points_of
 from app.search.facility.tools import FacilityTools
 from app.toolbox import Instance
 
@@ -23,7 +25,7 @@ class FacilityLocation(Unlearned, SetProblem):
     name = "facility"
     sense = "minimise"
     solution = "choice of facilities"
-    baselines: ClassVar = OF_SUMS | OF_RADII
+    baselines: ClassVar = OF_SUMS | OF_RADII | {"along": (along, ALONG)}
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """What is no mask; the rest is the toolbox's to see."""
@@ -31,5 +33,5 @@ class FacilityLocation(Unlearned, SetProblem):
         return None if fits else f"is {solution_all.dtype} {solution_all.shape}, not a mask of the nodes"
 
     def toolbox(self, instance: Instance) -> Any:
-        """Plain choices, interchanges, Lagrangian bounds."""
-        return FacilityTools(instance, self)
+        """Plain choices, interchanges, bounds."""
+        return (PointTools if points_of(instance) else FacilityTools)(instance, self)

@@ -10,6 +10,7 @@ from app.graphs.graph import Graph
 from app.graphs.steiner import canonical_tree
 from app.problems.unlearned import Unlearned, not_numbers
 from app.search.steiner.baselines import STEINER_BASELINES
+from app.search.steiner.heaviest import HeaviestTools
 from app.search.steiner.prized import PRIZED_BASELINES, PrizedTools
 from app.search.steiner.text import read_tree, tree_text
 from app.search.steiner.tools import SteinerTools
@@ -34,4 +35,6 @@ class SteinerTree(Unlearned):
 
     def toolbox(self, instance: Instance) -> SteinerTools:
         """A quick start, a search and bounds."""
+        if instance.heaviest:
+            return HeaviestTools(instance, self)
         return SteinerTools(instance, self) if instance.prizes is None else PrizedTools(instance, self)

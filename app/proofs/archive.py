@@ -28,7 +28,7 @@ from app.bounds.cut.verify import CutCertificate, TriangleCertificate
 from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.dismantle import witness as dismantle_witness
 from app.bounds.domination import packing as domination_packing
-from app.bounds.facility.witness import FacilityBound
+from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.fvs import witness as fvs_witness
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
@@ -95,7 +95,7 @@ KINDS = {
         domination_packing.Packing, {"numerators": "int64"}, ("weights", "needed", "allowed")
     ),
     "clique": Kind(CliqueProof, {"peeled": "int64"}),
-    "coloring": Kind(ColoringProof, {"clique": "int64", "walk": "int64"}),
+    "coloring": Kind(ColoringProof, dict.fromkeys(("clique", "walk", "nodes", "values"), "int64")),
     "communities": Kind(CommunityProof, {"ptr": "int64", "joined": "int64"}, tables=("joined",)),
     "community part": Kind(
         PartBound, dict.fromkeys(("nodes", "ptr", "members", "g", "matrix"), "int64"), tables=("matrix",)
@@ -155,6 +155,7 @@ KINDS = {
     "facilities": Kind(
         FacilityBound, dict.fromkeys(("rows", "ptr", "branch"), "int64"), tables=("rows",)
     ),
+    "centres": Kind(CenterBound, {"customers": "int64"}),
     "element prices": Kind(PriceBound, {"prices": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip

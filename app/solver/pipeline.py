@@ -140,9 +140,10 @@ class Pipeline:
         looks = CountedLooks(clock, search.start_looks)
         with self.log.phase("start"), toolbox.watched(looks.rings):
             best, values = self._starts(toolbox, progress, budget, given)
-        if looks.ended:
-            self.log.info("%s: the plain start was cut short", name)
-            self.replay.append(f"search.start_looks={looks.ended}")
+        if looks.ended or toolbox.unready:
+            why = "was cut short" if looks.ended else "is the quickest: a better one would take too long"
+            self.log.info("%s: the plain start %s", name, why)
+            self.replay.append(f"search.start_looks={looks.ended or looks.asked + 1}")
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution

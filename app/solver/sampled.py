@@ -7,6 +7,7 @@ probability that is asked for, what no seeds exceed. The answer is judged by set
 and its objective by cascades forward.
 """
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -105,6 +106,7 @@ class SampledPipeline:
         if stopped_by_clock:
             self.log.info("%s: the rest of the time is for the last collection", name)
         found: Answer | None = None
+        self.least = math.inf, None  # of all searches what no seeds exceed, and the answer that tells it
         while True:
             keeps = kept + self.seconds_to_judge + self.group.first_number(JUDGES * rounds.judging)
             try:
@@ -114,6 +116,7 @@ class SampledPipeline:
                 stopped.so_far = None if so_far is None else self._judged(toolbox, so_far, None)
                 raise
             ended = time.perf_counter()
+            self._take_bound(toolbox, found)
             if not self._goes_on(toolbox, made, begun, keeps):
                 break
             self.log.info("%s: %d sets have nothing left to find: more are drawn", name, rounds.last.sets)
@@ -140,10 +143,18 @@ class SampledPipeline:
         self._used = inner.used
         return found
 
+    def _take_bound(self, toolbox: InfluenceTools, found: Answer) -> None:
+        """What a search has proved of its collection, where no search before has told more of all seeds."""
+        if found.bound is not None:
+            upper = toolbox.upper(found.bound, self.rounds.last.sets, self.rounds.delta)
+            self.least = min(self.least, (upper, found), key=lambda each: each[0])
+
     def _goes_on(self, toolbox: InfluenceTools, made: Round, begun: float, kept: float) -> bool:
-        """Whether a search has left time for a larger collection, by rank 0's clock. Ranks: all call."""
+        """Whether a search has left time for a larger collection, by rank 0's clock, however little
+        the last one leaves to chance. Ranks: all call.
+        """
         seconds = self.case.search.seconds
-        if not seconds or made.noise <= toolbox.asked.epsilon or self.next >= self.rounds.fits:
+        if not seconds or not made.noise or self.next >= self.rounds.fits:
             return False
         left = seconds - kept - (time.perf_counter() - begun)
         late = np.array([2.2 * self.took > AGAIN * left], dtype=np.int64)
@@ -230,11 +241,14 @@ class SampledPipeline:
 
         greedy   seeds that the greedy alone has chosen by the same collection
         """
-        rounds, last = self.rounds, self.rounds.last
         solution = toolbox.filled(found.solution)
-        bound = None
-        if found.bound is not None and self.case.search.bounds:
-            bound = toolbox.in_worlds(min(rounds.upper, toolbox.upper(found.bound, last.sets, rounds.delta)))
+        self._take_bound(toolbox, found)
+        (upper, teller), bound = self.least, None
+        if teller is not None and self.case.search.bounds:
+            bound = toolbox.in_worlds(min(self.rounds.upper, upper))
+            found = replace(
+                found, method=teller.method, verified=teller.verified, certificate=teller.certificate
+            )
         with self.log.phase("judge"):
             toolbox.judge(solution, self.dealt.worlds)
             if greedy is not None and (greedy != solution).any():

@@ -5,12 +5,13 @@ import io
 import math
 import time
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.case.config import Case
-from app.case.search import STARTS
+from app.case.search import STARTS, SearchCase
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
@@ -35,7 +36,7 @@ from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of, demands_of
-from app.tasks.terminals import prizes_of, terminals_of
+from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
@@ -105,8 +106,13 @@ def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[An
     """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
     if not solved.course or solved.course.startswith(OF_NODES):
         return []
-    places = _places(loaded, ids)
-    return _called_by(ids[[places[each] for each in read_order(solved.course)]], labels)
+    named, written = read_order(solved.course), written_ids(loaded, ids)
+    if written.dtype.kind in "iu":
+        rows = NodeIndex(written).find(np.array(named, dtype=np.int64))
+    else:
+        places = _places(loaded, ids)
+        rows = np.array([places[each] for each in named], dtype=np.int64)
+    return _called_by(ids[rows], labels)
 
 
 def assignment_named(
@@ -171,14 +177,22 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 deliveries_of(context.case, loaded, whole, written), component=asked.component,
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
-                prizes=prizes_of(context.case, loaded, whole),
+                prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
+                seconds=_seconds_to_prepare(search),
             )  # fmt: skip
+            for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
+                context.warn(f"{whole.name}: {told}")
             toolbox = problem.toolbox(instance)
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
+
+
+def _seconds_to_prepare(search: SearchCase) -> float:
+    """A limit that tools may make ready in, by their own estimates; none where they could not (replay)."""
+    return 0.0 if search.start_looks else search.seconds or math.inf
 
 
 def _spreading(case: Case) -> Spreading:
@@ -354,7 +368,7 @@ def answer_whole(
         _check(context, toolbox, whole.name, answer)
         if case.search.baselines:
             with context.log.phase("baselines"):
-                used = pipeline.used
+                used = pipeline.used + kept  # what is kept comes after
                 compared = _compared(context, problem, toolbox, whole.name, answer, alone, used)
                 answer, baselines, beside = compared
     except Ended as ended:

@@ -23,6 +23,7 @@ from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.tasks.context import Context
+from app.tasks.relational_explained import Called, check_asked_triples, explain_triples
 from app.tasks.relational_plan import links_plan, settle, split_of
 from app.tasks.rgcn_inputs import read_queries
 
@@ -45,6 +46,8 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
         "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
         "seconds": found.seconds, "links": found.scores,
     }  # fmt: skip
+    if found.explained is not None:
+        entry["explanations"] = found.explained.told()
     if context.folder is not None:
         _write(context, triples, found, saved)
         if queries:
@@ -54,11 +57,11 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
 
 
 def learn_links(
-    context: Context, triples: Triples, model: SavedRgcn | None = None
+    context: Context, triples: Triples, model: SavedRgcn | None = None, called: Called | None = None
 ) -> tuple[LinkFit, SavedRgcn]:
     """Train on some of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
 
-    model   the weights, where they are in memory
+    model   the weights, where they are in memory     called   names of a caller; None: those of the triples
     returns what training leaves, and what weights.npz holds
     """
     case, log, group = context.case, context.log, context.group
@@ -69,13 +72,17 @@ def learn_links(
         context.warn(f"the weights bring their layers: {said}")
     with raise_together(group, "dealing the triples"):
         split = split_of(case, rgcn, triples)
+    called = called or Called.of(triples)
+    rows = check_asked_triples(context, triples, called)
     _say_split(context, split)
     context = settle(context, triples.name, partial(links_plan, rgcn, triples=triples, split=split))
     group = context.group
     edges: list[str] = []
+    graphs: list[RelationalGraph] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:
         edges.append(_rows_are_of(triples, rgcn, graph))
+        graphs.append(graph)
         if saved:
             saved.put(edges[0], context, net, D)
 
@@ -86,6 +93,7 @@ def learn_links(
         )  # fmt: skip
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
+    found.explained = explain_triples(context, graphs[0], rgcn, found, rows, called)
     arrays = {RELATIONS: found.relations, **found.net.whole_weights(group)}
     return found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays)
 
@@ -166,6 +174,8 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
             note = f"{case.run.name}, seed {case.seed}, {found.epochs} epochs"
             save_rgcn(folder.file("weights.npz"), saved, note)
         folder.write_text(f"predictions/{triples.name}.txt", ranks_text(triples, found))
+        if found.explained is not None:
+            folder.write_text(f"explanations/{triples.name}.csv", found.explained.text())
 
 
 def _propose(

@@ -13,6 +13,7 @@ from app.case.config import Case
 from app.case.gnn import RgcnCase
 from app.comm.cores import are_crowded
 from app.comm.guard import raise_together
+from app.gnn.explain.attribution import passes_of
 from app.gnn.rgcn.between import pairs_of
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
@@ -76,6 +77,25 @@ class RelationalPlan:
             end = rates.total(links.end(0, self.training.placement.rows.block_counts))
             yield f"{links.held_out} held-out triples, ranked at the end: {time_words(end)}"
 
+    def explained_lines(self, case: Case) -> Iterator[str]:
+        """What explanations take once training has ended: passes over receptive fields, whose sizes are those
+        of trees of the mean degree, at most those of the graph, and the weights on every rank."""
+        asked, graph = case.output.explain, self.training.graph
+        if not asked:
+            return
+        count, depth = asked if isinstance(asked, int) else len(asked), len(self.training.widths)
+        degree, trees = len(graph) / max(graph.nodes, 1), 2 if self.training.links else 1
+        nodes = min(trees * sum(degree**hop for hop in range(depth + 1)), graph.nodes)
+        edges = min(nodes * degree, len(graph))
+        fewest, most = passes_of(2)
+        passes = f"{fewest} to {most} passes over what it depends on"
+        sizes = f"{nodes:.0f} nodes and {edges:.0f} edges where degrees are alike"
+        room = f"at most {case.memory.whole_graph_mb:g} MB (memory.whole_graph_mb)"
+        whole = 4 * int(np.sum(self.training.weights))
+        weights = f"at most {memory.size(whole)} of weights on every rank"
+        said = f"explanations of {count} predictions, each by {passes}, {sizes}, {room}, {weights}"
+        yield f"once training has ended: {said}"
+
 
 def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
     """What was read, and what training takes, as lines of text; memory of a rank in words, and in bytes.
@@ -110,7 +130,8 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
     plan, whole = planned(case, ranks, make)
     lines += [said_whole(case)] * whole
     epoch = plan.epoch_lines(rates) if rgcn.epochs else ()
-    return [origin_line(case), *lines, plan.words, *epoch], plan.words, plan.needed
+    last = plan.explained_lines(case)
+    return [origin_line(case), *lines, plan.words, *epoch, *last], plan.words, plan.needed
 
 
 Make = Callable[[int], RelationalPlan]  # the plan of what was read on a number of ranks

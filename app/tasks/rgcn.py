@@ -10,6 +10,7 @@ import numpy as np
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.archive import LARGEST, replaced
+from app.gnn.explain.explanations import Explanations
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
@@ -25,6 +26,7 @@ from app.partition.relations import part_sizes
 from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.links import run_links
+from app.tasks.relational_explained import Called, check_nodes, explain_classes
 from app.tasks.relational_plan import classes_plan, settle
 from app.tasks.rgcn_inputs import load_triples, open_features
 
@@ -37,6 +39,7 @@ class Relational:
     graph    that it works on     fit   what it learned     labels   with classes as it numbers them
     about    what weights.npz says of it, without arrays
     digest, weights_digest   those of result.json
+    explained   predictions, by what made them; None: nobody asked
     """
 
     context: Context
@@ -46,6 +49,7 @@ class Relational:
     about: SavedRgcn
     digest: str
     weights_digest: str
+    explained: Explanations | None = None
 
 
 def run_rgcn(context: Context) -> dict[str, Any]:
@@ -66,11 +70,11 @@ def run_rgcn(context: Context) -> dict[str, Any]:
 
 def classify_relations(
     context: Context, triples: Triples, labels: NodeLabels, inputs: Features | None,
-    model: SavedRgcn | None = None,
+    model: SavedRgcn | None = None, called: Called | None = None,
 ) -> Relational:  # fmt: skip
     """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call.
 
-    model   the weights, where they are in memory
+    model   the weights, where they are in memory     called   names of a caller; None: those of the triples
     """
     case, log, group = context.case, context.log, context.group
     if inputs is not None and (case.rgcn.parts > 1 or case.memory.fast_mb):
@@ -87,6 +91,8 @@ def classify_relations(
         edges = "" if inputs else edges_digest(graph, labels.nodes)
         if saved:
             saved.check_fits(path, inputs.width if inputs else 0, labels.classes, edges)
+    called = called or Called.of(triples)
+    rows = check_nodes(context, triples, labels, called)
     _say_graph(context, triples, graph, labels)
     budget = TierBudget.of(case.memory)
     counts = {"triples": len(triples), "graph": graph, "labels": labels, "inputs": inputs}
@@ -118,7 +124,8 @@ def classify_relations(
     about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {}, *known)
     weights = found.net.weights_digest(group)
     both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
-    return Relational(context, graph, labels, found, about, digest(both), weights)
+    told = explain_classes(context, graph, labels, inputs, found, rows, called)
+    return Relational(context, graph, labels, found, about, digest(both), weights, told)
 
 
 # ---- what is said and written ------------------------------------------------------------------------------
@@ -179,6 +186,8 @@ def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relati
         "best_epoch": found.best_epoch, "seconds": found.seconds, "test_accuracy": None,
         **{f"{split}_accuracy": share for split, share in found.accuracy.items()},
     }  # fmt: skip
+    if done.explained is not None:
+        entry["explanations"] = done.explained.told()
     operations = {kind: round(seconds, 6) for kind, seconds in sorted(found.net.clock.seconds.items())}
     return {
         "digest": done.digest, "weights_digest": done.weights_digest, "parts": sizes, "instances": [entry],
@@ -207,6 +216,8 @@ def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relatio
         folder.write_text(f"predictions/{triples.name}.txt", _predictions_text(triples, labels, found))
         if case.output.probabilities:
             folder.write_arrays(f"probabilities/{triples.name}.npz", **_likely(triples, labels, found))
+        if done.explained is not None:
+            folder.write_text(f"explanations/{triples.name}.csv", done.explained.text())
     if case.output.plots:
         plot_training(folder, context.log, found.records)
         plot_breakdown(folder, context.log, {triples.name: found.net.clock.seconds})

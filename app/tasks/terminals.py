@@ -1,5 +1,7 @@
 """The terminals of a Steiner tree, and prizes of nodes: of a file, of a caller, or drawn."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -11,6 +13,7 @@ from app.graphs.ids import NodeIndex, one_id
 from app.partition.load import Loaded
 from app.rng import stream
 from app.search.solution_text import read_nodes
+from app.toolbox import Instance
 
 STEINER = "steiner"  # the problem that has some
 RIGHT = "a SteinLib file (.stp), graph.terminals=FILE or problem.terminals=K would be right"
@@ -52,6 +55,27 @@ def prizes_of(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray | None:
     nodes, prizes = drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed), np.zeros(whole.n)
     prizes[nodes] = stream(case.seed + loaded.seed, "prizes").integers(1, most + 1, len(nodes))
     return prizes.astype(np.float32)
+
+
+def without_effect(instance: Instance, called: Callable[[int], str]) -> Iterator[str]:
+    """What a caller says of prizes, or of lengths beside weights of nodes, that changes no answer.
+
+    called   a node, as the caller calls it
+    """
+    prizes, weights = instance.prizes, instance.graph.weights
+    if prizes is None:
+        return
+    if instance.heaviest:
+        if weights is not None and (weights != 1).any():
+            yield "edges of a connected subgraph cost nothing: their weights are not read"
+        return
+    if not prizes.any():
+        yield "no node has a prize above 0: a tree of the terminals, or of one node, is the answer"
+    both = instance.terminals[prizes[instance.terminals] > 0]
+    if len(both):
+        more = f", like those of {len(both) - 1} more," if len(both) > 1 else ""
+        told = f"the prize of the terminal {called(int(both[0]))}{more}"
+        yield f"{told} counts for nothing: trees hold it anyway"
 
 
 def _rows_of(named: np.ndarray, ids: np.ndarray) -> np.ndarray:

@@ -17,14 +17,18 @@ CLIQUE = "clique"
 FIRST_SECONDS, CLIQUE_SECONDS = 2e-7, 5e-7  # of the first calls, for each node and entry
 CLIQUE_FIRST = 0.1  # s, for cliques before all others
 SHARES = {CLIQUE: 0.25, branch.METHOD: 1.0, fractional.METHOD: 1.0}  # of the time, by turns
+NEAR, FAR_SHARE = (
+    2,
+    0.25,
+)  # colours more than are proved; what exact searches get where there are more than so many
 
 
 class ColoringBounds(Bounds):
     """Bounds on the chromatic number of one graph, ever better ones: the solver's Bounds, not SlicedBounds.
 
     First greedy cliques and a greedy colouring, then by turns the search for the largest clique, exact
-    searches of the parts that may need more colours, and fractional colourings of them. The last two leave no
-    witness.
+    searches of the parts that may need more colours, which leave no witness, and fractional colourings of
+    them.
 
     value    no colouring has fewer colours: 0 for a graph without nodes, 1 before the first call
     method   how that was found, "" before the first call
@@ -66,6 +70,10 @@ class ColoringBounds(Bounds):
     def witness(self) -> np.ndarray:
         """[k] nodes, ascending, of the largest clique known."""
         return self._cliques.nodes if self.method else np.arange(self.value)
+
+    def values(self) -> tuple[np.ndarray, np.ndarray, int] | None:
+        """Those of the best fractional colouring; see Fractions.proof."""
+        return self._fractions.proof if self.method else None
 
     def optimum(self) -> np.ndarray | None:
         """[n] int64, a colouring with `value` colours 0, 1, ...; None while there is none."""
@@ -129,7 +137,12 @@ class ColoringBounds(Bounds):
         open_ = [method for method, ended in zip(SHARES, done) if not ended]
         if CLIQUE in open_ and self._spent[CLIQUE] < CLIQUE_FIRST:
             return CLIQUE
-        return min(open_, key=lambda method: self._spent[method] / SHARES[method], default=None)
+        return min(open_, key=lambda method: self._spent[method] / self._share(method), default=None)
+
+    def _share(self, method: str) -> float:
+        """Of the time: exact searches of dense graphs come to nothing far from the optimum."""
+        far = method == branch.METHOD and self._best - self.value > NEAR
+        return FAR_SHARE if far and not self._fractions.done else SHARES[method]
 
     def _step(self, method: str) -> None:
         if method == CLIQUE:

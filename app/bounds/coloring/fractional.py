@@ -7,8 +7,9 @@ sets that are known, in floating point, which nothing is proved by: values are r
 1/ONE, whole numbers w, and an exact search for the heaviest clique of the complement says that no set weighs
 more than U. Every colouring then has sum(w) / U colours at least.
 
-The point that is looked at lies between the dual's optimum and the best point known that breaks no set, and
-the search ends where it shows as much as one colour more than is known.
+The point that is looked at lies between the dual's optimum and the best point known that breaks no set, near
+the latter, which takes far fewer programs, and the search ends where it shows as much as one colour more than
+is known.
 
 Source   Mehrotra and Trick 1996; exact bounds: Held, Cook and Sewell 2012; bounds before the end: Farley
          1990; points between: Ben-Ameur and Neto 2007
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.bounds.clique.roots import RootSearch
+from app.bounds.coloring.heavy_sets import HeavySets
 from app.bounds.coloring.parts import Colouring, Part
 from app.bounds.highs import SIMPLEX, available, ints, new_solver
 from app.graphs.derived import complement, induced
@@ -29,11 +31,11 @@ METHOD = "fractional colouring"
 ONE = 1 << 20  # of node values
 LEAST, MOST = 5, 1000  # nodes of a part,
 SMALL, DENSE = 300, 0.1  # which has so many at most, or such a share of the pairs of nodes as edges
-INWARD = 0.3  # of the way from the program's optimum to the best point that breaks no set
-NEW = 30  # sets, at most, that greedy rules add at once
+INWARD = 0.85  # of the way from the program's optimum to the best point that breaks no set
+NEW, ROUNDS = 30, 40  # sets, at most, that exchanges add at once; rounds of these from each node on
 SLICE, PLAIN_SLICE = 1 << 18, 1 << 12  # words of bit sets of the search, with the kernel and without
 LITTLE, ALL = 64, 1 << 62  # words, by pairs of nodes, on a search that is not the last resort; no limit
-PIVOTS = 20_000  # of the simplex method in a slice, times nodes
+PIVOTS = 100_000  # of the simplex method in a slice, times nodes
 
 
 def fits(graph: Graph) -> bool:
@@ -48,13 +50,16 @@ class Fractional:
     lower   no colouring has fewer colours; 0: nothing is known yet
     done    nothing better is to come
     sets    independent sets known
+    proof   values [n] int64 of nodes, and what no set of them is worth more than: they show `lower`
     """
 
     def __init__(self, graph: Graph, colours: np.ndarray, compiled: bool = True) -> None:
         """colours [n]: a colouring, whose classes are the first sets"""
         self.lower, self.done, self.sets = 0, False, 0
+        self.proof: tuple[np.ndarray, int] | None = None
         self._n, self._compiled = graph.n, compiled
         self._apart = complement(graph)
+        self._sets = HeavySets(graph, ROUNDS, compiled)
         self._free = np.ones((graph.n, graph.n), dtype=bool)  # which nodes may join one in a set
         self._free[graph.row_of(), graph.indices] = False
         np.fill_diagonal(self._free, False)
@@ -69,7 +74,7 @@ class Fractional:
         self.done = next(self._slices, None) is None
 
     def _work(self, colours: np.ndarray) -> Iterator[bool]:
-        """Slice after slice: the program, sets that are too heavy, exact searches where greedy rules fail."""
+        """Slice after slice: the program, sets that are too heavy, exact searches where exchanges fail."""
         program, found = _Program(self._n), self._first(colours)
         yield from self._even(max(map(len, found)))
         while not found or program.add(found):
@@ -81,7 +86,7 @@ class Fractional:
             if program.value - 2 * self._n / ONE <= self._known:  # twice what rounding may take
                 return
             weights = self._between(program.point)
-            found = self._greedy(weights)
+            found = self._heavy(weights)
             total, heaviest = int(weights.sum()), int(weights[found[0]].sum()) if found else ONE
             if not found or 2 * heaviest <= ONE + (total - 1) // self._known:
                 limit = max(self._limit(total, heaviest), ONE)
@@ -116,30 +121,17 @@ class Fractional:
         return np.floor(np.clip(point, 0.0, 1.0) * ONE).astype(np.int64)
 
     def _first(self, colours: np.ndarray) -> list[np.ndarray]:
-        """Sets to begin with: those of a colouring, and greedy ones."""
+        """Sets to begin with: those of a colouring, and heavy ones."""
         classes = [np.flatnonzero(colours == colour) for colour in np.unique(colours).tolist()]
         degree = self._free.sum(axis=1)
-        return [self._maximal(nodes, degree) for nodes in classes] + self._greedy(ONE // 2 + degree)
+        return [self._maximal(nodes, degree) for nodes in classes] + self._heavy(ONE // 2 + degree)
 
-    def _greedy(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Sets heavier than ONE, heaviest first: from each node on the heaviest that may join."""
-        order = np.argsort(-weights, kind="stable")
-        free = [
-            int.from_bytes(row, "little") for row in np.packbits(self._free[order][:, order], 1, "little")
-        ]
-        sorted_weights, found = weights[order].tolist(), {}
-        for first, rest in enumerate(free):
-            members, total = 1 << first, sorted_weights[first]
-            while rest:
-                bit = rest & -rest
-                node = bit.bit_length() - 1
-                members |= bit
-                total += sorted_weights[node]
-                rest &= free[node]
-            if total > ONE:
-                found[members] = total
+    def _heavy(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Sets heavier than ONE, heaviest first, by exchanges."""
+        found = self._sets.heavier(weights, ONE)
         best = sorted(found, key=lambda members: -found[members])[:NEW]
-        return [np.sort(order[_bits(members)]) for members in best]
+        nodes = (np.flatnonzero(np.frombuffer(members, dtype=np.uint8)) for members in best)
+        return [self._maximal(each, weights) for each in nodes]
 
     def _exact(self, weights: np.ndarray, limit: int, most: int) -> Iterator[bool]:
         """The search for a set heavier than a limit, beyond which the weights prove nothing new; returns it.
@@ -160,7 +152,8 @@ class Fractional:
     def _prove(self, weights: np.ndarray, most: int) -> None:
         """No set weighs more than `most`."""
         total = int(weights.sum())
-        self.lower = max(self.lower, -(-total // most))
+        if -(-total // most) > self.lower:
+            self.lower, self.proof = -(-total // most), (weights, most)
         self._known = max(self._known, self.lower)
         if total / most > self._worth:
             self._inside, self._worth = weights / most, total / most
@@ -175,10 +168,15 @@ class Fractional:
 
 
 class Fractions:
-    """The fractional colourings of parts, by turns."""
+    """The fractional colourings of parts, by turns.
+
+    proof   of the best bound so far: nodes [k] of the whole graph, their values [k], and what no set of them
+            is worth more than; None: there is no bound
+    """
 
     def __init__(self, compiled: bool) -> None:
-        self._compiled = compiled
+        self._compiled, self._lower = compiled, 0
+        self.proof: tuple[np.ndarray, np.ndarray, int] | None = None
         self._turns: deque[Part] = deque()
         self._begun: dict[Part, Fractional] = {}  # those that have ended, too: they are not begun again
 
@@ -201,10 +199,15 @@ class Fractions:
             return 0
         if part not in self._begun:
             self._begun[part] = Fractional(part.graph, colouring.of(part), self._compiled)
-        self._begun[part].step(lower)
+        begun = self._begun[part]
+        begun.step(lower)
+        if begun.lower > self._lower:
+            (values, most), self._lower = begun.proof, begun.lower
+            some = np.flatnonzero(values)
+            self.proof = part.nodes[some], values[some], most
         if not self._ended(part):
             self._turns.append(part)
-        return self._begun[part].lower
+        return begun.lower
 
     def _ended(self, part: Part) -> bool:
         return part in self._begun and self._begun[part].done
@@ -255,12 +258,3 @@ class _Program:
             self.point = np.array(self._solver.getSolution().col_value)
             self.value = -self._solver.getInfo().objective_function_value
         return found == status.kOptimal
-
-
-def _bits(members: int) -> list[int]:
-    """The places of the ones of a whole number."""
-    found = []
-    while members:
-        found.append((members & -members).bit_length() - 1)
-        members &= members - 1
-    return found

@@ -1,4 +1,4 @@
-"""What proves a bound on colours of a whole graph: a clique, or a closed walk of odd length."""
+"""What proves a bound on colours of a whole graph: a clique, a closed walk of odd length, values of nodes."""
 
 from dataclasses import dataclass
 
@@ -7,38 +7,51 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from app.bounds.certificate import BadCertificate
+from app.bounds.coloring.heaviest import TooLong, exceeds
 from app.bounds.feasible import missing_edge
+from app.graphs.derived import induced
 from app.graphs.graph import Graph, holds_entries
 
+MOST_VALUES, LARGEST = 10_000, 1 << 40  # nodes that have values, and each of these
 ODD = 3  # colours of a graph with a closed walk of odd length
 
 
 @dataclass(frozen=True, eq=False)
 class ColoringProof:
     """Of colourings: none has fewer colours than a clique has nodes, and none has two where a closed walk has
-    an odd number of edges.
+    an odd number of edges. Where no independent set holds nodes whose values add up to more than `most`, it
+    has sum(values) / most colours at least: a fractional colouring.
 
     clique    [k] int64, its nodes
     walk      [m] int64, the nodes of the walk in order, the last next to the first; none: no walk is known
-    checked   False where a finished search, or fractional colourings, have found a better bound
+    nodes     [q] int64, ascending, those that have values [q] int64, above 0; none: no values are known
+    most      what no independent set of them is worth more than, which a search proves again
+    checked   False where a finished search has found a better bound
     """
 
     clique: np.ndarray
     walk: np.ndarray
+    nodes: np.ndarray
+    values: np.ndarray
+    most: int
     checked: bool
 
     @property
     def lower(self) -> int:
         """No colouring has fewer colours."""
-        return max(len(self.clique), ODD if len(self.walk) else 0)
+        fractional = -(-int(self.values.sum()) // self.most) if len(self.values) else 0
+        return max(len(self.clique), ODD if len(self.walk) else 0, fractional)
 
     def check(self, graph: Graph) -> None:
-        """Prove that all edges of clique and walk are there, in a whole graph. Raises BadCertificate."""
-        for nodes, what in ((self.clique, "clique"), (self.walk, "walk")):
+        """Prove that all edges of clique and walk are there, in a whole graph, and no set of nodes is worth
+        more than it says. Raises BadCertificate.
+        """
+        for nodes, what in ((self.clique, "clique"), (self.walk, "walk"), (self.nodes, "values")):
             if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
                 raise BadCertificate(f"{graph.name}: a node of the {what} is not in it")
         if len(np.unique(self.clique)) < len(self.clique):
             raise BadCertificate(f"{graph.name}: a node of the clique is named twice")
+        self._check_values(graph)
         chosen = np.zeros(graph.n, dtype=bool)
         chosen[self.clique] = True
         if (pair := missing_edge(graph, chosen)) is not None:
@@ -48,6 +61,25 @@ class ColoringProof:
             raise BadCertificate(f"{graph.name}: the walk takes an edge that is not there")
         if len(self.walk) and len(self.walk) % 2 == 0:
             raise BadCertificate(f"{graph.name}: the walk has an even number of edges")
+
+    def _check_values(self, graph: Graph) -> None:
+        """Prove that no independent set is worth more than `most`. Raises BadCertificate."""
+        if len(self.nodes) != len(self.values) or (np.diff(self.nodes) <= 0).any():
+            raise BadCertificate(f"{graph.name}: values are not one for each node, in order")
+        if not len(self.values):
+            return
+        if len(self.values) > MOST_VALUES or not 0 < self.values.min() <= self.values.max() <= LARGEST:
+            raise BadCertificate(
+                f"{graph.name}: values are not of up to {MOST_VALUES:,} nodes, 1 to {LARGEST:,}"
+            )
+        if self.most < 1:
+            raise BadCertificate(f"{graph.name}: no set is worth less than 1")
+        try:
+            heavier = exceeds(induced(graph, self.nodes), self.values, self.most)
+        except TooLong:
+            raise BadCertificate(f"{graph.name}: its values take too long to check") from None
+        if heavier:
+            raise BadCertificate(f"{graph.name}: an independent set is worth more than {self.most:,}")
 
 
 def odd_walk(graph: Graph) -> np.ndarray:

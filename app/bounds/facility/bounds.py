@@ -1,18 +1,27 @@
 """Lower bounds on facility location that improve in slices of time."""
 
+import math
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from app.bounds.certificate import Proof
+from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import NOTHING, Cases
-from app.bounds.facility.witness import FacilityBound
+from app.bounds.facility.witness import CenterBound, FacilityBound
+from app.bounds.highs import available
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
 MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
 PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
+COVER_PASSES = ((MIDDLE, 1), (MIDDLE, 60), (MIDDLE, 1000), (BEST, 4000), (MIDDLE, 20000), (BEST, 1 << 40))
+TABLE_SHARE = 0.25  # of a time limit, for a table
 NEAR = 1.0  # of any gap cases may prove the best solution
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
+COLUMN_SECONDS, SHARE_SECONDS = 2e-7, 1e-9  # the same of covers: to sort them, and a row
 
 
 class SumBounds(Bounds):
@@ -68,25 +77,28 @@ class SumBounds(Bounds):
 class RadiusBounds(Bounds):
     """Bounds of the largest cost of a customer: radii within which no facilities have all customers.
 
-    A radius is a bound if at least one customer costs as much, by multipliers and cases of that question
-    (Cases). By multipliers alone the middle one of the radii left is tried, by cases those a little above the
-    bound, farther ones as long as that goes well, and then the radius of the best solution itself; what a few
-    cases do not prove is tried by more of them later.
+    A radius is a bound if at least one customer costs as much: by covers of some customers (CoverCases), or
+    without HiGHS by multipliers and cases of all (Cases). The middle one of the radii left is tried, by few
+    cases first; what these do not decide is tried by more of them later, and at last the radius of the best
+    solution itself. Choices that are met on the way may be better than that.
     """
 
     closing, near = True, NEAR
 
-    def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
-        """start   [m] bool, a solution"""
+    def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True, covers: bool = True) -> None:
+        """start   [m] bool, a solution     covers   False: as without HiGHS"""
         self.sites, self.compiled = sites, compiled
+        self._pool = Pool() if covers and available() else None
+        self.gaining = self.leads = self._pool is not None
+        self._passes = PASSES if self._pool is None else COVER_PASSES
         none = np.zeros(0, dtype=np.int64)
-        self.best = FacilityBound(0, NOTHING, 1, none.reshape(0, sites.n), none, none)
+        self.best: Proof = FacilityBound(0, NOTHING, 1, none.reshape(0, sites.n), none, none)
         self.found: np.ndarray | None = None
         self._radius = self._known = sites.value(start)
         self._low, self._high, self._pass = -1, 0, -1  # numbers of radii: proved, and not in this pass
-        self._tried: Cases | None = None
-        self._kept: tuple[int, Cases | None] = -1, None  # what was tried of the best radius, and its number
-        self._at, self._first, self._stride = 0, True, 1
+        self._tried: Cases | CoverCases | None = None
+        self._kept: tuple[int, Any] = -1, None  # what was tried of the best radius, and its number
+        self._at, self._first, self._stride, self._end = 0, True, 1, math.inf
 
     @property
     def value(self) -> int:
@@ -101,7 +113,14 @@ class RadiusBounds(Bounds):
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
+        if isinstance(self.best, CenterBound):
+            rows = COLUMN_SECONDS + SHARE_SECONDS * len(self.best.cases.rows)
+            return rows * self.sites.m * len(self.best.customers)
         return ENTRY_SECONDS * self.sites.m * self.sites.n + 1e-3 * len(self.best.branch)
+
+    def until(self, clock: float) -> None:
+        """When, by time.perf_counter(), all has to be over."""
+        self._end = clock
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing a solution of value `best`; False: nothing better is to come."""
@@ -110,44 +129,59 @@ class RadiusBounds(Bounds):
         while self.value < self._radius:
             if self._tried is None and not self._begin():
                 return False
-            going = self._tried.improve(1) and self._tried.nodes <= PASSES[self._pass][1]
+            going = self._tried.improve(1) and self._tried.nodes <= self._passes[self._pass][1]
+            self._hear(self._tried)
             if self._tried.lower >= 1:
                 self._take()
-            elif self._tried.value == 0:
-                self.found, self._tried = self._tried.found, None
-                self._radius = self.sites.value(self.found)
+            elif self._tried.solved:
+                self._tried = None
             elif not going:
-                self._kept = (self._at, self._tried) if PASSES[self._pass][0] == BEST else self._kept
+                best_one = self._passes[self._pass][0] == BEST
+                self._kept = (self._at, self._tried) if best_one else self._kept
                 self._high, self._tried = self._at, None
                 self._stride = max(self._stride // 4, 1)
             if time.perf_counter() >= end:
                 return self.value < self._radius
         return False
 
+    def _hear(self, tried: Cases | CoverCases) -> None:
+        """The best choice that was met, where it is better."""
+        if tried.found is None or not (self._pool is not None or tried.solved):
+            return
+        value = tried.value if self._pool is not None else self.sites.value(tried.found)
+        if value < self._radius:
+            self.found, self._radius = tried.found, value
+
     def _begin(self) -> bool:
         """The next radius to try; False: none is left."""
-        radii = self.sites.radii
+        radii, passes = self.sites.radii, self._passes
         top = int(np.searchsorted(radii, self._radius))
         self._high = min(self._high, top + 1)
-        while self._high - self._low <= 1 or (self._high <= top and PASSES[self._pass][0] == BEST):
+        while self._high - self._low <= 1 or (self._high <= top and passes[self._pass][0] == BEST):
             self._pass += 1
-            if self._low >= top or self._pass >= len(PASSES):
+            if self._low >= top or self._pass >= len(passes):
                 return False
             self._high, self._stride = top + 1, 1
-        which = PASSES[self._pass][0]
+        which = passes[self._pass][0]
         if self._first:  # a customer costs as much anywhere
-            self._at = max(int(np.searchsorted(radii, self.sites.ordered[:, 0].max())), min(1, top))
+            least = int(self.sites.cost.min(axis=0).max())
+            self._at = max(int(np.searchsorted(radii, least)), min(1, top))
         elif which == MIDDLE:
             self._at = (self._low + self._high) // 2
         else:
             self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
         self._first = False
-        if self._kept[0] == self._at:
-            self._tried = self._kept[1]
-            return True
-        part = self.sites.within(int(radii[self._at]))
-        self._tried = Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
+        self._tried = self._kept[1] if self._kept[0] == self._at else self._question(int(radii[self._at]))
         return True
+
+    def _question(self, radius: int) -> Cases | CoverCases:
+        """Whether any choice has all customers below a radius."""
+        if self._pool is not None:
+            found = CoverCases(self.sites, radius, self._pool)
+            found.end = self._end
+            return found
+        part = self.sites.within(radius)
+        return Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
 
     def _take(self) -> None:
         """A radius is proved."""
@@ -161,6 +195,66 @@ class RadiusBounds(Bounds):
         """[m] bool, a solution that is better than the caller's."""
         return self.found if self.found is not None and self._radius < self._known else None
 
-    def proof(self) -> FacilityBound:
+    def proof(self) -> Proof:
         """What proves the bound."""
         return self.best
+
+
+class LateBounds(Bounds):
+    """Bounds that begin with a table, where there is time for it; until then there are none.
+
+    least_seconds   what the table takes, until it is made
+    """
+
+    closing, near = True, NEAR
+
+    def __init__(self, made: Callable[[], Bounds], seconds: float) -> None:
+        """made   the bounds, with their table     seconds   an estimate of what that takes"""
+        self._made, self.least_seconds = made, seconds
+        self._inner: Bounds | None = None
+        self._fits, self._clock = True, math.inf
+
+    def expect(self, seconds: float) -> None:
+        """The time limit: the table may take a share of it."""
+        self._fits = self.least_seconds <= TABLE_SHARE * seconds
+
+    def until(self, clock: float) -> None:
+        """When, by time.perf_counter(), all has to be over."""
+        self._clock = clock
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """The table at first; then as the bounds do."""
+        if not self._fits or time.perf_counter() + self.least_seconds > self._clock:
+            return False
+        if self._inner is None:
+            self._inner, self.least_seconds = self._made(), 0.0
+            self._inner.until(self._clock)
+            return True
+        return self._inner.improve(seconds, best, solution)
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return 0 if self._inner is None else self._inner.value
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return "" if self._inner is None else self._inner.method
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes, its own table among it."""
+        return 0.0 if self._inner is None else self._inner.check_seconds
+
+    def pieces(self) -> np.ndarray | None:
+        """[m] bool, a solution that is better than the caller's."""
+        return None if self._inner is None else self._inner.pieces()
+
+    def optimum(self) -> np.ndarray | None:
+        """[m] bool, a solution worth `value`, where one was met."""
+        return None if self._inner is None else self._inner.optimum()
+
+    def proof(self) -> Proof | None:
+        """What proves the bound."""
+        return None if self._inner is None else self._inner.proof()

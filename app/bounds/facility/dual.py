@@ -74,6 +74,11 @@ class Cases:
         return not self.done
 
     @property
+    def solved(self) -> bool:
+        """Whether the best solution that was met costs nothing, which of a radius is all that is asked."""
+        return self.value == 0
+
+    @property
     def method(self) -> str:
         """How the bound was found."""
         if not self._rows:

@@ -85,6 +85,30 @@ class FacilityBound(Proof):
             raise BadCertificate(f"{self.method}: a multiplier is below 0 or above all costs of its customer")
 
 
+@dataclass(frozen=True, eq=False)
+class CenterBound(Proof):
+    """No solution has all customers below `lower`, as none has the few that are named.
+
+    customers   [k] int64, ascending     cases   that of these 1 at least costs `lower` or more
+    """
+
+    lower: int
+    method: str
+    customers: np.ndarray
+    cases: FacilityBound
+
+    def check(self, sites: Sites) -> None:
+        """Prove the bound from the question alone; raises BadCertificate."""
+        if self.lower <= 0:
+            return
+        found = self.customers
+        if len(found) and not (found[0] >= 0 and found[-1] < sites.n and (found[1:] > found[:-1]).all()):
+            raise BadCertificate(f"{self.method}: its customers are not ascending")
+        if not sites.largest or self.cases.lower != 1:
+            raise BadCertificate(f"{self.method}: proves nothing of this question")
+        self.cases.check(sites.of(found).within(self.lower))
+
+
 def _with(mask: np.ndarray, j: int) -> np.ndarray:
     found = mask.copy()
     found[j] = True
@@ -145,12 +169,13 @@ def fix(
 
 def reduced_costs(sites: Sites, v: np.ndarray, one: int) -> np.ndarray:
     """[m] int64, of each facility the sum over customers of min(0, one cost - v)."""
-    width = min(8, sites.m)
-    while width < sites.m and (one * sites.ordered[:, width - 1] < v).any():
+    used, width = np.flatnonzero(v), min(8, sites.m)
+    v, near, ordered = v[used], sites.near[used], sites.ordered[used]
+    while width < sites.m and (one * ordered[:, width - 1] < v).any():
         width = min(2 * width, sites.m)
-    less = v[:, None] - one * sites.ordered[:, :width]
+    less = v[:, None] - one * ordered[:, :width]
     inside = less > 0
-    at, less = sites.near[:, :width][inside], less[inside]
+    at, less = near[:, :width][inside], less[inside]
     # Sums of float64 are exact up to 2^53, and there are fewer than 2^22 customers.
     high = np.bincount(at, weights=less >> 30, minlength=sites.m).astype(np.int64)
     low = np.bincount(at, weights=less & HALF, minlength=sites.m).astype(np.int64)

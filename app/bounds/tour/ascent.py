@@ -20,7 +20,7 @@ import numpy as np
 from app.bounds.tour import near_tree
 from app.bounds.tour.near_tree import NearTrees
 from app.bounds.tour.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, rounded_up
-from app.graphs.curve import WORTH_ORDERING, along_curve
+from app.graphs.curve import WORTH_ORDERING
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
 from app.native import tour as native
@@ -52,7 +52,7 @@ class SparseAscent:
         self._place = np.arange(metric.n)  # of the caller's nodes here
         self._along = self._place  # the caller's nodes in the order that they have here
         if self._near and metric.n > WORTH_ORDERING:
-            self._along = along_curve(metric.points).astype(np.int64)
+            self._along = metric.along.astype(np.int64)
             self._place = np.argsort(self._along)
             metric = metric.restrict(self._along)
         self.metric, self._compiled = metric, compiled

@@ -63,10 +63,12 @@ class EdgeClassifier(Classifier):
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, labels: EdgeLabels, seed: int,
         classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
         budget: TierBudget | None = None, edge_columns: EdgeColumns | None = None,
+        positions: Scale | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: of nodes, features alone (`nodes_at` makes it)."""
         self.labels, self._about = labels, labels.once()
-        super().__init__(group, case, block, data, seed, classes, goal, inputs, budget, None, edge_columns)
+        known = classes, goal, inputs, budget, None, edge_columns, positions
+        super().__init__(group, case, block, data, seed, *known)
 
     @property
     def about(self) -> NodeData:
@@ -196,4 +198,5 @@ def nodes_at(data: NodeData, labels: EdgeLabels, block: RowBlock) -> NodeData:
     return NodeData(
         data.features, None, none, labels.ends("train"), none, none, 0, False, np.empty(0, dtype=np.int64),
         data.width, data.binary, labels.about.counts, numbers=data.numbers, edges=data.edges,
+        columns=data.columns,
     )  # fmt: skip

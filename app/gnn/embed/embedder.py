@@ -49,13 +49,13 @@ class Embedder(Classifier):
     def __init__(
         self, group: Group, case: GnnCase, embed: EmbedCase, block: RowBlock, data: NodeData, seed: int,
         inputs: Scale | Categories | None = None, budget: TierBudget | None = None,
-        edge_columns: EdgeColumns | None = None,
+        edge_columns: EdgeColumns | None = None, positions: Scale | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `without_labels`."""
         self.embed, self.objective, self.agreement = embed, Objective(embed), Agreement(np.nan, np.nan)
         self._models: list[Model] = []
         goal: Any = EmbedGoal()
-        known = embed.dimension, goal, inputs, budget, None, edge_columns
+        known = embed.dimension, goal, inputs, budget, None, edge_columns, positions
         super().__init__(group, live_case(case, embed), block, data, seed, *known)
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:

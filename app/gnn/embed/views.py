@@ -46,16 +46,16 @@ class Thinned(Neighbours):
         """chosen   see RowBlock.of_pairs"""
         self.__dict__ |= whole.__dict__
         self._matrix, self._counts = whole.block.of_pairs(whole.device, chosen, whole.weighted)
-        self._scales, self._patterns = {}, None
+        self._scales, self._patterns = {}, {}
 
     @property
     def _pattern(self) -> object:
         """See Neighbours."""
         return self._matrix
 
-    def degrees(self) -> np.ndarray:
+    def counts(self) -> np.ndarray:
         """See Neighbours."""
-        return super().degrees() if self._weighted_somewhere else self._counts.astype(np.float64)
+        return self._counts.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

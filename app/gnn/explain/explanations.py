@@ -1,23 +1,23 @@
-"""Explanations of single predictions: of which ones, by which rank, and in the words of the user."""
+"""Explanations of single predictions: by which rank, and in the words of the user."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from app.comm.guard import raise_together
-from app.errors import CaseError
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
-from app.gnn.explain.attribution import WAYS, Attribution, attribute, size_of
-from app.gnn.explain.field import Field, Fields, own_of, shared
+from app.gnn.explain.attribution import PATHS, WAYS, Attribution, Shape, attribute
+from app.gnn.explain.field import Field, Fields
 from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
+from app.gnn.explain.which import known_scores
 from app.graphs.nodes.data import NodeData
 
 KEY = "output.explain"
 LISTED = 100  # edges, features and neighbours of a prediction that its file names, the largest first
-HEAD = "node,kind,what,contribution\n"
+HEAD = "node,kind,what,contribution"
 WORDS = {"gradient": "by gradients", "degree": "by degrees", "random": "drawn"}
 
 Named = Callable[[np.ndarray], list[Any]]  # what rows are called
@@ -27,19 +27,25 @@ Named = Callable[[np.ndarray], list[Any]]  # what rows are called
 class Explanation:
     """What made one prediction.
 
-    node           what is explained: a node, or a graph of a set     predicted   its class, or a label, or of
-                   numbers the column
+    node           what is explained: a node, a graph of a set, both ends of an edge or a pair, or a triple
+    predicted      its class, or a label, or of numbers the column; of a pair "joined" or "apart", or "score"
+                   where scores are no probabilities
     score          that is explained: of a class of several its score less the mean of all classes', of a
-                   label its score, of values the number itself
-    bare, blank    the same without edges, and without features
-    edges          (u, v) of its receptive field, of a directed graph tail and head; those with the largest
+                   label or a pair its score, of values the number itself
+    bare, blank, plain   the same without edges, without features of nodes, and without those of edges
+    edges          (u, v) of its receptive field, of a directed graph tail and head, of a knowledge graph
+                   (subject, relation, object); those with the largest
                    contributions first, of either sign: of_edges [m] float64, which add up to score - bare
     gradients      [m] float64 of the score by a mask of each edge's messages, where all are heard
     features       numbers of columns, from 0, likewise: of_features, which add up to score - blank; none
                    where each node has a feature of its own
     neighbours     nodes of the field, itself among them, by what their features bring: of_neighbours, which
                    add up to the same
-    missing        what contributions of edges, and of features, lack of these sums
+    edge_features  columns of the features of edges, where these are read: of_edge_features, which add up to
+                   score - plain
+    spread         of several networks the deviations over them of all contributions, by "edges", "features",
+                   "neighbours" and "edge features", in their order; contributions are means. Empty of one
+    missing        what contributions of edges, of features, and of those of edges, lack of these sums
     taken          a tenth of the edges, at least one
     fell, changed  without so many edges, chosen by "explained" (contributions), "gradient", "degree" or
                    "random": how much the score falls, and how often the prediction is another
@@ -50,35 +56,48 @@ class Explanation:
     score: float
     bare: float
     blank: float
+    plain: float
     edges: list[tuple[Any, Any]]
     of_edges: np.ndarray
     gradients: np.ndarray
-    features: list[int]
+    features: list[Any]
     of_features: np.ndarray
     neighbours: list[Any]
     of_neighbours: np.ndarray
-    missing: tuple[float, float]
+    edge_features: list[Any]
+    of_edge_features: np.ndarray
+    spread: dict[str, np.ndarray]
+    missing: tuple[float, ...]
     taken: int
     fell: dict[str, float]
     changed: dict[str, float]
 
     def lines(self) -> Iterator[str]:
-        """Of explanations/NAME.csv."""
-        begun = _cell(self.node)
-        yield f"{begun},score,{_cell(self.predicted)},{self.score:.6g}\n"
-        yield f"{begun},score,without edges,{self.bare:.6g}\n"
-        yield f"{begun},score,without features,{self.blank:.6g}\n"
-        edges = (_pair(str(u), str(v)) for u, v in self.edges)
-        for kind, each, parts in (
-            ("edge", edges, self.of_edges),
-            ("feature", self.features, self.of_features),
-            ("neighbour", self.neighbours, self.of_neighbours),
+        """Of explanations/NAME.csv; of several networks with the deviations."""
+        begun, blank = _cell(self.called), "," * bool(self.spread)
+        yield f"{begun},score,{_cell(self.predicted)},{self.score:.6g}{blank}\n"
+        yield f"{begun},score,without edges,{self.bare:.6g}{blank}\n"
+        yield f"{begun},score,without features,{self.blank:.6g}{blank}\n"
+        if len(self.edge_features):
+            yield f"{begun},score,without edge features,{self.plain:.6g}{blank}\n"
+        edges = (_line(*map(str, each)) for each in self.edges)
+        for kind, key, each, parts in (
+            ("edge", "edges", edges, self.of_edges),
+            ("feature", "features", self.features, self.of_features),
+            ("neighbour", "neighbours", self.neighbours, self.of_neighbours),
+            ("edge feature", "edge features", self.edge_features, self.of_edge_features),
         ):
-            count = np.count_nonzero(parts)
-            for what, part in zip(each, parts[: min(count, LISTED)].tolist()):
-                yield f"{begun},{kind},{_cell(what)},{part:.6g}\n"
+            count, away = np.count_nonzero(parts), self.spread.get(key)
+            for i, (what, part) in enumerate(zip(each, parts[: min(count, LISTED)].tolist())):
+                apart = "" if away is None else f",{away[i]:.6g}"
+                yield f"{begun},{kind},{_cell(what)},{part:.6g}{apart}\n"
             if count > LISTED:
-                yield f"{begun},{kind},{count - LISTED} others,{parts[LISTED:].sum():.6g}\n"
+                yield f"{begun},{kind},{count - LISTED} others,{parts[LISTED:].sum():.6g}{blank}\n"
+
+    @property
+    def called(self) -> str:
+        """What is explained, as a file has it: ends as an edge list has them."""
+        return _line(*map(str, self.node)) if isinstance(self.node, tuple) else str(self.node)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +105,8 @@ class Explanations:
     """Of several predictions, in the order in which they were asked for.
 
     each      of them     left_out   (node, MB of its receptive field) of those whose fields are too large
-    what      "node" or "graph"     numbers   are predicted, no classes: `changed` says nothing
+    what      "node", "graph", "edge", "link" or "triple"
+    numbers   are predicted, no classes: `changed` says nothing
     """
 
     each: tuple[Explanation, ...]
@@ -114,11 +134,17 @@ class Explanations:
         return {} if self.numbers else self._means(lambda each: each.changed)
 
     @property
-    def missing(self) -> tuple[float, float]:
-        """The largest parts of a score that contributions of edges, and of features, lack of what they should
-        add up to."""
-        worst = np.abs([each.missing for each in self.each] or [(0.0, 0.0)]).max(axis=0)
-        return float(worst[0]), float(worst[1])
+    def missing(self) -> tuple[float, ...]:
+        """The largest parts of a score that contributions of edges, of features, and of features of edges,
+        lack of what they should add up to."""
+        none = (0.0,) * len(PATHS)
+        worst = np.abs([each.missing for each in self.each] or [none]).max(axis=0)
+        return tuple(worst.tolist())
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        """What has contributions."""
+        return PATHS if any(each.edge_features for each in self.each) else PATHS[:2]
 
     def _means(self, of: Callable[[Explanation], dict[str, float]]) -> dict[str, float]:
         some = [of(each) for each in self.each if each.taken]
@@ -126,21 +152,22 @@ class Explanations:
 
     def told(self) -> dict[str, Any]:
         """What result.json holds."""
-        edges, features = self.missing
         return {
             "explained": len(self.each), "left_out": len(self.left_out),
             "edges": float(np.mean([len(each.edges) for each in self.each] or [0])),
-            "fell": self.fell, "changed": self.changed, "missing": {"edges": edges, "features": features},
+            "fell": self.fell, "changed": self.changed,
+            "missing": {path.replace(" ", "_"): each for path, each in zip(self._paths, self.missing)},
         }  # fmt: skip
 
     def log_lines(self) -> Iterator[str]:
         """For the log."""
         told = self.told()
         some = f"{len(self.each)} {self.what}{'s' * (len(self.each) != 1)}"
+        first, *rest = zip(self._paths, self.missing)
+        others = "".join(f", of {path} {each:.2g}" for path, each in rest)
         yield (
             f"explanations: {some}, {told['edges']:.1f} edges of each in the mean; "
-            f"contributions of edges lack at most {self.missing[0]:.2g} of their sum, of features "
-            f"{self.missing[1]:.2g}"
+            f"contributions of {first[0]} lack at most {first[1]:.2g} of their sum{others}"
         )
         if fell := self.fell:
             others = ", ".join(f"{words} {fell[way]:.4g}" for way, words in WORDS.items())
@@ -150,140 +177,175 @@ class Explanations:
             yield f"and {other['explained']:.1f} % of the predictions change ({others})"
 
     def text(self) -> str:
-        """Lines of node, kind, what and contribution, for a file."""
-        return HEAD + "".join(line for each in self.each for line in each.lines())
+        """Lines of node, kind, what and contribution, and of several networks the deviation, for a file."""
+        head = f"{HEAD},deviation" if any(each.spread for each in self.each) else HEAD
+        return f"{head}\n" + "".join(line for each in self.each for line in each.lines())
 
 
-def refuse_unexplained(classifier: Classifier) -> None:
-    """Refuse networks whose predictions are not explained. Raises CaseError."""
-    for block in classifier.model.blocks:
-        if getattr(block.convolution, "reads_edges", False):
-            found = f"{block.spec.kind} reads features of edges, whose messages are not explained"
-            raise CaseError(f"{KEY}: {found}; leave it out")
+@dataclass(frozen=True)
+class Columns:
+    """What columns of features are called, of nodes and of edges; None: by their numbers, from 0."""
+
+    features: tuple[str, ...] | None = None
+    edge_features: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, data: NodeData) -> "Columns":
+        """Those of the data."""
+        edges = data.edges.columns if data.edges is not None else ()
+        return cls(data.columns or None, edges or None)
 
 
 def explain(
     classifier: Classifier,
     masked: Any,
+    members: Sequence[dict[str, np.ndarray]],
     rows: np.ndarray,
     called: Named,
+    columns: Columns,
     most: int,
     seed: int,
-    directed: bool,
     turned: bool,
 ) -> Explanations:
-    """Explain the network's scores of some rows, of a set of graphs their own rows.
+    """Explain the scores of some rows, of a set of graphs their own rows, or of edges or pairs.
 
-    masked   a host device with MaskedAttention
-    called   names of rows     most   bytes of a receptive field     seed   of what is drawn
+    masked   a host device with MaskedAttention and MaskedEdgeSums
+    members  the weights of each network; the classifier's are those of the first one after it
+    rows     [k] int64, or [k, 2] the ends of edges or pairs, u < v
+    called   names of rows     columns   of columns     most   bytes of a receptive field
+    seed     of what is drawn
     turned   nodes hear the heads of their arcs (graph.neighbours = "out")
     Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
     """
-    group, trained = classifier.group, Trained(classifier, masked)
-    columns, model = classifier.engine.plan.columns, classifier.model
-    fields = Fields(classifier, hops_of(model), most, columns, entry_bytes(model, columns))
-    order = np.argsort(rows)
-    own = own_of(classifier.block, rows[order])
-    known = np.empty((len(rows), classifier.classes), dtype=np.float32)
-    known[order] = shared(group, classifier.scores_own()[own])
+    group, trained = classifier.group, [Trained(classifier, masked, weights) for weights in members]
+    width, model = classifier.engine.plan.columns, classifier.model
+    of_entry, rows = entry_bytes(model, width), _ends(rows)
+    fields = Fields(classifier, hops_of(model), most, width, of_entry, len(members))
+    known = known_scores(classifier, members, rows)
+    named = _Named(classifier, called, columns, turned)
     each: list[Explanation] = []
     left_out: list[tuple[Any, float]] = []
     for at in range(0, len(rows), group.size):
-        some = [fields.of(int(row)) for row in rows[at : at + group.size]]
+        some = [fields.of(row) for row in rows[at : at + group.size]]
         numbers = np.zeros(0)
         with raise_together(group, "explaining predictions"):
             mine = some[group.rank] if group.rank < len(some) else 0
             if isinstance(mine, Field):
-                network = FieldNetwork(trained, mine)
-                numbers = attribute(network, directed, known[at + group.rank], seed).packed()
+                networks = [FieldNetwork(one, mine) for one in trained]
+                scores = known[:, at + group.rank]
+                numbers = attribute(networks, classifier.block.directed, scores, seed).packed()
         for root, found in enumerate(some):
             if isinstance(found, int):
-                left_out.append((called(rows[at + root : at + root + 1])[0], found / 1e6))
+                left_out.append((named.row(rows[at + root]), found / 1e6))
                 continue
-            size = size_of(found, directed)
-            numbers_of = group.broadcast(numbers if group.rank == root else np.zeros(size), root)
-            each.append(_named(classifier, Attribution.unpacked(found, directed, numbers_of), called, turned))
-    kind = classifier.case.level, classifier.goal.kind == "values"
-    return Explanations(tuple(each), tuple(left_out), *kind)
+            shape = named.shape(found, len(members))
+            numbers_of = group.broadcast(numbers if group.rank == root else np.zeros(shape.size(found)), root)
+            each.append(named.told(Attribution.unpacked(found, shape, numbers_of)))
+    numbers_told = classifier.goal.kind == "values" or named.unlikely
+    return Explanations(tuple(each), tuple(left_out), classifier.case.level, numbers_told)
 
 
-def _named(classifier: Classifier, found: Attribution, called: Named, turned: bool) -> Explanation:
-    """An attribution by the user's names, the largest contributions first."""
-    field, about = found.field, classifier.about
-    edges, of_edges, gradients = _largest(found.of_edges, found.edges, found.of_edges, found.gradients)
-    features, of_features = _by_feature(classifier, found)
-    features, of_features = _largest(of_features, features, of_features)
-    nodes = field.nodes != field.row if field.whole else np.ones(len(field.nodes), dtype=bool)
-    nodes, of_nodes = _largest(found.of_nodes[nodes], field.nodes[nodes], found.of_nodes[nodes])
-    ends = [called(edges[:, side]) for side in ((1, 0) if turned else (0, 1))]
-    values = classifier.goal.kind == "values"
-    predicted = found.column if values else about.called(np.array([found.column])).tolist()[0]
-    return Explanation(
-        called(np.array([field.row]))[0], predicted, found.score, found.bare, found.blank,
-        list(zip(*ends)), of_edges, gradients, features.tolist(), of_features, called(nodes), of_nodes,
-        found.missing, found.taken, found.fell, found.changed,
-    )  # fmt: skip
+def _ends(rows: np.ndarray) -> np.ndarray:
+    """[k, 1|2] rows, of single ones too."""
+    return rows.reshape(len(rows), -1)
 
 
-def _by_feature(classifier: Classifier, found: Attribution) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the data, and their contributions: of categories a feature has several."""
-    if not classifier.data.width:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    columns, inputs = found.field.used, classifier.inputs
+class _Named:
+    """Attributions by the user's names, the largest contributions first."""
+
+    def __init__(self, classifier: Classifier, called: Named, columns: Columns, turned: bool) -> None:
+        self.classifier, self.called, self.columns, self.turned = classifier, called, columns, turned
+        links = getattr(classifier, "links", None)
+        self.unlikely = links is not None and links.loss != "logistic"  # scores that are no probabilities
+
+    def row(self, rows: np.ndarray) -> Any:
+        """What is explained [1|2]."""
+        names = self.called(rows)
+        return names[0] if len(rows) == 1 else tuple(names)
+
+    def shape(self, field: Field, members: int) -> Shape:
+        """How many numbers an attribution has."""
+        read = field.E is not None or field.of_edge is not None
+        width = self.classifier.edge_columns.width if read else 0
+        return Shape(self.classifier.block.directed, members, width)
+
+    def told(self, found: Attribution) -> Explanation:
+        """An attribution in words."""
+        field, parts, away = found.field, found.parts, found.spread
+        orders = {"edges": order_of(parts.of_edges)}
+        ends = found.edges[orders["edges"]]
+        edges = list(zip(*(self.called(ends[:, side]) for side in ((1, 0) if self.turned else (0, 1)))))
+        features, of_features = self._by_feature(found)
+        edge_features, of_edge_features = self._by_edge_feature(parts.of_edge_features)
+        nodes = field.nodes != field.rows[0] if field.whole else np.ones(len(field.nodes), dtype=bool)
+        of_nodes = parts.of_nodes[nodes]
+        orders |= {"features": order_of(of_features), "neighbours": order_of(of_nodes)}
+        orders["edge features"] = order_of(of_edge_features)
+        spread = {}
+        if away is not None:
+            deviations = away.of_edges, self._by_feature(found, True)[1], away.of_nodes[nodes]
+            others = self._by_edge_feature(away.of_edge_features, True)[1]
+            spread = {key: each[orders[key]] for key, each in zip(orders, (*deviations, others))}
+        by = orders["features"], orders["neighbours"], orders["edge features"]
+        return Explanation(
+            self.row(field.rows), self._predicted(found), found.score, found.bare, found.blank, found.plain,
+            edges, parts.of_edges[orders["edges"]], parts.gradients[orders["edges"]],
+            [features[i] for i in by[0]], of_features[by[0]],
+            self.called(field.nodes[nodes][by[1]]), of_nodes[by[1]],
+            [edge_features[i] for i in by[2]], of_edge_features[by[2]], spread,
+            found.missing, found.taken, found.fell, found.changed,
+        )  # fmt: skip
+
+    def _predicted(self, found: Attribution) -> Any:
+        kind = self.classifier.goal.kind
+        if kind == "links":
+            return "score" if self.unlikely else ("joined" if found.score > 0 else "apart")
+        if kind == "values":
+            return found.column
+        return self.classifier.about.called(np.array([found.column])).tolist()[0]
+
+    def _by_feature(self, found: Attribution, apart: bool = False) -> tuple[list[Any], np.ndarray]:
+        """Columns of the data, and their contributions, or what these are apart; of categories a feature has
+        several."""
+        if not self.classifier.data.width:
+            return [], np.empty(0)
+        values = (found.spread if apart else found.parts).of_features
+        return _given(found.field.used, self.classifier.inputs, values, self.columns.features, apart)
+
+    def _by_edge_feature(self, values: np.ndarray, apart: bool = False) -> tuple[list[Any], np.ndarray]:
+        """Columns of the features of edges, likewise; none where these are not read."""
+        if not len(values):
+            return [], np.empty(0)
+        inputs = self.classifier.edge_columns.inputs
+        return _given(np.arange(len(values)), inputs, values, self.columns.edge_features, apart)
+
+
+def _given(
+    used: np.ndarray, inputs: Any, values: np.ndarray, names: tuple[str, ...] | None, apart: bool
+) -> tuple[list[Any], np.ndarray]:
+    """Columns of the data by their names or numbers, and sums over those [k] that each has become; of
+    deviations the root of the sum of squares, as of numbers that have nothing to do with each other."""
+    columns = used
     if isinstance(inputs, Categories):
-        columns = np.searchsorted(inputs.starts, columns, side="right") - 1
+        starts = inputs.starts_within(int(columns.max(initial=-1)) + 1)
+        columns = np.searchsorted(starts, columns, side="right") - 1
     features, which = np.unique(columns, return_inverse=True)
-    return features, np.bincount(which.reshape(-1), weights=found.of_features, minlength=len(features))
+    sums = np.bincount(which.reshape(-1), weights=values**2 if apart else values, minlength=len(features))
+    numbers = features.tolist()
+    return numbers if names is None else [names[i] for i in numbers], np.sqrt(sums) if apart else sums
 
 
-def _largest(parts: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
-    """Columns [m, ...] by the contributions [m], the largest ones of either sign first."""
-    order = np.argsort(-np.abs(parts), kind="stable")
-    return [each[order] for each in columns]
+def order_of(parts: np.ndarray) -> np.ndarray:
+    """[m], the order of contributions [m], the largest ones of either sign first."""
+    return np.argsort(-np.abs(parts), kind="stable")
 
 
-# ---- which predictions ------------------------------------------------------------------------------------
+# ---- in words ---------------------------------------------------------------------------------------------
 
 
-def least_certain(classifier: Classifier, count: int) -> np.ndarray:
-    """[k] int64, so many rows of the test set, of all that are predicted where there is none: those that are
-    predicted wrongly first, of these and of the others the least certain ones; of values those of the largest
-    errors. Ranks: all call; result identical on all."""
-    data, block = classifier.about, classifier.block
-    rows = np.arange(block.n_own) if data.rows is None else data.rows
-    chosen = data.among(data.test) if data.counts["test"] else rows < block.n_real
-    places = np.flatnonzero(chosen)
-    Z = classifier.scores_own()[rows[places]]
-    wrong, certain = _told(classifier, data, Z, places)
-    known = np.stack([rows[places] + block.lo, wrong.astype(np.int64)], axis=1).astype(np.int64)
-    known, certain = shared(classifier.group, known), shared(classifier.group, certain)
-    return known[np.lexsort((known[:, 0], certain, -known[:, 1]))[:count], 0]
-
-
-def _told(
-    classifier: Classifier, data: NodeData, Z: np.ndarray, places: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """[k] bool, which predictions are known to be wrong, and [k] float64 how certain they are."""
-    goal, labels = classifier.goal, None if data.labels is None else data.labels[places]
-    none = np.zeros(len(Z), dtype=bool)
-    if goal.kind == "values":
-        errors = np.zeros(Z.shape) if labels is None else np.nan_to_num(np.abs(Z - goal.scale.small(labels)))
-        return none, -errors.sum(axis=1).astype(np.float64)
-    likely = goal.probabilities(Z).astype(np.float64)
-    if goal.kind == "labels":
-        certain = np.abs(likely - 0.5).min(axis=1)
-        known = None if labels is None else labels.astype(np.int64)
-        wrong = none if known is None else ((goal.predicted(Z) != known) & (known >= 0)).any(axis=1)
-        return wrong, certain
-    top = np.sort(likely, axis=1)
-    certain = top[:, -1] - top[:, -2] if Z.shape[1] > 1 else top[:, -1]
-    wrong = none if labels is None else (goal.predicted(Z) != labels) & (labels >= 0)
-    return wrong, certain
-
-
-def _pair(u: str, v: str) -> str:
-    """An edge as edge lists have it: a tab between names where one has a blank."""
-    return f"{u}\t{v}" if " " in u + v else f"{u} {v}"
+def _line(*names: str) -> str:
+    """An edge, or a triple, as their lists have it: a tab between names where one has a blank."""
+    return ("\t" if any(" " in each for each in names) else " ").join(names)
 
 
 def _cell(what: Any) -> str:

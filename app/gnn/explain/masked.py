@@ -1,4 +1,5 @@
-"""Messages that are multiplied by a mask, and the gradients by it: what explanations ask of attention.
+"""Messages that are multiplied by a mask, and the gradients by it: what explanations ask of attention, and of
+layers that read features of edges.
 
 The entries (i, j) of a small matrix, i hears j, have a number m_ij each, one for all layers and heads. Layers
 of sums multiply by m A in place of A, so that they need nothing new (network.py). Attention weighs messages
@@ -11,7 +12,15 @@ unmasked:
     GATv2   g_ij = alpha_ij (m_ij D_i S_j - c_i), the gradient by e_ij; all else as in layers/gatv2.py
     both    dm_ij = sum over heads of alpha_ij D_i S_j
 
-so that what happens before and after the entries are gone through stays what it is.
+so that what happens before and after the entries are gone through stays what it is. Where entries have rows
+E_ij (layers/gine.py, edge_gat.py, edge_gatv2.py), scores read these, which the mask leaves alone, and
+
+    GINE    Y_v = (1 + eps) S_v + sum_u m_uv relu(S_u + Q_uv)     dm_uv = relu(S_u + Q_uv) dY_v
+            dQ_uv = m_uv R_uv * dY_v     dE_uv = dQ_uv W_e^T
+    GAT     dE_ij = dz_ij B^T, dz_ij by heads what an entry adds to dr_j
+    GATv2   dE_ij = ds_ij W_e^T
+
+so also for the loop of a node, whose row is the mean of the rows of the edges that it hears.
 """
 
 import math
@@ -69,26 +78,69 @@ class MaskedEntries:
             self.found += (weights.astype(np.float64) * dots).sum(axis=1)
 
 
+@dataclass(eq=False)
+class FieldEdges:
+    """The entries of a side of a field with their rows, as EdgeEntries of numerics/edges.py has them.
+
+    pattern   the entries     given    [e, k] float32 their rows, of categories zeros and ones
+    found     [e, k] float64, to which the gradients by the rows are added
+    values    [e, k] float32, what is read of the rows: `share` of them
+    """
+
+    pattern: MaskedEntries
+    given: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.found, self.values = np.zeros(self.given.shape), self.given.copy()
+
+    @property
+    def width(self) -> int:
+        """Columns of the rows."""
+        return self.given.shape[1]
+
+    def put_share(self, share: float) -> None:
+        """Let `share` of the rows be read."""
+        np.multiply(self.given, np.float32(share), out=self.values)
+
+    def rows(self, xp: Any, lo: int, hi: int) -> np.ndarray:
+        """See EdgeEntries.rows."""
+        out = np.zeros((hi - lo, self.width), dtype=np.float32)
+        some = self.values[lo:hi]
+        out[: len(some)] = some
+        return out
+
+    def learn(self, G: np.ndarray, W: np.ndarray) -> None:
+        """Add the gradients by the rows from those G [e, f] by rows W."""
+        self.found += np.einsum("ef,kf->ek", G, W, dtype=np.float64)
+
+    def contributions(self) -> np.ndarray:
+        """[k] float64, by column the rows times the gradients by them."""
+        return np.einsum("ek,ek->k", self.given, self.found, dtype=np.float64)
+
+
 class MaskedAttention:
     """Attention over `MaskedEntries`, before a host device's own among the bases of a class.
 
     Of readouts that device's operations serve, whose patterns are others.
     """
 
-    def attention_top(self, pattern: Any, R_ext: np.ndarray, T: np.ndarray) -> None:
+    def attention_top(
+        self, pattern: Any, R_ext: np.ndarray, T: np.ndarray, z: np.ndarray | None = None
+    ) -> None:
         """See Attention.attention_top; patterns of a readout are those of any device."""
         if not isinstance(pattern, MaskedEntries):
             return super().attention_top(pattern, R_ext, T)
         h = R_ext.shape[1]
-        T[:, :h] = pattern.largest(R_ext[pattern.columns], T[:, :h])
+        T[:, :h] = pattern.largest(_plus(R_ext[pattern.columns], z), T[:, :h])
 
     def attention_add(
-        self, pattern: Any, E_ext: np.ndarray, L: np.ndarray, T: np.ndarray, V: np.ndarray
-    ) -> None:
+        self, pattern: Any, E_ext: np.ndarray, L: np.ndarray, T: np.ndarray, V: np.ndarray,
+        z: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """See Attention.attention_add: of masked messages."""
         h, width = L.shape[1], V.shape[1] // 2
         rows = E_ext[pattern.columns]
-        s = L[pattern.rows] + rows[:, width:]
+        s = L[pattern.rows] + _plus(rows[:, width:], z)
         w = exp(np, _sloped(s, s) - T[pattern.rows, :h])
         low = _sloped(s, w)
         heard = pattern.masked(_by_heads(rows[:, :width], h))
@@ -105,17 +157,21 @@ class MaskedAttention:
         R: np.ndarray,
         dS: np.ndarray,
         dR: np.ndarray,
+        z: np.ndarray | None = None,
     ) -> None:
         """See Attention.attention_back: of masked messages; adds the gradients by the mask."""
         (_, h), width = R.shape, S.shape[1]
         rows = F_ext[pattern.columns]
         D = _by_heads(rows[:, :width], h)
         l_i, m, u, c = (rows[:, width + i * h : width + (i + 1) * h] for i in range(4))
-        s = l_i + R[pattern.rows]
+        s = l_i + _plus(R[pattern.rows], z)
         w = exp(np, _sloped(s, s) - m) * u
         dots = head_dots(np, D, _by_heads(S, h)[pattern.rows])
         pattern.learn(w, dots)
-        dR += pattern.sums(_sloped(s, w * (pattern.masked(dots) - c)))
+        back = _sloped(s, w * (pattern.masked(dots) - c))
+        dR += pattern.sums(back)
+        if z is not None:
+            z[...] = back
         dS += pattern.sums(pattern.masked(w[:, :, None] * D)).reshape(dS.shape)
 
     def dynamic_add(
@@ -126,11 +182,12 @@ class MaskedAttention:
         a: np.ndarray,
         M: np.ndarray,
         V: np.ndarray,
+        Q: np.ndarray | None = None,
     ) -> None:
         """See DynamicAttention.dynamic_add: of masked messages."""
         h = M.shape[1] // 2
         S = _by_heads(S_ext[pattern.columns], h)
-        s = _by_heads(T, h)[pattern.rows] + S
+        s = _plus(_by_heads(T, h)[pattern.rows] + S, Q)
         e = head_dots(np, a.reshape(h, -1), _sloped(s, s))
         top = pattern.largest(e, M[:, :h])
         old, w = exp(np, M[:, :h] - top), exp(np, e - top[pattern.rows])
@@ -147,35 +204,125 @@ class MaskedAttention:
         a: np.ndarray,
         dT: np.ndarray,
         G: np.ndarray,
+        Q: np.ndarray | None = None,
     ) -> None:
         """See DynamicAttention.dynamic_back_rows: of masked messages; adds the gradients by the mask. G, of
         the vector a, is left as it is."""
         of_rows, of_columns = F[pattern.rows], S_ext[pattern.columns]
-        s, w, dots, g, _ = _dynamic(pattern, of_rows, of_columns, a, dT.shape[1])
+        s, w, dots, g, _ = _dynamic(pattern, of_rows, of_columns, a, dT.shape[1], Q)
         pattern.learn(w, dots)
-        dT += pattern.sums(_sloped(s, g[:, :, None] * a.reshape(g.shape[1], -1))).reshape(dT.shape)
+        back = _sloped(s, g[:, :, None] * a.reshape(g.shape[1], -1))
+        dT += pattern.sums(back).reshape(dT.shape)
+        if Q is not None:
+            Q[...] = back.reshape(Q.shape)
 
     def dynamic_back_columns(
-        self, pattern: Any, F_ext: np.ndarray, S: np.ndarray, a: np.ndarray, dS: np.ndarray
-    ) -> None:
+        self, pattern: Any, F_ext: np.ndarray, S: np.ndarray, a: np.ndarray, dS: np.ndarray,
+        Q: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """See DynamicAttention.dynamic_back_columns: of masked messages."""
         of_rows, of_columns = F_ext[pattern.columns], S[pattern.rows]
-        s, w, _, g, D = _dynamic(pattern, of_rows, of_columns, a, S.shape[1])
+        s, w, _, g, D = _dynamic(pattern, of_rows, of_columns, a, S.shape[1], Q)
         back = _sloped(s, g[:, :, None] * a.reshape(g.shape[1], -1))
         dS += pattern.sums(pattern.masked(w[:, :, None] * D) + back).reshape(dS.shape)
 
 
+class MaskedEdgeSums:
+    """The operations of numerics/edges.py and numerics/edge_attention.py on `FieldEdges`, of a device that
+    has MaskedAttention. No gradient by a weight is made: zeros stand for the addends."""
+
+    def edge_add(
+        self, entries: FieldEdges, W: np.ndarray, b: np.ndarray | None, X_ext: np.ndarray, Y: np.ndarray
+    ) -> None:
+        """See EdgeSums.edge_add: of masked messages."""
+        pattern = entries.pattern
+        M = X_ext[pattern.columns] + self._rows_of(entries, W, b)
+        Y += pattern.sums(pattern.masked(np.where(M <= 0, np.float32(0), M)))
+
+    def edge_back(
+        self, entries: FieldEdges, W: np.ndarray, b: np.ndarray | None, H: np.ndarray, D_ext: np.ndarray,
+        dH: np.ndarray, starts: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """See EdgeSums.edge_back: of masked messages; adds the gradients by the mask and by the rows."""
+        pattern = entries.pattern
+        M, D = H[pattern.rows] + self._rows_of(entries, W, b), D_ext[pattern.columns]
+        pattern.learn(np.where(M > 0, M, np.float32(0)), D)
+        G = pattern.masked(np.where(M > 0, D, np.float32(0)))
+        dH += pattern.sums(G)
+        entries.learn(G, W)
+        return np.zeros((len(starts) - 1, (entries.width + 1) * W.shape[1]), dtype=np.float32)
+
+    def edge_attention_top(
+        self, entries: FieldEdges, W: np.ndarray, R_ext: np.ndarray, T: np.ndarray
+    ) -> None:
+        """See EdgeAttention.edge_attention_top."""
+        self.attention_top(entries.pattern, R_ext, T, self._rows_of(entries, W))
+
+    def edge_attention_add(
+        self, entries: FieldEdges, W: np.ndarray, E_ext: np.ndarray, L: np.ndarray, T: np.ndarray,
+        V: np.ndarray,
+    ) -> None:  # fmt: skip
+        """See EdgeAttention.edge_attention_add."""
+        self.attention_add(entries.pattern, E_ext, L, T, V, self._rows_of(entries, W))
+
+    def edge_attention_back(
+        self, entries: FieldEdges, W: np.ndarray, F_ext: np.ndarray, S: np.ndarray, R: np.ndarray,
+        dS: np.ndarray, dR: np.ndarray, starts: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """See EdgeAttention.edge_attention_back; adds the gradients by the mask and by the rows."""
+        z = self._rows_of(entries, W)
+        self.attention_back(entries.pattern, F_ext, S, R, dS, dR, z)
+        return self._learned(entries, z, W, starts)
+
+    def edge_dynamic_add(
+        self, entries: FieldEdges, W: np.ndarray, S_ext: np.ndarray, T: np.ndarray, a: np.ndarray,
+        M: np.ndarray, V: np.ndarray,
+    ) -> None:  # fmt: skip
+        """See EdgeAttention.edge_dynamic_add."""
+        self.dynamic_add(entries.pattern, S_ext, T, a, M, V, self._rows_of(entries, W))
+
+    def edge_dynamic_back_rows(
+        self, entries: FieldEdges, W: np.ndarray, S_ext: np.ndarray, F: np.ndarray, a: np.ndarray,
+        dT: np.ndarray, G: np.ndarray, starts: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """See EdgeAttention.edge_dynamic_back_rows; adds the gradients by the mask and by the rows."""
+        Q = self._rows_of(entries, W)
+        self.dynamic_back_rows(entries.pattern, S_ext, F, a, dT, G, Q)
+        return self._learned(entries, Q, W, starts)
+
+    def edge_dynamic_back_columns(
+        self, entries: FieldEdges, W: np.ndarray, F_ext: np.ndarray, S: np.ndarray, a: np.ndarray,
+        dS: np.ndarray,
+    ) -> None:  # fmt: skip
+        """See EdgeAttention.edge_dynamic_back_columns."""
+        self.dynamic_back_columns(entries.pattern, F_ext, S, a, dS, self._rows_of(entries, W))
+
+    def _rows_of(self, entries: FieldEdges, W: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+        """[e, f] E W + b."""
+        return self._edge_rows(entries, 0, len(entries.given), W, b)
+
+    def _learned(self, entries: FieldEdges, G: np.ndarray, W: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        entries.learn(G, W)
+        return np.zeros((len(starts) - 1, W.size), dtype=np.float32)
+
+
 def _dynamic(
-    pattern: MaskedEntries, of_rows: np.ndarray, of_columns: np.ndarray, a: np.ndarray, width: int
-) -> tuple[np.ndarray, ...]:
+    pattern: MaskedEntries, of_rows: np.ndarray, of_columns: np.ndarray, a: np.ndarray, width: int,
+    Q: np.ndarray | None = None,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
     """s [e, h, k]; alpha, D_i S_j and g [e, h]; D [e, h, k], from D | T | m | u | c of i and S of j."""
     h = (of_rows.shape[1] - 2 * width) // 3
     D, T, S = (_by_heads(each, h) for each in (of_rows[:, :width], of_rows[:, width : 2 * width], of_columns))
     m, u, c = (of_rows[:, 2 * width + i * h : 2 * width + (i + 1) * h] for i in range(3))
-    s = T + S
+    s = _plus(T + S, Q)
     w = exp(np, head_dots(np, a.reshape(h, -1), _sloped(s, s)) - m) * u
     dots = head_dots(np, D, S)
     return s, w, dots, w * (pattern.masked(dots) - c), D
+
+
+def _plus(X: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    """X and the rows of the entries; X alone where entries have none."""
+    return X if rows is None else X + rows.reshape(X.shape)
 
 
 def _by_heads(X: np.ndarray, h: int) -> np.ndarray:

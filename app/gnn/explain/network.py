@@ -7,7 +7,9 @@ what it knows of how many neighbours it has. A product with A is Y = (m * A) X, 
     dm_ij = sum over products of A_ij <dY_i, X_j>
 
 is made of the rows X that a product reads forward and dY that its transpose reads backward, which come in the
-opposite order: a stack has them. Attention has its own mask (masked.py).
+opposite order: a stack has them. Attention, and layers that read features of edges, have their own mask
+(masked.py). What is explained is read from the scores of a node, or from the rows of both ends of an edge or
+of a pair (ends.py), and gradients go back to these rows.
 """
 
 from typing import Any
@@ -18,9 +20,11 @@ from msgspec.structs import replace
 from app.comm.group import Group
 from app.comm.turns import only_this_rank
 from app.gnn.classifier import Classifier
+from app.gnn.edges import EdgeInputs, mean_rows
 from app.gnn.engine import Engine
+from app.gnn.explain.ends import reader_of
 from app.gnn.explain.field import PLAIN_ENTRY, Field
-from app.gnn.explain.masked import MaskedEntries
+from app.gnn.explain.masked import FieldEdges, MaskedEntries
 from app.gnn.goals import Goal
 from app.gnn.layers.gat import GAT
 from app.gnn.layers.table import LAYERS
@@ -58,7 +62,7 @@ class Side:
         n = block.n_own
         rows, columns = ends[:, order]
         self.entries = MaskedEntries(rows, columns, n, np.ones(len(order), np.float32))
-        self._own = MaskedEntries(np.arange(n), np.arange(n), n)
+        self.own = MaskedEntries(np.arange(n), np.arange(n), n)
         starts = np.searchsorted(rows, np.arange(n + 1)).astype(np.int32)
         self._values = self._weights.copy()
         self._matrix = self.device.csr(starts, columns.astype(np.int32), self._values, (n, n))
@@ -75,8 +79,14 @@ class Side:
     def visit(self, X: np.ndarray, own: bool, work: Any) -> None:
         """Go through the entries (Neighbours.visit), those of nodes by themselves first where asked for."""
         if own:
-            work(self._own, X)
+            work(self.own, X)
         work(self.entries, X)
+
+    def columns(self, X: np.ndarray, widths: tuple[int, ...], work: Any) -> None:
+        """Some columns of X after the others (Neighbours.columns)."""
+        ends = np.cumsum(widths)
+        for lo, hi in zip(ends - widths, ends):
+            work(np.ascontiguousarray(X[:, lo:hi]), int(lo))
 
     def scale(self, kind: str) -> np.ndarray:
         """[n_own] factors of rows by the degrees of the whole graph (Neighbours.scale), 0 on padding."""
@@ -133,6 +143,9 @@ class TracedEngine(Engine):
     def dot(self, *unread: Any) -> None:
         """Nothing."""
 
+    def give_addends(self, *unread: Any) -> None:
+        """Nothing."""
+
 
 class FieldNetwork:
     """The network of a classifier on a field.
@@ -153,10 +166,14 @@ class FieldNetwork:
             Side(group, block, field.ends[::-1], turned, field.weights, field.degrees[1]),
         )
         self._turned = turned
-        self.model = Model(trained.case, field.X.shape[1], trained.classes, 1)
+        self.model = Model(trained.case, field.X.shape[1], trained.classes, trained.edge_width)
         params = Parameters(device, self.model.shapes())
         params.set(trained.weights_of(field.used, self.model.blocks[0].meets_input))
+        self._reader = reader_of(self.model.head, params, self.goal, field)
         self.engine = TracedEngine(self._sides, rows, params, field)
+        self._edges: list[FieldEdges] = []
+        if field.E is not None:
+            self._read_edges(field.E)
         if field.whole:
             self._pool(group, rows, trained.case.readout == "max")
         self._X = np.zeros((block.n_own, field.X.shape[1]), dtype=np.float32)
@@ -166,6 +183,18 @@ class FieldNetwork:
             self._forward()
             self._both_ways()
         self.engine.allocate()
+
+    def _read_edges(self, E: np.ndarray) -> None:
+        """Let layers read the features of edges, and of loops their means (EdgeInputs)."""
+        heard, hearing = self._sides
+        n, counts = heard.block.n_own, np.bincount(self.field.ends[0], minlength=heard.block.n_own)
+        loops = mean_rows(counts, E, E.shape[1])
+        self._edges = [
+            FieldEdges(heard.entries, E), FieldEdges(hearing.entries, E[self._turned]),
+            FieldEdges(heard.own, loops.reshape(n, -1)),
+        ]  # fmt: skip
+        both, back, own = self._edges
+        self.engine.edges = EdgeInputs(both, back, np.zeros(0, dtype=np.int64), own)
 
     def _pool(self, group: Group, rows: RowPartition, places: bool) -> None:
         """The readout of the field's one graph."""
@@ -179,17 +208,18 @@ class FieldNetwork:
 
     # ---- passes -----------------------------------------------------------------------------------------
 
-    def scores(self, mask: np.ndarray | None = None, share: float = 1.0) -> np.ndarray:
+    def scores(self, mask: np.ndarray | None = None, share: float = 1.0, of_edges: float = 1.0) -> np.ndarray:
         """[columns] float64, the network's scores of what is explained.
 
-        mask    [e] of the field's entries; None: all ones     share   of the features
+        mask    [e] of the field's entries; None: all ones
+        share, of_edges   of the features of nodes, and of edges
         """
-        self._put(mask, share)
-        return self._forward().astype(np.float64)
+        self._put(mask, share, of_edges)
+        return self._forward()
 
-    def score(self, mask: np.ndarray | None = None, share: float = 1.0) -> float:
-        """What is explained: see `score_of`, of the column that `choose` took."""
-        return self.told(self.scores(mask, share))
+    def score(self, mask: np.ndarray | None = None, share: float = 1.0, of_edges: float = 1.0) -> float:
+        """What is explained: see `score_of`, of the column that is set."""
+        return self.told(self.scores(mask, share, of_edges))
 
     def told(self, Z: np.ndarray) -> float:
         """What is explained of scores Z [columns]."""
@@ -197,30 +227,53 @@ class FieldNetwork:
 
     def choose(self, Z: np.ndarray) -> None:
         """Explain the column that the largest score [columns] is of."""
-        self.column = int(Z.argmax()) if len(Z) > 1 and self.goal.kind != "values" else 0
+        self.column = column_of(self.goal, Z)
 
-    def gradients(self, mask: np.ndarray | None = None, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """[e] float64 and [k, f] float32, the gradients of the score by the mask and by the features."""
-        self._put(mask, share)
+    def gradients(
+        self, mask: np.ndarray | None = None, share: float = 1.0, of_edges: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[e] float64 and [k, f] float32, the gradients of the score by the mask and by the features.
+
+        Those by the features of edges are told by `by_edge_features`.
+        """
+        self._put(mask, share, of_edges)
         engine, (heard, hearing) = self.engine, (side.entries for side in self._sides)
         engine.found[:] = 0
         heard.found, hearing.found = np.zeros((2, len(self.field.weights)))
+        for each in self._edges:
+            each.found[:] = 0
         dX = self._both_ways()
         found = engine.found + heard.found
         found[self._turned] += hearing.found
         return found, dX[: len(self.field.nodes)]
 
-    def _put(self, mask: np.ndarray | None, share: float) -> None:
+    @property
+    def edge_columns(self) -> int:
+        """Columns of the features of edges that are read, by layers or of the edge that is explained."""
+        field = self.field
+        return next((each.shape[-1] for each in (field.E, field.of_edge) if each is not None), 0)
+
+    def by_edge_features(self) -> np.ndarray:
+        """[c] float64, by column the features of all edges times the gradients by them, of the last pass."""
+        total = np.zeros(self.edge_columns)
+        for each in self._edges:
+            total += each.contributions()
+        return total + self._reader.contributions() if self.field.of_edge is not None else total
+
+    def _put(self, mask: np.ndarray | None, share: float, of_edges: float) -> None:
         every = np.ones(len(self.field.weights), dtype=np.float32)
         for side in self._sides:
             side.put_mask(every if mask is None else mask.astype(np.float32))
+        for each in (*self._edges, self._reader):
+            each.put_share(of_edges)
         np.multiply(self.field.X, np.float32(share), out=self._X[: len(self.field.nodes)])
 
     def _forward(self) -> Any:
-        engine, place = self.engine, self.field.place
+        engine, places = self.engine, self.field.places
         with engine.program("evaluation"):
             Z = self.model.forward(engine, self._load(), None)
-            found = engine.apply("loss", "scores", [Z], [], lambda: Z.array[place].copy())
+            work = lambda: self._reader.scores(Z.array[places].astype(np.float64))  # noqa: E731
+            found = engine.apply("loss", "scores", [Z], [], work)
             engine.free(Z)
         return found
 
@@ -246,9 +299,15 @@ class FieldNetwork:
 
     def _begin_back(self, Z: np.ndarray) -> None:
         """The gradient of the score in the place of the scores."""
-        D = score_of(self.goal, Z[self.field.place].astype(np.float64), self.column)[1]
+        rows = Z[self.field.places].astype(np.float64)
+        D = score_of(self.goal, self._reader.scores(rows), self.column)[1]
         Z[...] = 0
-        Z[self.field.place] = D
+        Z[self.field.places] = self._reader.back(rows, D)
+
+
+def column_of(goal: Goal, Z: np.ndarray) -> int:
+    """The column whose score is explained: of scores Z [columns], or of what is largest where they are."""
+    return int(Z.argmax()) if len(Z) > 1 and goal.kind != "values" else 0
 
 
 def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]:
@@ -256,7 +315,7 @@ def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]
 
     Of one class of several the score of that class less the mean of all: a softmax does not see what is added
     to all scores alike. Of several labels the score of one, whose sigmoid is its probability; of numbers one
-    of them, in units of the data.
+    of them, in units of the data; of a pair its score.
     """
     D = np.zeros(len(z))
     D[column] = 1
@@ -272,14 +331,19 @@ def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]
 class Trained:
     """What fields' networks share: the case without dropout, the weights on the host.
 
-    masked   a host device with MaskedAttention
+    masked   a host device with MaskedAttention and MaskedEdgeSums
     """
 
-    def __init__(self, classifier: Classifier, masked: Any) -> None:
+    def __init__(
+        self, classifier: Classifier, masked: Any, weights: dict[str, np.ndarray] | None = None
+    ) -> None:
+        """weights   of a member; None: those of the classifier."""
         self.case = replace(classifier.case, dropout=0.0, input_dropout=0.0)
         self.goal, self.classes = classifier.goal, classifier.classes
+        columns = classifier.edge_columns
+        self.edge_width = columns.width if columns else 0
         self.masked = masked
-        self._weights = classifier.params.host()
+        self._weights = classifier.params.host() if weights is None else weights
 
     def weights_of(self, used: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         """The weights, those that meet the features for some columns of these alone."""
@@ -288,8 +352,11 @@ class Trained:
 
 def entry_bytes(model: Model, columns: int) -> int:
     """About the bytes that an entry of a field takes: of attention rows of heads, too, several of them at a
-    time. columns   of all that a pass holds of a node"""
-    attends = any(isinstance(block.convolution, GAT) for block in model.blocks)
+    time; so where messages read features of edges. columns   of all that a pass holds of a node"""
+    attends = any(
+        isinstance(block.convolution, GAT) or getattr(block.convolution, "reads_edges", False)
+        for block in model.blocks
+    )
     return 300 + 2 * columns if attends else PLAIN_ENTRY
 
 

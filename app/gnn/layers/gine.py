@@ -28,7 +28,7 @@ class GINE(GIN):
               dW1 = Y^T G     dY = G W1^T                deps = <S, dY>
               dQ_uv = R_uv * dY_v        dS_u = (1 + eps) dY_u + sum over the v that hear u of dQ_uv
               dW_e = sum over all u, v of E_uv^T dQ_uv   db_e = sum of all dQ_uv      dH = dS
-              features   dW_in = H^T dS, no dH
+              features   dW_in = H^T dS, no dH; rows in their place (Model.forward)   dH = dS W_in^T
               dQ is made on the rank of u, from its own S_u, its rows of E by A^T, and dY_v that travels: no
               entry is sent. The sums over u, v are chains over the entries of a row block of A^T in order.
     Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward of f columns, addends of
@@ -66,8 +66,8 @@ class GINE(GIN):
     # ---- forward ----------------------------------------------------------------------------------------
 
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
-        """Z; see Convolution.forward. Keeps Y, U and, of features, S."""
-        S = H if isinstance(H, Rows) else engine.dense(H, engine.params[self.W_in], name="S")
+        """Z; see Convolution.forward. Keeps Y, U and, of the first layer, S."""
+        S = engine.dense(H, engine.params[self.W_in], name="S") if self.settings.first else H
         Y = self._messages(engine, S)
         U = self._hidden(engine, engine.dense(Y, engine.params[self.W1], name="U"))
         self._kept = (Y, U) if S is H else (Y, U, S)
@@ -107,8 +107,10 @@ class GINE(GIN):
         if not made:
             return dS
         engine.gram(self.W_in, H, dS)
+        back = [(dS, engine.transposed(self.W_in))]
+        dH = engine.dense_through(back, H) if isinstance(H, Rows) else None
         engine.free(S, dS)
-        return None
+        return dH
 
     def _perceptron_back(self, engine: Engine, Y: Rows, U: Rows, D: Rows) -> Rows:
         """dY; the gradients of W1, b1 and W2 go to the engine. Frees Y, U and D."""

@@ -15,6 +15,7 @@ from app.gnn.layers.gine import GINE
 from app.gnn.layers.hops import APPNP, SGC, LightGCN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
+from app.gnn.layers.pna import PNA
 from app.gnn.layers.readout import MeanReadout, Readout
 from app.gnn.layers.sage import Sage
 
@@ -33,6 +34,7 @@ LAYERS: dict[str, type] = {
     "gin_norm": NormedGIN,
     "gine": GINE,
     "lightgcn": LightGCN,
+    "pna": PNA,
     "sage": Sage,
     "sgc": SGC,
 }

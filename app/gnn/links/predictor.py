@@ -70,12 +70,13 @@ class LinkPredictor(Classifier):
     def __init__(
         self, group: Group, case: GnnCase, links: LinksCase, block: RowBlock, data: NodeData,
         split: LinkSplit, seed: int, inputs: Scale | Categories | None = None,
-        budget: TierBudget | None = None,
+        budget: TierBudget | None = None, positions: Scale | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `data_of_links`."""
         self.links, self.split, self._batch = links, split, Batch([], 0)
         self.rounds = rounds_of_ranks(links, split, block.n) if links.loss == "bpr" else 0
-        super().__init__(group, case, block, data, seed, links.dimension, LinkGoal(), inputs, budget)
+        known = links.dimension, LinkGoal(), inputs, budget
+        super().__init__(group, case, block, data, seed, *known, positions=positions)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

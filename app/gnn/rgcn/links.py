@@ -52,6 +52,7 @@ class LinkFit:
     epochs       that were made     best_epoch   after which the weights are these
     scores       of the learned ranks and of both baselines
     seconds      of training and ranking, of all parts of the run
+    explained    scores, by what made them (app/gnn/explain); None: nobody asked
     """
 
     net: RGCN
@@ -64,6 +65,7 @@ class LinkFit:
     records: list[dict[str, float]]
     scores: dict[str, dict[str, float]]
     seconds: float
+    explained: Any = None
 
 
 def links_graph(triples: Triples, split: Split, case: RgcnCase) -> RelationalGraph:

@@ -75,15 +75,17 @@ def edge_rows(graph: Any, given: Any, stream: EdgeStream) -> np.ndarray:
     return finite_floats(rows, 0, _refuse)
 
 
-def features_of_rows(rows: np.ndarray) -> DenseFeatures:
-    """Rows [edges, columns] as a stream has them."""
+def features_of_rows(rows: np.ndarray, given: Any = None) -> DenseFeatures:
+    """Rows [edges, columns] as a stream has them; given: names, of one column each, or anything else."""
+    names = names_in(given)
     step = rows_per_piece(4 * rows.shape[1])
 
     def parts() -> Iterator[np.ndarray]:
         for at in range(0, len(rows), step):
             yield rows[at : at + step]
 
-    return DenseFeatures(len(rows), rows.shape[1], parts, _refuse)
+    named = tuple(names) if len(names) == rows.shape[1] else ()
+    return DenseFeatures(len(rows), rows.shape[1], parts, _refuse, names=named)
 
 
 def listed_labels(graph: Any, given: Any, stream: EdgeStream) -> Any:

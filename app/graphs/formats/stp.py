@@ -6,6 +6,8 @@ strictly.
     SECTION Terminals / Terminals 2 / T 1 / T 5 / END     (prizes: TP 1 20 / TP 5 7.5, a root: RootP 2)
     EOF
 
+A file whose comment says Problem "Maximum Node Weight Connected Subgraph" has weights of nodes, T 1 -2.5.
+
 Source   Koch, Martin and Voss, SteinLib: An updated library on Steiner tree problems in graphs, 2000
 """
 
@@ -22,6 +24,8 @@ from app.graphs.weights import kept_weights
 
 MAGIC = b"33d32945"
 EDGE = re.compile(rb"(?m)^[ \t]*[Ee][ \t]")
+HEAVIEST = b"maximum node weight connected subgraph"
+WEIGHT = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 PRIZE = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 LARGEST = float(np.finfo(np.float32).max)  # of prizes
 IGNORED = {b"comment", b"coordinates", b"presolve"}  # sections
@@ -55,6 +59,7 @@ class _File:
         self.prizes: list[tuple[int, float, int]] = []
         self.root: list[tuple[int, int, bytes]] = []
         self.roots = 0
+        self.heaviest = False
         section, number = b"", 0
         for number, line in source.lines():
             if section == b"graph" and EDGE.match(line):
@@ -74,6 +79,8 @@ class _File:
                 self._of_graph(word, fields, line, number)
             elif section == b"terminals":
                 self._of_terminals(word, fields, line, number)
+            elif section == b"comment" and word == b"problem":
+                self.heaviest |= b" ".join(fields[1:]).strip(b"\"'").lower() == HEAVIEST
             elif section == b"presolve" and word in (b"fixed", b"lower", b"upper"):
                 source.warnings.append(f"{source.where}:{number}: '{shown(line)}' is not read")
         self._complete(section, number)
@@ -117,7 +124,7 @@ class _File:
         if word == b"root" and len(fields) == 2:
             self.root.append((self._node(fields[1], line, number), number, line))
             return
-        if word == b"tp":
+        if word == b"tp" or (self.heaviest and word == b"t"):
             self._prize(fields, line, number)
             return
         if word not in (b"terminals", b"t", b"rootp") or len(fields) != 2:
@@ -140,8 +147,11 @@ class _File:
 
     def _prize(self, fields: list[bytes], line: bytes, number: int) -> None:
         """A node with what a tree loses without it."""
-        if len(fields) != 3 or not PRIZE.fullmatch(fields[2]) or float(fields[2]) > LARGEST:
+        written = WEIGHT if self.heaviest else PRIZE
+        if len(fields) != 3 or not written.fullmatch(fields[2]) or abs(float(fields[2])) > LARGEST:
             right = "'TP NODE PRIZE', the prize a number from 0 to 3.4e38, would be right"
+            if self.heaviest:
+                right = "'T NODE WEIGHT', the weight a number, would be right"
             raise self.source.error(f"found '{shown(line)}'; {right}", number)
         self.prizes.append((self._node(fields[1], line, number), float(fields[2]), number))
 
@@ -156,10 +166,14 @@ class _File:
         if self.found != self.edges:
             found = f"found {self.found} lines 'E U V LENGTH'"
             raise self.source.error(f"the graph states {self.edges} edges, {found}", self.counted_at)
+        if self.heaviest and not self.prizes:
+            right = "'T NODE WEIGHT' in the section Terminals would be right"
+            raise self.source.error(f"found no weights of nodes; {right}")
         self._take_root()
         told = len(self.terminals) + len(self.prizes)  # a root may be counted or not
         if self.stated >= 0 and self.stated not in (told, told - self.roots):
             what = "'T NODE' or 'TP NODE PRIZE'" if self.prizes else "'T NODE'"
+            what = "'T NODE WEIGHT'" if self.heaviest else what
             found = f"{self.stated} terminals are stated, found {told} lines {what}"
             raise self.source.error(f"{found}; as many would be right")
         self._refuse_twice(self.terminals, "terminal {} is named")
@@ -191,6 +205,7 @@ class _File:
             graph_name(self.source.path), self.source.path, "stp", self.nodes, 1, self.columns == 3,
             self._chunks, self.source.warnings, self._prizes(), lines=self.edges, undirected=True,
             terminals=named if known or len(named) else None, prized=bool(self.prizes),
+            heaviest=self.heaviest,
         )  # fmt: skip
 
     def _prizes(self) -> np.ndarray | None:
@@ -199,7 +214,8 @@ class _File:
             return None
         nodes, prizes, lines = zip(*self.prizes)
         where, found = self.source.where, np.zeros(self.nodes, dtype=np.float32)
-        called = lambda i: f"{where}:{lines[i]}: the prize"  # noqa: E731
+        what = "weight" if self.heaviest else "prize"
+        called = lambda i: f"{where}:{lines[i]}: the {what}"  # noqa: E731
         found[np.array(nodes) - 1] = kept_weights(np.array(prizes), called, self.source.warnings)
         return found
 

@@ -41,6 +41,7 @@ class DenseFeatures:
     refuse   makes an error that names the file and the array
     kind     of numbers     what   rows of edges are, for messages
     holes    as parts, of rows that are checked otherwise (known_floats, none_missing); None: all are known
+    names    of the columns, where these have some
     """
 
     n: int
@@ -51,6 +52,7 @@ class DenseFeatures:
     kind: type = np.float32
     what: str = "edge features"
     holes: Callable[[Check], Iterator[np.ndarray]] | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,8 @@ class NodeData:
     numbers       [n_own] int64, what own rows were numbered before they were ordered; None: they are as they
                   were
     edges         what is known of the edges, where layers read it; or None
+    columns       [F] the names of the columns of features, where a file or a caller has some; empty: none
+    beside        how many of the last columns of features are positions (gnn/positions.py), in their scale
     """
 
     features: Any
@@ -177,6 +181,8 @@ class NodeData:
     numbers: np.ndarray | None = None
     rows: np.ndarray | None = None
     edges: EdgeData | None = None
+    columns: tuple[str, ...] = ()
+    beside: int = 0
 
     def among(self, own: np.ndarray) -> np.ndarray:
         """What is said of own rows [n_own, ...], of those alone that labels are of."""

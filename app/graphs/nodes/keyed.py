@@ -4,6 +4,7 @@ The first field of a line is the id: between tabs (where the line has one), else
 is read as the lines of a file without ids are (graphs/nodes/text.py). The first line may be a title.
 """
 
+import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -91,7 +92,18 @@ def keyed(
     if lacking.any():
         right = f"one for each of the {len(lacking)} nodes of {shown(nodes.name, 200)} would be right"
         raise source.error(f"found no line of node {one_id(nodes.ids, lacking.argmax())}; {right}")
+    names = _names_of(source) if titles and isinstance(table, DenseFeatures) else ()
+    if isinstance(table, DenseFeatures) and len(names) == table.width:
+        return replace(table, order=order, names=names)
     return replace(table, order=order)
+
+
+def _names_of(source: Source) -> tuple[str, ...]:
+    """What the first line calls the fields after the id."""
+    line = next(data_lines(source))[1].decode(errors="replace")
+    between = next((mark for mark in ("\t", ",") if mark in line), None)
+    fields = next(csv.reader([line], skipinitialspace=True)) if between == "," else line.split(between)
+    return tuple(each.strip() for each in fields[1:])
 
 
 def _titles(

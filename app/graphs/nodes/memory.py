@@ -31,6 +31,7 @@ from app.graphs.nodes.data import (
 def table_of_arrays(
     features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None,
     n: int = 0, values: bool = False, names: Iterable[str] = (), what: str = "node",
+    columns: tuple[str, ...] = (),
 ) -> NodeTable:  # fmt: skip
     """The table of arrays whose rows are in the order of the graph's rows.
 
@@ -39,14 +40,17 @@ def table_of_arrays(
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
     values     labels are numbers to be predicted, [n] or [n, C], NaN where it is not known
     names      of the classes 0, 1, ..., where they have names
-    what       has labels and splits, for messages
+    what       has labels and splits, for messages     columns   names of those of dense features, or none
     """
     sets = {name: values for name, values in zip(SPLITS, (train, val, test)) if values is not None}
     told = None
     if labels is not None:
         told = _values(labels) if values else replace(_labels(labels), names=tuple(names))
+    found = None if features is None else _features(features)
+    if columns and isinstance(found, DenseFeatures):
+        found = replace(found, names=columns)
     return NodeTable(
-        None if features is None else _features(features),
+        found,
         told,
         _splits(sets, n, what) if sets else None,
     )
@@ -201,6 +205,12 @@ def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
                 f"features: none of node {shown(repr(node))}; a row for each node would be right"
             )
     return [found[node] for node in order]
+
+
+def names_of_columns(features: Any) -> tuple[str, ...]:
+    """What a table of pandas calls its columns; of anything else, and of mere numbers, nothing."""
+    columns = list(getattr(features, "columns", ())) if hasattr(features, "to_numpy") else []
+    return tuple(map(str, columns)) if any(isinstance(each, str) for each in columns) else ()
 
 
 def _refusal(name: str) -> Refuse:

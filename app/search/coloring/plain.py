@@ -16,7 +16,7 @@ def walk(w: Any, steps: int) -> int:
     random, made = SplitMix(w.random), 0
     while made < steps and w.edges > 0:
         nodes = w.list[: w.conflicts]
-        change = w.near[nodes] - w.near[nodes, w.color[nodes]][:, None]
+        change = w.near[:, nodes].T - w.near[w.color[nodes], nodes][:, None]
         change[np.arange(len(nodes)), w.color[nodes]] = NEVER
         open_ = np.where(w.until[nodes] > w.moves, NEVER, change)
         least, free = int(change.min()), int(open_.min())
@@ -50,17 +50,17 @@ def write_best(w: Any) -> None:
 def recolor(w: Any, node: int, color: int) -> None:
     """The colour of a node becomes another one."""
     left = int(w.color[node])
-    w.edges += int(w.near[node, color]) - int(w.near[node, left])
+    w.edges += int(w.near[color, node]) - int(w.near[left, node])
     w.color[node] = color
     near = w.indices[w.indptr[node] : w.indptr[node + 1]]
-    w.near[near, left] -= 1
-    w.near[near, color] += 1
+    w.near[left, near] -= 1
+    w.near[color, near] += 1
     for other in near.tolist():
-        if w.color[other] == left and w.near[other, left] == 0:
+        if w.color[other] == left and w.near[left, other] == 0:
             _out(w, other)
-        if w.color[other] == color and w.near[other, color] == 1:
+        if w.color[other] == color and w.near[color, other] == 1:
             _in(w, other)
-    inside, clashes = w.place[node] >= 0, w.near[node, color] > 0
+    inside, clashes = w.place[node] >= 0, w.near[color, node] > 0
     if inside and not clashes:
         _out(w, node)
     if clashes and not inside:

@@ -104,7 +104,7 @@ class ColoringTools(LabelTools):
         return KernelBounds(self)
 
     def prove(self, proof: ColoringProof) -> int:
-        """Check a clique, and a walk of odd length."""
+        """Check a clique, a walk of odd length, and values."""
         proof.check(self.graph)
         return proof.lower
 
@@ -147,8 +147,10 @@ class KernelBounds(InnerBounds):
         return found if found is not None and self.inner.value >= self.kernel.least else None
 
     def proof(self) -> ColoringProof:
-        """The largest clique known, and a walk of odd length."""
+        """The largest clique known, a walk of odd length, and values of the best fractional colouring."""
         kernel, inner = self.kernel, self.inner.witness()
         clique = kernel.nodes[inner] if len(inner) > len(kernel.clique) else kernel.clique
-        proof = ColoringProof(np.asarray(clique, dtype=np.int64), kernel.walk, False)
+        nodes, values, most = self.inner.values() or (np.empty(0, np.int64), np.empty(0, np.int64), 0)
+        clique, nodes = (np.asarray(each, dtype=np.int64) for each in (clique, kernel.nodes[nodes]))
+        proof = ColoringProof(clique, kernel.walk, nodes, values, most, False)
         return replace(proof, checked=proof.lower >= self.value)

@@ -15,10 +15,13 @@ from app.search.dismantle.baselines import ordered, reinsertions
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 CURVE = function("lk_dismantle_curve", *(Pointer,) * 2, Long, *(Pointer,) * 5)
 DEGREES = function("lk_dismantle_by_degree", Long, *(Pointer,) * 6)
+COLUMNS = 4  # of a course
 STEPS = "removed"  # the first column of a table of curves
 
 
-def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
+def removal_order(
+    whole: SizedGraph, chosen: np.ndarray, compiled: bool = True, quick: bool = False
+) -> np.ndarray:
     """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out.
 
     Of two orders the one with the smaller area below the largest component. Greedy reinsertion backwards:
@@ -26,7 +29,10 @@ def removal_order(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) 
     several, and so on (see reinsertions); and the largest degree in what is left first.
 
     whole   a graph without weights and limit
+    quick   the second one alone
     """
+    if quick:
+        return by_degree(whole, chosen, compiled)
     backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
     return min(
         backwards,
@@ -109,6 +115,8 @@ def read_curves(text: str) -> dict[str, list[int]]:
 
 def read_order(course: str) -> list[str]:
     """The nodes of a course (DismantleTools.course), as its file calls them."""
+    if '"' not in course:  # no name has a comma
+        return course.replace("\n", ",").split(",")[2 * COLUMNS + 1 : -1 : COLUMNS]
     return [row[1] for row in list(csv.reader(io.StringIO(course, newline="")))[2:]]
 
 

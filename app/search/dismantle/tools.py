@@ -33,6 +33,7 @@ REDUCE_BYTES = 250  # the same of memory
 # many are looked at again.
 NODE_SECONDS, ENTRY_SECONDS = 1.5e-6, 1e-7
 BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8
+BACK_SHARE = 0.3  # of a time limit
 CORE_SECONDS, DEGREE_SECONDS = 2e-7, 4e-7  # of the plain heuristics by 2-cores and degrees, likewise
 LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
 COURSE = ("removed", "node", "weight", "largest")  # the columns of a course
@@ -148,8 +149,18 @@ class DismantleTools(KernelSetTools):
     def closing_seconds(self) -> float:
         """An estimate of what the order of the answer takes, of which its course and its curve are made."""
         nodes, entries = self.graph.n, len(self.graph.indices)
-        order = NODE_SECONDS * nodes + ENTRY_SECONDS * entries + min(BACK_SECONDS * nodes, MOST_BACK)
-        return super().closing_seconds + order
+        order = NODE_SECONDS * nodes + ENTRY_SECONDS * entries
+        return super().closing_seconds + order + (0.0 if self._hurried else self._back_seconds)
+
+    @property
+    def _back_seconds(self) -> float:
+        """An estimate of what it takes to put nodes back one by one."""
+        return min(BACK_SECONDS * self.graph.n, MOST_BACK)
+
+    @property
+    def _hurried(self) -> bool:
+        """Whether that is too much of a time limit."""
+        return self._back_seconds > BACK_SHARE * self.instance.seconds
 
     @property
     def curve_seconds(self) -> float:
@@ -174,9 +185,11 @@ class DismantleTools(KernelSetTools):
         return ",".join(COURSE) + f"\n0,,0,{sizes[0]}\n" + lines
 
     def dismantling_order(self, solution: np.ndarray) -> np.ndarray:
-        """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out."""
+        """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out; by their
+        degrees where there is no time for more.
+        """
         if self._ordered is None or not np.array_equal(self._ordered[0], solution):
-            order = removal_order(self._plain(), solution, self.instance.compiled)
+            order = removal_order(self._plain(), solution, self.instance.compiled, self._hurried)
             self._ordered = solution.copy(), order
         return self._ordered[1]
 

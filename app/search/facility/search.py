@@ -105,6 +105,11 @@ class FacilitySearch(MaskSearch):
         self.best, self._found = sites.value(start), start.astype(bool)
         self._load()
 
+    @staticmethod
+    def patience(sites: Sites) -> int:
+        """Steps that may be in vain, in CenterSearch."""
+        return PATIENCE
+
     @property
     def done(self) -> bool:
         """Whether nothing can cost less."""
@@ -154,21 +159,24 @@ class CenterSearch(MaskSearch):
     """A search for facilities whose farthest customer is near.
 
     How many customers cost a radius or more is made less, as in FacilitySearch, until none does. The radius
-    is halfway between the best solution's and one at which PATIENCE moves in a row have not been enough; once
+    is halfway between the best solution's and one at which `patience` steps in a row were not enough; once
     these are next to each other it is that of the best solution, for as long as it takes.
 
-    Arguments as FacilitySearch
+    Arguments as FacilitySearch; `made` is the search for fewer customers, FacilitySearch or PointSearch
     """
 
     least_meeting = LEAST_MEETING
 
-    def __init__(self, sites: Sites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
-        self.sites, self.compiled = sites, compiled
+    def __init__(
+        self, sites: Any, start: np.ndarray, seed: int, compiled: bool = True, made: Any = FacilitySearch
+    ) -> None:
+        self.sites, self.compiled, self._made = sites, compiled, made
+        self.least_meeting, self._patience = made.least_meeting, made.patience(sites)
         self.best, self.found_at, self.steps = sites.value(start), 0, 0
         self._best_open, self._random = start.copy(), SplitMix(seed).state
-        self._least = int(sites.ordered[:, 0].max(initial=0))
+        self._least = int(sites.cheapest.max(initial=0))
         self._failed = self._least  # the radius that was not reached
-        self._inner: FacilitySearch | None = None
+        self._inner: Any = None
         self._radius = 0
 
     @property
@@ -182,10 +190,11 @@ class CenterSearch(MaskSearch):
             if self._inner is None:
                 self._begin()
             inner = self._inner
-            while steps > 0 and inner.best and not self._tired():  # one by one: it may stop after each
-                inner.run(1)
-                steps -= 1
-                self.steps += 1
+            while steps > 0 and inner.best and not self._tired():
+                before = inner.steps
+                inner.run(min(steps, self._patience - before) if self._radius < self.best else steps)
+                steps -= inner.steps - before
+                self.steps += inner.steps - before
             self._random = inner.random
             if not inner.best:
                 self._take(inner.solution())
@@ -196,10 +205,10 @@ class CenterSearch(MaskSearch):
         """The next radius, from the best solution."""
         self._radius = self.best - (self.best - min(self._failed, self.best)) // 2
         part = self.sites.within(self._radius)
-        self._inner = FacilitySearch(part, self._best_open, self._random, self.compiled)
+        self._inner = self._made(part, self._best_open, self._random, self.compiled)
 
     def _tired(self) -> bool:
-        return self._radius < self.best and self._inner.steps >= PATIENCE
+        return self._radius < self.best and self._inner.steps >= self._patience
 
     def _take(self, chosen: np.ndarray) -> None:
         """A better solution; beyond it a radius as far again is tried."""

@@ -18,6 +18,7 @@ from app.graphs.facility import (
     UNCAPACITATED,
     Demands,
     Distances,
+    Question,
     alike,
     counted,
     question_of,
@@ -51,17 +52,21 @@ class FacilityTools(Toolbox):
         self.barred = np.zeros(graph.n, dtype=bool)
         self.barred[instance.outside] = True
         self._refuse_fixed()
-        demands, opening = self._given(graph)
-        self.asked = question_of(
-            graph.name, self.kind, self.distances, demands, opening, self.most, instance.inside,
-            self.barred, instance.most_bytes,
-        )  # fmt: skip
-        self.sites = self.asked.sites
+        self.asked = self._question(*self._given(graph))
+        self.sites: Any = self.asked.sites
         unit = self.asked.unit
         self.unit = float(unit) if unit != 1 else 1.0
         self._refuse_apart()
 
     # ---- the question --------------------------------------------------------------------------------------
+
+    def _question(self, demands: Demands, opening: Demands | None) -> Question:
+        """What is asked, with a table of all pairs."""
+        instance = self.instance
+        return question_of(
+            self.graph.name, self.kind, self.distances, demands, opening, self.most, instance.inside,
+            self.barred, instance.most_bytes,
+        )  # fmt: skip
 
     def _given(self, graph: Graph) -> tuple[Demands, Demands | None]:
         """What nodes need, and what opening one costs. Raises CaseError."""

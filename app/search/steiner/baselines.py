@@ -4,8 +4,9 @@ Each returns `(parent, name)`: parent [n] int64 of a tree, and the name to print
 """
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import minimum_spanning_tree
 
-from app.graphs.joined import root_of
 from app.graphs.steiner import SteinerCore, canonical_tree
 from app.reductions.steiner.voronoi import nearest
 from app.search.steiner.trees import Trees
@@ -52,20 +53,28 @@ def on_paths(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
     rows, columns = core.row_of(), core.indices.astype(np.int64)
     across = np.flatnonzero((rows < columns) & (base[rows] != base[columns]))
     length = distance[rows[across]] + core.lengths[across] + distance[columns[across]]
+    across = across[np.argsort(length, kind="stable")]
+    taken = across[_forest(core.n, base[rows[across]], base[columns[across]])]
     chosen = np.zeros(core.n, dtype=bool)
     chosen[nodes] = True
-    part = list(range(core.n))
-    for entry in across[np.argsort(length, kind="stable")].tolist():
-        ends = int(rows[entry]), int(columns[entry])
-        first, other = (root_of(part, int(base[end])) for end in ends)
-        if first == other:
-            continue
-        part[first] = other
-        for end in ends:
-            while not chosen[end]:
-                chosen[end] = True
-                end = int(before[end])
+    for front in (rows[taken], columns[taken]):
+        while len(front := front[~chosen[front]]):
+            chosen[front] = True
+            front = before[front]
     return chosen
+
+
+def _forest(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """[k] int64, the links u[i]-v[i] [m] of a spanning forest; of two the one before is the lighter."""
+    pair = np.minimum(u, v) * n + np.maximum(u, v)
+    first = np.sort(np.unique(pair, return_index=True)[1])  # of links of the same two
+    if not len(first):
+        return first
+    ends, place = np.unique(np.concatenate([u[first], v[first]]), return_inverse=True)
+    a, b = np.split(place.reshape(-1), 2)
+    weight = np.arange(1, len(first) + 1, dtype=float)
+    matrix = sp.csr_array((weight, (a, b)), shape=(len(ends), len(ends)))
+    return first[minimum_spanning_tree(matrix).data.astype(np.int64) - 1]
 
 
 LABELS = {"shortest_paths": "shortest paths", "distance_network": "distance network"}

@@ -1,6 +1,8 @@
 """The toolbox of Steiner trees with prizes: what that of Steiner trees is, on the graph of gadgets."""
 
+from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +26,8 @@ from app.search.steiner.trees import Trees
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 SPLIT = "length", "prizes_lost"  # of a value
+READY_SECONDS, READY_SHARE = 1.5e-6, 0.4  # of the gadgets, for each node and entry, about; of a time limit
+GROWTH_SECONDS = 8e-7  # of a tree by growth, likewise
 GROWTH, SPANNING = "Goemans-Williamson", "pruned spanning tree"
 
 
@@ -113,19 +117,29 @@ class PrizedTools(SteinerTools):
 
     A solution is as that of SteinerTools, of no node, too, where there are no terminals. The core is what is
     left of the graph of gadgets (app/graphs/prizes.py); what a core solution is worth is what the best tree
-    on its nodes of the graph is worth.
+    on its nodes of the graph is worth. Where there is no time for that graph the core is the graph itself,
+    and its solutions are trees that shortest paths make.
     """
 
     _last: tuple[Gadgets, int | None] | None = None  # see _of_entries
+    baseline_costs: ClassVar = {}  # they are known by then
 
     def __init__(self, instance: Instance, problem: object) -> None:
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
-        self.question = prized_of(self.graph, instance.terminals, instance.prizes)
+        self.question = self._asked_of(instance)
         self.terminals, self.unit = self.question.core.terminals, self.question.unit
         self.weights = np.concatenate([self.question.core.lengths, self.question.prizes])
-        self.parts = Parts(self.question, instance.compiled)
-        self._ask(entries_of(self.question, self.value(self._grown)))
+        self.parts, self._trees = Parts(self.question, instance.compiled), {}
+        self.unready = READY_SECONDS * self._size > READY_SHARE * instance.seconds
+        if self.unready:
+            self.asked, self.baseline_seconds = self.question.core, {"growth": GROWTH_SECONDS * self._size}
+            return
+        self._ask(entries_of(self.question, self._cost(self._grown)))
+
+    def _asked_of(self, instance: Instance) -> Prized:
+        """In whole numbers."""
+        return prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled)
 
     def _of_entries(self, entries: np.ndarray) -> tuple[Gadgets, int | None]:
         """The question of terminals for some entries [m], and what trees without them cost; those that were
@@ -160,8 +174,14 @@ class PrizedTools(SteinerTools):
         """[k] int64, what the nodes of the core are called in the graph of gadgets."""
         return np.arange(self.asked.n) if self.kernel is None else self.kernel.nodes
 
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """As of Steiner trees, on the graph of gadgets."""
+        return "" if self.unready else super().reduce(look, most)
+
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, the best tree on the nodes of the graph that one of the core holds."""
+        if self.unready:
+            return core_solution
         nodes = np.flatnonzero(super().lift(core_solution) >= 0)
         own = nodes[nodes < self.graph.n]
         return self.parts.best(np.union1d(own, self.terminals) if len(own) else self._only)
@@ -172,6 +192,8 @@ class PrizedTools(SteinerTools):
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A tree of the core that follows one of the graph."""
+        if self.unready:
+            return solution
         nodes = self.gadgets.inside(solution if (solution >= 0).any() else self._grown)
         if self.kernel is not None:
             nodes = self.reducer.places(self.kernel, nodes)
@@ -181,7 +203,14 @@ class PrizedTools(SteinerTools):
 
     def value(self, solution: np.ndarray) -> int:
         """What a tree costs, in units."""
+        return self._cost(solution)
+
+    def _cost(self, solution: np.ndarray) -> int:
         return sum(self.question.cost(solution))
+
+    def _core_cost(self, cost: int) -> int:
+        """What a cost is of the core."""
+        return self.core_value(cost)
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What makes it no tree of the graph that holds all terminals; a tree of no node is one."""
@@ -200,20 +229,22 @@ class PrizedTools(SteinerTools):
     @cached_property
     def _grown(self) -> np.ndarray:
         """[n] int64, the tree that searches begin with: the better one of the plain heuristics."""
-        return min((tree for tree, _ in self._plain.values()), key=self.value)
+        names = ["spanning"] if self.unready else PRIZED_BASELINES
+        return min((self._plain(name)[0] for name in names), key=self._cost)
 
-    @cached_property
-    def _plain(self) -> dict[str, tuple[np.ndarray, str]]:
-        """The trees of the plain heuristics."""
-        return {name: rule(self.parts) for name, rule in PRIZED_BASELINES.items()}
+    def _plain(self, name: str) -> tuple[np.ndarray, str]:
+        """The tree of a plain heuristic, which is made once."""
+        if name not in self._trees:
+            self._trees[name] = PRIZED_BASELINES[name](self.parts)
+        return self._trees[name]
 
     @cached_property
     def _start(self) -> np.ndarray:
         return self.restrict(self._grown)
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """Perturbed and combined trees; none where one terminal is left."""
-        if len(self.inner.terminals) < 2:
+        """Perturbed and combined trees; none where one terminal is left, or nothing is made ready."""
+        if self.unready or len(self.inner.terminals) < 2:
             return None
         return SteinerSearch(
             self.inner, start, seed, self.instance.compiled, still_lengths(self.inner, self._beside),
@@ -227,14 +258,16 @@ class PrizedTools(SteinerTools):
 
     def _worth(self, core_solution: np.ndarray) -> int:
         """What a core solution is worth, as a core value."""
-        return self.core_value(self.value(self.lift(core_solution)))
+        return self._core_cost(self._cost(self.lift(core_solution)))
 
     def bounds(self) -> Bounds | None:
         """Those of Steiner trees, for trees that hold an entry; others cost so much."""
+        if self.unready:
+            return None
         inner = SteinerBounds(self.inner, self.instance.compiled)
         decided = "one terminal" if len(self.inner.terminals) < 2 else ""
         entries, most = self._last[0].entries, self._last[1]
-        return PrizedBounds(self, inner, decided, entries, None if most is None else self.core_value(most))
+        return PrizedBounds(self, inner, decided, entries, None if most is None else self._core_cost(most))
 
     def prove(self, proof: PrizedProof) -> int:
         """Check the entries, the reductions one by one, and the witness of what they leave."""
@@ -252,7 +285,7 @@ class PrizedTools(SteinerTools):
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole graph."""
-        return {name: partial(self._plain.get, name) for name in PRIZED_BASELINES}
+        return {name: partial(self._plain, name) for name in PRIZED_BASELINES}
 
 
 def still_lengths(core: SteinerCore, beside: np.ndarray) -> np.ndarray:

@@ -38,7 +38,7 @@ class DirectedTools(TourTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.left_out = ""
+        self.left_out, self.unready = "", False
         lengths, base, apart = self._near_enough()
         self.more = self.metric.n * apart - base if self.metric.n > 1 else 0
         self.pairs = paired(self.metric.name, lengths, apart)

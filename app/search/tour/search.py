@@ -274,7 +274,7 @@ class TourSearch(Search):
         places, n = self.metric.places, self.metric.n
         chosen, self._place = (np.arange(n), None) if places is None else places
         if len(chosen) > WORTH_ORDERING and self.metric.kind in PLANE:
-            along = along_curve(self.metric.points[chosen])
+            along = self.metric.along if places is None else along_curve(self.metric.points[chosen])
             rank = np.empty(len(along), dtype=np.int64)
             rank[along] = np.arange(len(along))
             chosen, self._place = chosen[along], rank if places is None else rank[self._place]

@@ -11,9 +11,20 @@ from app.bounds.tour.proof import CutTree
 from app.errors import CaseError
 from app.graphs.metric import Metric
 from app.search.core_bounds import CoreBounds
-from app.search.tour.baselines import apart_from_equals, baselines, too_large
+from app.search.tour.baselines import (
+    GREEDY_SECONDS,
+    apart_from_equals,
+    baselines,
+    seconds_of,
+    space_filling_curve,
+    too_large,
+)
 from app.search.tour.search import TourSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+GREEDY_SHARE = 0.5  # of a time limit, that a greedy start may take
+SEARCH_SECONDS = 5e-6  # of making a search, for each city, about
+BOUND_SECONDS, BOUND_SHARE = 3.5e-6, 0.2  # of making bounds, likewise; of a time limit
 
 
 class _Bounds(CoreBounds):
@@ -45,7 +56,8 @@ class TourTools(Toolbox):
             raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
-        self.left_out = too_large(self.metric)
+        self.left_out, self.baseline_seconds = too_large(self.metric), seconds_of(self.metric)
+        self.unready = self._hurried(GREEDY_SECONDS, GREEDY_SHARE) and self.metric.plane is not None
 
     def value(self, solution: np.ndarray) -> int:
         """The length of the closed tour."""
@@ -64,8 +76,19 @@ class TourTools(Toolbox):
         return f"node {wrong[0]} is visited {visits[wrong[0]]} times" if len(wrong) else None
 
     def start(self) -> np.ndarray:
-        """What the search itself starts from."""
+        """What the search itself starts from; a curve where a better tour would take too long."""
+        if self.unready:
+            return apart_from_equals(space_filling_curve, self.metric)[0]
         return self.search(0, None).solution()
+
+    def _hurried(self, each: float, share: float) -> bool:
+        """Whether so many seconds for each city are more than a share of the time limit."""
+        return each * self.metric.n > share * self.instance.seconds
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what a search begins with: neighbours, a descent from the start."""
+        return SEARCH_SECONDS * self.searched.n
 
     @property
     def searched(self) -> Metric:
@@ -77,7 +100,9 @@ class TourTools(Toolbox):
         return TourSearch(self.searched, seed, start, compiled=self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Held-Karp's 1-trees, then branch and cut."""
+        """Held-Karp's 1-trees, then branch and cut; none where making them ready would take too long."""
+        if self._hurried(BOUND_SECONDS, BOUND_SHARE):
+            return None
         return _Bounds(TourBounds(self.searched, self.instance.compiled), "lower")
 
     def prove(self, proof: OneTree | CutTree) -> int:

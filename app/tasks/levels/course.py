@@ -101,6 +101,7 @@ class Learned:
             self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
             about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
             tuple(each.weights for each in self.others), None if self.filled is None else self.filled.means,
+            classifier.positions,
         )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
         done.filled = filled
-        done.explained = explained(context, classifier, names)
+        done.explained = explained(context, classifier, names, fits, done.together)
     if context.alike is not None and context.case.run.check_every:
         scores = json.dumps(examples.named(done.final), default=as_json)
         both = digest_text({"weights": done.digest, "scores": scores})
@@ -217,6 +218,8 @@ def _set_up(
     examples.say_model(context, classifier)
     if filled is not None:
         log.info("%s", filled.line())
+    if classifier.positions is not None:
+        log.info("%s", classifier.said_positions())
     return examples, filled, classifier, balanced
 
 

@@ -30,6 +30,7 @@ from app.tasks.context import Context
 from app.tasks.levels.course import Learned
 from app.tasks.levels.dealt import draw_edge_folds, lacking, split_by_fold
 from app.tasks.levels.examples import Examples
+from app.tasks.levels.explained import PairNames
 from app.tasks.levels.nodes import (
     blank_of,
     labels_text,
@@ -46,9 +47,13 @@ LINES = 1 << 16  # of a file that are made at a time
 
 @dataclass(frozen=True)
 class EdgeExamples(Examples):
-    """Labelled edges of a graph; data: of its nodes, features alone."""
+    """Labelled edges of a graph; data: of its nodes, features alone.
+
+    names   of nodes, in the order of a caller; None: the ids of the file
+    """
 
     labels: EdgeLabels
+    names: tuple[Any, ...] | None = None
 
     splits_key: ClassVar[str] = "graph.edge_splits"
     counted: ClassVar[str] = "edges"
@@ -116,8 +121,12 @@ class EdgeExamples(Examples):
         return EdgeClassifier(
             context.group, gnn, block, nodes, self.labels, seed, *known,
             budget=budget or TierBudget.of(context.case.memory),
-            edge_columns=saved.edges if saved else None,
+            edge_columns=saved.edges if saved else None, positions=saved.positions if saved else None,
         )  # fmt: skip
+
+    def called(self, context: Context) -> PairNames:
+        """See Examples."""
+        return PairNames(context, self.loaded, None if self.names is None else list(self.names))
 
     def plain(self, classifier: EdgeClassifier) -> dict[str, SplitScores]:
         """See Examples."""

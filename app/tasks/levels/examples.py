@@ -15,6 +15,7 @@ from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
+from app.gnn.inputs import feature_room
 from app.gnn.missing import Filled, fill
 from app.gnn.model import DEEP
 from app.gnn.saved import SavedModel, check_edges, check_fits, check_known
@@ -94,7 +95,8 @@ class Examples(ABC):
 
     def check_weights_fit(self, path: str, saved: SavedModel) -> None:
         """Refuse weights for other features. Raises GraphError, CaseError."""
-        check_fits(path, saved, self.data.width or self.loaded.graph.n)
+        own = 0 if saved.case.positions else self.loaded.graph.n
+        check_fits(path, saved, self.data.width or own)
         check_known(path, saved, self.data.features)
         check_edges(path, saved, self.data.edges)
 
@@ -144,13 +146,11 @@ class Examples(ABC):
         """These with all features, and how they were filled; None: none may be missing. Ranks: all call."""
         if gnn.missing_features == "refuse":
             return self, None
-        if context.case.memory.fast_mb:  # which cases refuse, but weights bring their way
-            raise CaseError(
-                "memory.fast_mb: the weights fill missing features, which is done in memory; 0 would be right"
-            )
         way, members = (gnn.missing_features, gnn.edge_weights), self.loaded.members
         means = None if saved is None else saved.means
-        data, found = fill(context.group, self.data, block, *way, members, means)
+        budget = TierBudget.of(context.case.memory)
+        room = feature_room(budget, context.device), budget.limit
+        data, found = fill(context.group, self.data, block, *way, members, means, *room)
         return replace(self, data=data), found
 
     def rows(self, context: Context, gnn: GnnCase) -> RowBlock:

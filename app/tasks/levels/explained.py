@@ -1,5 +1,6 @@
 """Explanations of the predictions that a case names (output.explain), by the user's ids."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,11 @@ import numpy as np
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
-from app.gnn.explain.explanations import KEY, Explanations, explain, least_certain, refuse_unexplained
-from app.gnn.explain.masked import MaskedAttention
+from app.gnn.ensemble import Together
+from app.gnn.explain.explanations import KEY, Columns, Explanations, explain
+from app.gnn.explain.masked import MaskedAttention, MaskedEdgeSums
+from app.gnn.explain.which import are_edges, least_certain
+from app.gnn.training import Fit
 from app.graphs.ids import plain_ids
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
@@ -19,8 +23,8 @@ MB = 1e6
 PIECE = 1 << 16  # names that are looked at a time
 
 
-class MaskedDevice(MaskedAttention, HostDevice):
-    """The host with attention whose messages are masked: explanations are worked on there."""
+class MaskedDevice(MaskedEdgeSums, MaskedAttention, HostDevice):
+    """The host with layers whose messages are masked: explanations are worked on there."""
 
 
 class Names:
@@ -70,48 +74,101 @@ class Names:
 
     def rows_of(self, asked: list[Any]) -> np.ndarray:
         """[k] int64, the rows that are called so, each once. Raises CaseError."""
+        what = "node of the graph" if self.members is None else "graph of the set"
+        for each in asked:
+            if isinstance(each, list):
+                raise CaseError(f"{KEY}: {show(each)} is no {what}; ids of such would be right")
+        rows = np.array(list(dict.fromkeys(self._rows(asked, what))), dtype=np.int64)
+        return rows if self.members is None else self.members.own_rows[rows]
+
+    def _rows(self, asked: list[Any], what: str) -> list[int]:
+        """Where names are, each of them. Raises CaseError."""
         found, places = self._places(asked), []
         for each in asked:
             place = found.get(each, found.get(str(each)))
             if place is None:
-                what = "node of the graph" if self.members is None else "graph of the set"
                 raise CaseError(f"{KEY}: {show(each)} is no {what}; ids of such would be right")
             places.append(place)
-        rows = np.array(list(dict.fromkeys(places)), dtype=np.int64)
-        return rows if self.members is None else self.members.own_rows[rows]
+        return places
+
+
+class PairNames(Names):
+    """What edges, or pairs of nodes, are called: by both ends."""
+
+    def rows_of(self, asked: list[Any]) -> np.ndarray:
+        """[k, 2] int64 u < v, the rows of the ends that are named so, each pair once. Raises CaseError."""
+        for each in asked:
+            if not isinstance(each, list) or len(each) != 2:
+                right = f"both ends, as {KEY} = [[A, B], ...], would be right"
+                raise CaseError(f"{KEY}: found {show(each)}; {right}")
+        rows = self._rows([end for each in asked for end in each], "node of the graph")
+        pairs = list(dict.fromkeys((min(pair), max(pair)) for pair in zip(rows[::2], rows[1::2])))
+        for each, (u, v) in zip(asked, pairs):
+            if u == v:
+                raise CaseError(f"{KEY}: {show(each)} is one node; two of them would be right")
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def check_explained(context: Context, classifier: Classifier, names: Names | None) -> None:
-    """Refuse, before there is training to lose, what will not be explained. Raises CaseError."""
+    """Refuse, before there is training to lose, what will not be explained. Ranks: all call. Raises
+    CaseError."""
     asked = context.case.output.explain
-    if names is None:
+    if names is not None:
+        _refuse_unexplained(classifier)
+    if names is not None and not isinstance(asked, int):
+        _refuse_strange(classifier, names, names.rows_of(asked))
+
+
+def _refuse_unexplained(classifier: Any) -> None:
+    """Refuse layers whose messages are not explained. Raises CaseError."""
+    for block in classifier.model.blocks:
+        if not getattr(block.convolution, "explained", True):
+            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
+
+
+def _refuse_strange(classifier: Any, names: Names, rows: np.ndarray) -> None:
+    """Refuse pairs that nothing is predicted of. Ranks: all call. Raises CaseError."""
+    level = classifier.case.level
+    if level == "edge":
+        wrong, what = ~are_edges(classifier, rows), "is no edge of the graph; ends of such would be right"
+    elif level == "link" and classifier.split.sides is not None:
+        wrong = ~classifier.split.sides.across(*rows.T)
+        what = "is of one side; a node of each would be right"
+    else:
         return
-    if classifier.case.members > 1:
-        raise CaseError(f"{KEY}: is of one network, here are {classifier.case.members}; leave it out")
-    refuse_unexplained(classifier)
-    if not isinstance(asked, int):
-        names.rows_of(asked)
+    for pair in rows[wrong]:
+        raise CaseError(f"{KEY}: {show(names(pair))} {what}")
 
 
-def explained(context: Context, classifier: Classifier, names: Names | None) -> Explanations | None:
-    """The explanations that a case asks for, of which the log tells; None: nobody asked. Ranks: all call."""
+def explained(
+    context: Context, classifier: Classifier, names: Names | None, fits: Sequence[Fit],
+    together: Together | None,
+) -> Explanations | None:  # fmt: skip
+    """The explanations that a case asks for, of which the log tells; None: nobody asked.
+
+    fits   of each network     together   what several say
+    Ranks     all call
+    """
     case = context.case
     asked = case.output.explain
     if names is None:
         return None
     with context.log.phase("explain"):
-        rows = least_certain(classifier, asked) if isinstance(asked, int) else names.rows_of(asked)
+        some = isinstance(asked, int)
+        rows = least_certain(classifier, asked, together) if some else names.rows_of(asked)
         most, directed = int(case.memory.whole_graph_mb * MB), classifier.block.directed
         masked = MaskedDevice(portable=getattr(classifier.device, "portable", True))
         turned = directed and case.graph.neighbours == "out"
-        found = explain(classifier, masked, rows, names, most, case.seed, directed, turned)
+        members, columns = [each.weights for each in fits], Columns.of(classifier.data)
+        found = explain(classifier, masked, members, rows, names, columns, most, case.seed, turned)
     for line in found.log_lines():
         context.log.info("%s", line)
     if found.left_out:
         (node, size), *others = found.left_out
         more = f", and {len(others)} more" if others else ""
+        called = "-".join(map(str, node)) if isinstance(node, tuple) else str(node)
         context.warn(
-            f"{KEY}: {found.what} {printable(str(node))}{more} left out: what the prediction depends on "
+            f"{KEY}: {found.what} {printable(called)}{more} left out: what the prediction depends on "
             f"takes {size:,.3g} MB, memory.whole_graph_mb allows {case.memory.whole_graph_mb:,g}"
         )
     return found

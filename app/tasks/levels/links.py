@@ -32,6 +32,7 @@ from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.course import Learned
 from app.tasks.levels.examples import Examples, check_weights
+from app.tasks.levels.explained import PairNames
 from app.tasks.levels.found_links import Found, find, gather_rows, write_found
 from app.tasks.levels.given_pairs import GivenPairs, read_pairs, sides_of
 from app.tasks.levels.reading import load
@@ -65,12 +66,14 @@ class LinkExamples(Examples):
     """Edges of a graph, some of them held out.
 
     split   by what edges are for; None: not drawn yet     applied   weights are, and not trained
+    names   of nodes, in the order of a caller; None: the ids of the file
     """
 
     links: LinksCase
     given: GivenPairs = field(default_factory=GivenPairs)
     split: LinkSplit | None = None
     applied: bool = False
+    names: tuple[Any, ...] | None = None
 
     counted: ClassVar[str] = "edges"
 
@@ -157,8 +160,12 @@ class LinkExamples(Examples):
         own = data_of_links(self.data, self.split, block)
         return LinkPredictor(
             context.group, gnn, self.links, block, own, self.split, seed, saved.inputs if saved else None,
-            budget or TierBudget.of(context.case.memory),
+            budget or TierBudget.of(context.case.memory), saved.positions if saved else None,
         )  # fmt: skip
+
+    def called(self, context: Context) -> PairNames:
+        """See Examples."""
+        return PairNames(context, self.loaded, None if self.names is None else list(self.names))
 
     def plain(self, classifier: LinkPredictor) -> dict[str, dict[str, LinkScores]]:
         """See Examples."""
@@ -287,7 +294,7 @@ def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData
     return NodeData(
         data.features, None, none, np.arange(block.n_own) < block.n_real, none, none, 0, False,
         np.empty(0, dtype=np.int64), data.width, data.binary, counts | {"train": split.loaded.graph.n},
-        numbers=data.numbers,
+        numbers=data.numbers, columns=data.columns,
     )  # fmt: skip
 
 

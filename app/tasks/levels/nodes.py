@@ -79,7 +79,7 @@ class NodeExamples(Examples):
         return Classifier(
             context.group, gnn, block, self.data, seed, *known,
             budget=budget or TierBudget.of(context.case.memory), members=self.loaded.members,
-            edge_columns=saved.edges if saved else None,
+            edge_columns=saved.edges if saved else None, positions=saved.positions if saved else None,
         )  # fmt: skip
 
     def plain(self, classifier: Classifier) -> dict[str, SplitScores]:

@@ -139,6 +139,7 @@ class VectorExamples(Examples):
         return Embedder(
             context.group, gnn, self.embed, block, own, seed, saved.inputs if saved else None,
             budget or TierBudget.of(context.case.memory), saved.edges if saved else None,
+            saved.positions if saved else None,
         )  # fmt: skip
 
     # ---- how good they are ------------------------------------------------------------------------------

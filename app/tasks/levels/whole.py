@@ -10,7 +10,7 @@ from app.comm.cores import are_crowded
 from app.gnn.saved import SavedModel
 from app.model.fits import least_room
 from app.model.gnn import Inputs, Training
-from app.model.node_plan import SOME, learns_whole, need_of, on_ranks, training_by
+from app.model.node_plan import SOME, beside, learns_whole, need_of, on_ranks, training_by
 from app.model.whole import said_whole
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
@@ -59,17 +59,18 @@ def inputs_of(case: Case, examples: Examples, stored: int, saved: SavedModel | N
     """Features and labels as counts, before a level makes something of them; stored: see `stored_of`."""
     data, about, n = examples.data, examples.about, examples.loaded.graph.n
     members, level = examples.loaded.members, case.gnn.level
+    gnn = saved.architecture_of(case.gnn) if saved else case.gnn
     found = Inputs(data.width or n, max(about.classes, 1), stored, several=about.multilabel)
     if level in ("node", "graph", "edge"):
         many = {"node": n, "graph": members.count if members else 1, "edge": examples.loaded.graph.edges}
         found = replace(found, train=min(about.counts["train"] / max(many[level], 1), 1.0))
     if members is not None:
         found = replace(found, graphs=members.count)
-    gnn = saved.architecture_of(case.gnn) if saved else case.gnn
     if gnn.feature_rows == "one_hot" and found.dense:
         columns = found.features
-        width = saved.features if saved else SOME * columns
+        width = saved.categories if saved else SOME * columns
         found = replace(found, features=width, stored=max(n * columns, 1))
+    found = beside(found, gnn, n, data.width)
     if data.edges is None:
         return replace(found, edges=0, edge_width=0)
     width = SOME if gnn.edge_feature_rows == "one_hot" else 1

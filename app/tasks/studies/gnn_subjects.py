@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from app.case.check import mistakes
 from app.case.config import Case
@@ -22,11 +23,13 @@ from app.gnn.classifier import Classifier
 from app.gnn.layers.layer import parse_layer
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import Scores
+from app.gnn.missing import KEY, lacking_of
 from app.gnn.model import Model, check_inner_decay, check_layers
 from app.gnn.training import Fit, fit
-from app.graphs.nodes.data import NodeData
+from app.graphs.nodes.data import NodeData, known_floats
 from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
+from app.partition.nodes import known_by
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
@@ -73,7 +76,19 @@ class Subject:
         CaseError on all where the data are not for it."""
         with raise_together(self.context.group, "checking the data"):
             self.examples.check_data(gnn)
-        return self.examples.classifier(self.context, gnn, self.block, seed, budget=budget)
+        self._refuse_missing(gnn)
+        examples, _ = self.examples.filled(self.context, gnn, self.block, None)
+        return examples.classifier(self.context, gnn, self.block, seed, budget=budget)
+
+    def _refuse_missing(self, gnn: GnnCase) -> None:
+        """Refuse missing features where a training of several does not fill them. Ranks: all call. Raises
+        CaseError."""
+        X, checked = self.data.features, known_by(self.context.case) is not known_floats
+        if checked or gnn.missing_features != "refuse" or not isinstance(X, np.ndarray):
+            return
+        if lacking_of(self.context.group, X).any():
+            right = '"mean" or "propagate" would be right'
+            raise CaseError(f'{KEY}: "refuse", and features of {self.name} are missing; {right}')
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,316 @@
+/* Facilities among very many points: interchanges whose gains are found from coordinates when they are asked for, so
+ * that memory is that of a few numbers for each point. app/search/facility/points.py describes the search and its
+ * arrays, app/search/facility/points_plain.py has the same functions with the same results. */
+#include "random.h"
+#include "tour.h"
+
+enum { SPREAD = 2, MORE = 8, SLACK = 4 }; /* of a shake's width; more than rounding takes from a triangle's sides */
+#define NEVER ((int64_t)1 << 31)          /* longer than any distance */
+
+typedef struct {
+    int64_t m, n, kind;
+    const double *place, *customer;  /* [m, 2], [n, 2] */
+    const int64_t *demand, *opening; /* [n], [m] */
+    const uint8_t *forced;           /* [m] */
+    const int32_t *beside;           /* [n] a place near a customer */
+    uint8_t *best_open;              /* [m] */
+    int32_t *slot, *inside;          /* [m] place in the list of open ones, or -1; [slots] that list */
+    int32_t *first, *second;         /* [n] the nearest open ones */
+    int32_t *head, *next, *prev;     /* [slots], [n], [n] the customers of an open one */
+    int32_t *touched, *seen;         /* [n], [slots] room */
+    int32_t *journal;                /* [2 room] moves since the base */
+    int64_t *d1, *d2;                /* [n] how far these are */
+    int64_t *reach, *loss, *extra;   /* [slots] */
+    int64_t *stamp;                  /* [m] the shake that opened it */
+    int64_t most, slots, counted, strongest, radius, stride, room;
+    int64_t size, value, base, best, steps, found_at, shaking, shakes, begin, width, at, left, noted;
+    uint64_t random;
+} Points;
+
+INLINE int64_t apart(const Points *s, const double *a, const double *b) {
+    const Metric m = {0, s->kind, NULL, NULL};
+    return rounded(&m, a[0] - b[0], a[1] - b[1]);
+}
+
+INLINE int64_t of_places(const Points *s, int64_t f, int64_t g) { return apart(s, s->place + 2 * f, s->place + 2 * g); }
+
+INLINE int64_t to(const Points *s, int64_t u, int64_t f) { return apart(s, s->customer + 2 * u, s->place + 2 * f); }
+
+/* What a customer costs at a distance. */
+INLINE int64_t cost(const Points *s, int64_t u, int64_t away) {
+    return s->radius ? away * s->demand[u] >= s->radius : away * s->demand[u];
+}
+
+/* ---- customers and their facilities ------------------------------------------------------------------------------ */
+
+INLINE void leave(Points *s, int32_t u) {
+    const int32_t a = s->slot[s->first[u]];
+    s->loss[a] -= cost(s, u, s->d2[u]) - cost(s, u, s->d1[u]);
+    s->value -= cost(s, u, s->d1[u]);
+    if (s->prev[u] >= 0) s->next[s->prev[u]] = s->next[u];
+    else s->head[a] = s->next[u];
+    if (s->next[u] >= 0) s->prev[s->next[u]] = s->prev[u];
+}
+
+INLINE void enter(Points *s, int32_t u) {
+    const int32_t a = s->slot[s->first[u]];
+    s->loss[a] += cost(s, u, s->d2[u]) - cost(s, u, s->d1[u]);
+    s->value += cost(s, u, s->d1[u]);
+    s->prev[u] = -1;
+    s->next[u] = s->head[a];
+    if (s->head[a] >= 0) s->prev[s->head[a]] = u;
+    s->head[a] = u;
+}
+
+/* One more open facility may be among the two nearest of a customer; of equal ones the first counts as nearer. */
+INLINE void offer(Points *s, int32_t u, int32_t f) {
+    const int64_t away = to(s, u, f);
+    if (away < s->d1[u] || (away == s->d1[u] && f < s->first[u])) {
+        s->second[u] = s->first[u];
+        s->d2[u] = s->d1[u];
+        s->first[u] = f;
+        s->d1[u] = away;
+    } else if (away < s->d2[u] || (away == s->d2[u] && f < s->second[u])) {
+        s->second[u] = f;
+        s->d2[u] = away;
+    }
+}
+
+INLINE void locate(Points *s, int32_t u) {
+    s->first[u] = s->second[u] = (int32_t)s->m;
+    s->d1[u] = s->d2[u] = NEVER;
+    for (int64_t a = 0; a < s->size; ++a) offer(s, u, s->inside[a]);
+}
+
+/* How far from a facility another one changes anything for its customers: the triangle that they make. */
+INLINE void measure(Points *s, int64_t a) {
+    int64_t most = 0;
+    for (int32_t u = s->head[a]; u >= 0; u = s->next[u]) {
+        const int64_t here = s->d1[u] + s->d2[u] + SLACK;
+        most = here > most ? here : most;
+    }
+    s->reach[a] = most;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------------- */
+
+/* Close one, open one; -1: none. At least one is open afterwards. */
+static void move(Points *s, int32_t out, int32_t in) {
+    int64_t count = 0;
+    for (int64_t a = 0; a < s->size; ++a) {
+        const int near_out = out >= 0 && of_places(s, out, s->inside[a]) < s->reach[a];
+        const int near_in = in >= 0 && of_places(s, in, s->inside[a]) < s->reach[a];
+        if (!near_out && !near_in) continue;
+        for (int32_t u = s->head[a]; u >= 0; u = s->next[u])
+            if ((near_out && (s->first[u] == out || s->second[u] == out)) || (near_in && to(s, u, in) < s->d2[u]))
+                s->touched[count++] = u;
+    }
+    for (int64_t i = 0; i < count; ++i) leave(s, s->touched[i]);
+    for (int64_t a = 0; a < s->size; ++a) s->seen[a] = 0;
+    for (int64_t i = 0; i < count; ++i) s->seen[s->slot[s->first[s->touched[i]]]] = 1;
+    if (out >= 0) s->value -= s->opening[out];
+    if (in >= 0) s->value += s->opening[in];
+    if (out >= 0 && in >= 0) {
+        s->slot[in] = s->slot[out];
+        s->inside[s->slot[in]] = in;
+        s->seen[s->slot[in]] = 1;
+    } else if (in >= 0) {
+        const int64_t a = s->size++;
+        s->slot[in] = (int32_t)a;
+        s->inside[a] = in;
+        s->head[a] = -1;
+        s->reach[a] = s->loss[a] = 0;
+        s->seen[a] = 1;
+    } else {
+        const int32_t a = s->slot[out], last = (int32_t)--s->size;
+        s->inside[a] = s->inside[last];
+        s->head[a] = s->head[last];
+        s->reach[a] = s->reach[last];
+        s->loss[a] = s->loss[last];
+        s->seen[a] = s->seen[last];
+        s->slot[s->inside[a]] = a;
+    }
+    if (out >= 0) s->slot[out] = -1;
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t u = s->touched[i];
+        if (out >= 0 && (s->first[u] == out || s->second[u] == out)) locate(s, u);
+        else offer(s, u, in);
+        enter(s, u);
+        s->seen[s->slot[s->first[u]]] = 1;
+    }
+    for (int64_t a = 0; a < s->size; ++a)
+        if (s->seen[a]) measure(s, a);
+}
+
+/* What opening a place saves, and in extra [size] how much less closing a facility costs then. */
+static int64_t saved_by(Points *s, int32_t f) {
+    int64_t gain = -s->opening[f];
+    for (int64_t a = 0; a < s->size; ++a) {
+        s->extra[a] = 0;
+        if (of_places(s, f, s->inside[a]) >= s->reach[a]) continue;
+        int64_t extra = 0;
+        for (int32_t u = s->head[a]; u >= 0; u = s->next[u]) {
+            const int64_t away = to(s, u, f);
+            if (away >= s->d2[u]) continue;
+            const int64_t before = cost(s, u, s->d1[u]), here = cost(s, u, away), next = cost(s, u, s->d2[u]);
+            if (away < s->d1[u]) gain += before - here;
+            extra += next - (away < s->d1[u] ? before : here);
+        }
+        s->extra[a] = extra;
+    }
+    return gain;
+}
+
+/* The facility whose closing gains most beside what `extra` says, and that no shake of this number opened; -1: none
+ * may close. */
+INLINE int32_t cheapest_out(const Points *s, int64_t number, int64_t *net) {
+    int32_t found = -1;
+    for (int64_t a = 0; a < s->size; ++a) {
+        const int32_t f = s->inside[a];
+        const int64_t here = s->opening[f] - s->loss[a] + s->extra[a];
+        if (s->forced[f] || s->stamp[f] == number || (found >= 0 && here <= *net)) continue;
+        found = f;
+        *net = here;
+    }
+    return found;
+}
+
+/* The best move with a place: an interchange, an opening, where the number allows it; or a closing alone. */
+static int64_t best_move(Points *s, int32_t f, int32_t *out, int32_t *in) {
+    int64_t best = 0, net = 0;
+    *out = *in = -1;
+    if (s->slot[f] >= 0) {
+        for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
+    } else {
+        const int64_t gain = saved_by(s, f);
+        if (s->size < s->most && gain > best) {
+            best = gain;
+            *in = f;
+        }
+        const int32_t other = cheapest_out(s, -1, &net);
+        if (other >= 0 && gain + net > best) {
+            best = gain + net;
+            *out = other;
+            *in = f;
+        }
+        if (s->counted) return best;
+        for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
+    }
+    if (s->counted || s->size < 2) return best;
+    const int32_t other = cheapest_out(s, -1, &net);
+    if (other >= 0 && net > best) {
+        best = net;
+        *out = other;
+        *in = -1;
+    }
+    return best;
+}
+
+static void made(Points *s, int32_t out, int32_t in) {
+    move(s, out, in);
+    s->journal[2 * s->noted] = out;
+    s->journal[2 * s->noted++ + 1] = in;
+    if (s->value >= s->best) return;
+    s->best = s->base = s->value;
+    s->found_at = s->steps;
+    s->noted = 0;
+    memset(s->best_open, 0, (size_t)s->m);
+    for (int64_t a = 0; a < s->size; ++a) s->best_open[s->inside[a]] = 1;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* The next closed place of the window at or after one of its places; -1: none. */
+INLINE int32_t closed_from(const Points *s, int64_t at) {
+    for (int64_t k = 0; k < s->width; ++k) {
+        const int64_t f = (s->begin + (at + k) % s->width) % s->m;
+        if (s->slot[f] < 0) return (int32_t)f;
+    }
+    return -1;
+}
+
+/* One move of a shake, in the window. */
+static void shake(Points *s) {
+    const int64_t kind = s->counted ? (s->size < s->most ? 0 : 2) : (int64_t)random_below(&s->random, 3);
+    int64_t net = 0;
+    int32_t in = closed_from(s, random_below(&s->random, (uint32_t)s->width)), out = -1;
+    if (in < 0 || (kind == 0 && s->size == s->most)) return;
+    if (kind) {
+        if (kind == 2) saved_by(s, in);
+        else for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
+        out = cheapest_out(s, s->shakes, &net);
+        if (out < 0 || (kind == 1 && s->size < 2)) return;
+        if (kind == 1) in = -1;
+    }
+    if (in >= 0) s->stamp[in] = s->shakes;
+    made(s, out, in);
+}
+
+/* From a local optimum: it is the new base, or the base comes back; then a window, and how much it is shaken. */
+static void turn(Points *s) {
+    if (s->value <= s->base) {
+        s->base = s->value;
+        s->noted = 0;
+    }
+    while (s->noted) {
+        --s->noted;
+        move(s, s->journal[2 * s->noted + 1], s->journal[2 * s->noted]);
+    }
+    ++s->shakes;
+    int64_t u = random_below(&s->random, (uint32_t)s->n);
+    if (s->radius)
+        for (int64_t k = 0; k < s->n && !cost(s, u, s->d1[u]); ++k) u = u + 1 < s->n ? u + 1 : 0;
+    s->shaking = 1 + random_below(&s->random, (uint32_t)s->strongest);
+    if (s->radius && random_bits(&s->random) & 1) s->shaking = 0;
+    s->width = (SPREAD + s->shaking) * (s->m / s->size) + MORE;
+    if (s->width > s->m) s->width = s->m;
+    s->begin = (s->beside[u] + s->m - s->width / 2) % s->m;
+    s->at = 0;
+    s->left = s->width;
+}
+
+/* So many places that are looked at, or moves of shakes; of a radius it ends where all customers are within it.
+ * Returns how many there were. */
+int64_t lk_points_search(Points *s, int64_t steps) {
+    int64_t i = 0;
+    for (; i < steps && !(s->radius && !s->best); ++i) {
+        int32_t out, in;
+        ++s->steps;
+        if (s->shaking) {
+            --s->shaking;
+            shake(s);
+            continue;
+        }
+        if (!s->left || s->noted + s->strongest >= s->room) {
+            turn(s);
+            continue;
+        }
+        const int64_t whole = s->width == s->m, at = whole ? s->at * s->stride % s->m : s->at;
+        const int32_t f = (int32_t)((s->begin + at) % s->m);
+        s->at = s->at + 1 < s->width ? s->at + 1 : 0;
+        --s->left;
+        if (best_move(s, f, &out, &in) <= 0) continue;
+        made(s, out, in);
+        s->left = s->width;
+    }
+    return i;
+}
+
+/* From nothing to the open facilities of the best solution, of which there is at least one. */
+void lk_points_load(Points *s) {
+    s->size = s->value = 0;
+    for (int32_t f = 0; f < s->m; ++f) {
+        s->slot[f] = -1;
+        if (!s->best_open[f]) continue;
+        s->head[s->size] = -1;
+        s->loss[s->size] = 0;
+        s->slot[f] = (int32_t)s->size;
+        s->inside[s->size++] = f;
+        s->value += s->opening[f];
+    }
+    for (int32_t u = 0; u < s->n; ++u) {
+        locate(s, u);
+        enter(s, u);
+    }
+    for (int64_t a = 0; a < s->size; ++a) measure(s, a);
+}
