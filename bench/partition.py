@@ -96,45 +96,50 @@ def main() -> None:
 
 def graphs(data: str) -> Iterator[tuple[str, sp.csr_array, bool]]:
     """(name, adjacency matrix, whether it is a social network) of each."""
-    yield "grid 10 x 10", _matrix(nx.grid_2d_graph(10, 10)), False
-    yield "grid 100 x 100", _matrix(nx.grid_2d_graph(100, 100)), False
-    yield "triangulation", _triangulation(4096), False
-    yield "triangulation", _triangulation(32768), False
-    yield "geometric", _geometric(32768), False
-    yield "random", _matrix(nx.gnm_random_graph(1000, 5000, seed=1)), True
-    yield "power law", _matrix(nx.barabasi_albert_graph(5000, 4, seed=1)), True
+    yield "grid 10 x 10", matrix_of(nx.grid_2d_graph(10, 10)), False
+    yield "grid 100 x 100", matrix_of(nx.grid_2d_graph(100, 100)), False
+    yield "triangulation", triangulated(4096), False
+    yield "triangulation", triangulated(32768), False
+    yield "geometric", geometric(32768), False
+    yield "random", matrix_of(nx.gnm_random_graph(1000, 5000, seed=1)), True
+    yield "power law", matrix_of(nx.barabasi_albert_graph(5000, 4, seed=1)), True
     for file, social in FILES if data else ():
-        yield Path(file).name.split(".")[0], _read(str(Path(data) / file)), social
+        yield Path(file).name.split(".")[0], read(str(Path(data) / file)), social
 
 
-def _matrix(graph: nx.Graph) -> sp.csr_array:
+def matrix_of(graph: nx.Graph) -> sp.csr_array:
+    """The adjacency matrix of a graph without loops."""
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    return _ones(nx.to_scipy_sparse_array(graph))
+    return ones(nx.to_scipy_sparse_array(graph))
 
 
-def _ones(matrix: sp.csr_array) -> sp.csr_array:
+def ones(matrix: sp.csr_array) -> sp.csr_array:
+    """A matrix that is symmetric, of ones."""
     matrix = sp.csr_array(matrix + matrix.T)
     matrix.data = np.ones(matrix.nnz)
     return matrix
 
 
-def _triangulation(n: int) -> sp.csr_array:
-    corners = Delaunay(np.random.default_rng(1).random((n, 2))).simplices
+def triangulated(n: int, seed: int = 1) -> sp.csr_array:
+    """The Delaunay triangulation of n uniform points."""
+    corners = Delaunay(np.random.default_rng(seed).random((n, 2))).simplices
     ends = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]]).T
-    return _ones(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(n, n)))
+    return ones(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(n, n)))
 
 
-def _geometric(n: int, degree: float = 6.0) -> sp.csr_array:
-    points = np.random.default_rng(1).random((n, 2))
+def geometric(n: int, degree: float = 6.0, seed: int = 1) -> sp.csr_array:
+    """Uniform points, those near each other joined, of a mean degree."""
+    points = np.random.default_rng(seed).random((n, 2))
     ends = cKDTree(points).query_pairs(np.sqrt(degree / np.pi / n), output_type="ndarray").T
-    return _ones(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(n, n)))
+    return ones(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(n, n)))
 
 
-def _read(path: str) -> sp.csr_array:
+def read(path: str) -> sp.csr_array:
+    """The graph of a file."""
     graph = nx.Graph()
     for u, v, _ in open_edges(path).chunks():
         graph.add_edges_from(zip(u.tolist(), v.tolist()))
-    return _matrix(graph)
+    return matrix_of(graph)
 
 
 def peer(

@@ -21,7 +21,6 @@ STEPS = 30
 HUB = 8.0  # edges at a node, in units of the mean
 ENTRY_SECONDS = 2e-7  # of the first call, and of a check of it, for each node and entry
 NEAR = 0.05
-STRONG = 2 / 3  # of what the best blocks cut: a bound below it is weak, and searches come first
 SLICE, LONGER = 0.2, 0.5  # s that a work has before the other one; in units of what it has had
 Work = DiagonalWork | TreeWork | PairWork
 
@@ -69,12 +68,10 @@ class PartitionBounds(Bounds):
 
     @property
     def gaining(self) -> bool:
-        """Whether parts are open that are not too large for the time limit, of a bound that is no weak one:
-        it may become much better.
+        """Whether parts are open that are not too large for the time limit: their bounds may become much
+        better.
         """
         part = self._next() if self.method else None
-        if self._best is not None and self.value < STRONG * self._best:
-            return False
         return part is not None and order_seconds(self._entries[part]) <= FIRST_SHARE * self._limit
 
     @property

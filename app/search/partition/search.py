@@ -154,9 +154,10 @@ class PartitionSearch(Search):
         if block is None:
             before, spreads = self.steps, self._kind()
             block = yield from self._charged(self._quick.fresh(self.balance, spreads))
-            if self.balance.over(block):
-                block = self._best  # no partition was found
-            self._made[spreads].append(self.balance.cut(block))
+            cut = self.balance.cut(block)
+            if self.balance.over(block):  # no partition was found: as bad as one that cuts everything
+                block, cut = self._best, int(self.balance.rows.weights.sum()) // 2
+            self._made[spreads].append(cut)
             self._of_starts += self.steps - before
         self._take(block)
         self._members.append((yield from self._better(block)))
