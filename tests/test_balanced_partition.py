@@ -490,6 +490,24 @@ def test_a_child_takes_the_place_of_the_member_most_like_it_that_is_not_better()
 
 
 @alone
+def test_where_no_partition_is_found_the_other_kind_of_groups_makes_more(monkeypatch):
+    balance = question(1)
+    search, plain = PartitionSearch(balance, by_levels(balance), 1), Multilevel.fresh
+
+    def fresh(ways, balance, spreads=None):
+        block = yield from plain(ways, balance, spreads)
+        return block * (not spreads)  # all nodes in one block
+
+    monkeypatch.setattr(Multilevel, "fresh", fresh)
+    while sum(map(len, search._made.values())) < 9:
+        search.run(20_000)
+    failed, found = search._made[True], search._made[False]
+    assert set(failed) == {int(balance.rows.weights.sum()) // 2} and len(found) > len(failed) > 0
+    assert not any(balance.over(each.block) for each in search._members)
+    assert search.best == balance.cut(search.solution())
+
+
+@alone
 @pytest.mark.parametrize("rule", [grown_from_first, multilevel])
 def test_plain_heuristics_keep_the_limit(rule):
     for seed in range(6):
