@@ -446,6 +446,68 @@ def test_a_search_goes_on_from_what_it_hears_and_meets():
 
 
 @alone
+def test_generations_are_the_same_however_they_are_sliced(monkeypatch):
+    """Until two have ended, and their best have met."""
+    met, plain = [], PartitionSearch._joined
+    monkeypatch.setattr(
+        PartitionSearch, "_joined", lambda self, *two: met.append((self, self.steps)) or plain(self, *two)
+    )
+    balance, asked = question(4, n=40), 0
+    searches = [PartitionSearch(balance, by_levels(balance), 3) for _ in range(2)]
+    while not met:
+        searches[0].run(5000)
+        asked += 5000
+    draws = SplitMix(1)
+    while asked:
+        searches[1].run(part := min(1 + draws.below(3000), asked))
+        asked -= part
+    assert [steps for _, steps in met] == [met[0][1]] * 2 and met[0][0] is not met[1][0]
+    assert searches[0].steps == searches[1].steps and len(searches[0]._members) > 0
+    for one, other in zip(*(search._members for search in searches), strict=True):
+        assert (one.cut, one.gained) == (other.cut, other.gained)
+        np.testing.assert_array_equal(one.block, other.block)
+
+
+@alone
+def test_a_child_takes_the_place_of_the_member_most_like_it_that_is_not_better():
+    balance = balance_of(whole(nx.path_graph(12)), 2, 1.0)
+    search = PartitionSearch(balance, np.arange(12) % 2, 1)
+
+    def member(*ends):  # the path is cut behind these nodes
+        return search._member(np.isin(np.arange(12) - 1, ends).cumsum().astype(np.int32) % 2, 12)
+
+    members = [member(0, 1), member(5, 6, 8), member(5, 6, 9, 10), member(2)]
+    assert [each.cut for each in members] == [2, 3, 4, 1]
+    search._members, search._failed = list(members), 5
+    child = member(2, 6)
+    search._enter(child)  # most like the last one, which is better; (5, 6, 8) cuts three other edges
+    assert search._members == [members[0], child, *members[2:]] and search._failed == 0
+    search._enter(same := member(6, 2))
+    assert search._members[1] is same and search._failed == 1  # one that is as good is no success
+    search._members = [members[3]]
+    search._enter(member(4, 5))
+    assert search._members == [members[3]] and search._failed == 2
+
+
+@alone
+def test_where_no_partition_is_found_the_other_kind_of_groups_makes_more(monkeypatch):
+    balance = question(1)
+    search, plain = PartitionSearch(balance, by_levels(balance), 1), Multilevel.fresh
+
+    def fresh(ways, balance, spreads=None):
+        block = yield from plain(ways, balance, spreads)
+        return block * (not spreads)  # all nodes in one block
+
+    monkeypatch.setattr(Multilevel, "fresh", fresh)
+    while sum(map(len, search._made.values())) < 9:
+        search.run(20_000)
+    failed, found = search._made[True], search._made[False]
+    assert set(failed) == {int(balance.rows.weights.sum()) // 2} and len(found) > len(failed) > 0
+    assert not any(balance.over(each.block) for each in search._members)
+    assert search.best == balance.cut(search.solution())
+
+
+@alone
 @pytest.mark.parametrize("rule", [grown_from_first, multilevel])
 def test_plain_heuristics_keep_the_limit(rule):
     for seed in range(6):

@@ -26,9 +26,11 @@ SMALLER, SMALLEST = 9, 4  # groups of label propagation in each block, at least;
 FINER = 5  # doublings of these that are drawn from
 FRESH = 4  # times as many where blocks are made from nothing
 SLOW = 0.95  # of the nodes, that a coarser graph has at most
-TWO, TRIES = 6, 4  # attempts on the coarsest graph, of two blocks and of more
+TWO = 6  # attempts at two blocks on the coarsest graph; at more, of halves of halves, there is one
 PATIENCES = (15, 40, 100, 250)  # moves that do not help, in a search
 ROUNDS, QUICK_ROUNDS = 12, 3
+DENSE = 0.1  # of all weight: where more is cut, flows are dear and rounds of them end early
+WORTH = 0.99  # of a cut: a round that leaves more is the last one, and another way down is worth more
 NARROWER = 4  # halvings of half a block that the width of a corridor is drawn from
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
@@ -41,7 +43,7 @@ class Multilevel:
     Groups are made in two ways by turns: by label propagation, which finds the clusters of networks, and of
     neighbours that belong together most, which fits meshes.
 
-    quick   without flows, of few tries
+    quick   without flows, of few rounds
     looks   how many nodes may be looked at until a course has to say so, about
     hurried whether blocks are not to become better any more, only light enough
     """
@@ -56,7 +58,7 @@ class Multilevel:
         self._turn, self._spreads = 0, True
 
     def fresh(self, balance: Balance, spreads: bool | None = None) -> Course:
-        """Blocks from nothing, of the coarsest graph the best of TRIES (of two blocks TWO).
+        """Blocks from nothing; two of them are the best of TWO on the coarsest graph.
 
         spreads   whether groups are made by label propagation; None: by turns, first they are
         """
@@ -82,11 +84,11 @@ class Multilevel:
         self._spreads = self._random.below(2) == 0
         return (yield from self._down(balance, block if within is None else within, block))
 
-    def _made(self, balance: Balance, tries: int = TRIES) -> Course:
+    def _made(self, balance: Balance) -> Course:
         none = np.zeros(balance.rows.n, dtype=np.int32)
-        return (yield from self._down(balance, none, None, tries))
+        return (yield from self._down(balance, none, None))
 
-    def _down(self, balance: Balance, within: np.ndarray, block: np.ndarray | None, tries: int = 0) -> Course:
+    def _down(self, balance: Balance, within: np.ndarray, block: np.ndarray | None) -> Course:
         levels: list[tuple[Balance, np.ndarray]] = []
         least = max(COARSE * balance.parts, FEWEST) << self._random.below(FINER)
         if block is None:
@@ -106,7 +108,7 @@ class Multilevel:
             within, block = within[first], None if block is None else block[first]
             fine = replace(fine, rows=fine.rows.contracted(group, self._compiled))
         if block is None:
-            block = yield from self._begun(fine, tries)
+            block = yield from self._begun(fine)
         block = yield from self._settled(fine, block)
         for level, group in reversed(levels):
             block = yield from self._settled(level, block[group])
@@ -118,10 +120,10 @@ class Multilevel:
             return spread(rows, most, order, within, self._random.bits(), self._compiled)
         return groups(rows, most, order, within, self._compiled)
 
-    def _begun(self, balance: Balance, tries: int) -> Course:
-        """Blocks of a coarse graph, the best of some: two are grown, more are halves of halves."""
+    def _begun(self, balance: Balance) -> Course:
+        """Blocks of a coarse graph: two are grown, the best of some, more are halves of halves."""
         best, worth = np.zeros(balance.rows.n, dtype=np.int32), None
-        for _ in range({1: 0, 2: TWO}.get(balance.parts, 1 if self._quick else tries)):
+        for _ in range({1: 0, 2: TWO}.get(balance.parts, 1)):
             block = yield from self._tried(balance)
             block = yield from self._settled(balance, block)
             told = balance.over(block), balance.cut(block)
@@ -151,7 +153,7 @@ class Multilevel:
             half = replace(
                 balance, rows=rows.induced(nodes, np.full(rows.n, -1, np.int32)), limits=balance.limits[own]
             )
-            block[nodes] = own.start + (yield from self._made(half, 1))
+            block[nodes] = own.start + (yield from self._made(half))
         return block
 
     def _settled(self, balance: Balance, block: np.ndarray) -> Course:
@@ -172,9 +174,16 @@ class Multilevel:
                 moved = was != blocks.block
                 waiting[was[moved]] = waiting[blocks.block[moved]] = True
                 waiting = yield from self._flows(blocks, waiting)
-            if (blocks.over, blocks.cut) == before:
+            if (blocks.over, blocks.cut) == before or self._is_last(blocks, before):
                 break
         return blocks.block
+
+    def _is_last(self, blocks: Blocks, before: tuple[int, int]) -> bool:
+        """Whether a round has helped too little for another one; `before`: what was too much, and cut."""
+        if self._quick or blocks.over != before[0]:
+            return False
+        dense = 2 * blocks.cut > DENSE * int(blocks.rows.weights.sum())
+        return dense and blocks.cut > WORTH * before[1]
 
     def _stirred(self, blocks: Blocks) -> Rounds:
         """Sweeps in which nodes go where they have most weight, each followed by repairs, until some have not

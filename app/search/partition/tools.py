@@ -95,7 +95,7 @@ class PartitionTools(LabelTools):
         return "multilevel" if len(self.asked.rows.indices) > MOST_ENTRIES else ""
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """Lineages of partitions; none of a graph without edges."""
+        """Generations of partitions; none of a graph without edges."""
         if not len(self.asked.rows.indices):
             return None
         return PartitionSearch(self.asked, start, seed, self.instance.compiled, bool(self.left_out))
