@@ -17,10 +17,8 @@ CLIQUE = "clique"
 FIRST_SECONDS, CLIQUE_SECONDS = 2e-7, 5e-7  # of the first calls, for each node and entry
 CLIQUE_FIRST = 0.1  # s, for cliques before all others
 SHARES = {CLIQUE: 0.25, branch.METHOD: 1.0, fractional.METHOD: 1.0}  # of the time, by turns
-NEAR, FAR_SHARE = (
-    2,
-    0.25,
-)  # colours more than are proved; what exact searches get where there are more than so many
+NEAR = 2  # colours that are left open,
+FAR_SHARE = 0.25  # of exact searches that were overtaken where more are
 
 
 class ColoringBounds(Bounds):
@@ -140,9 +138,10 @@ class ColoringBounds(Bounds):
         return min(open_, key=lambda method: self._spent[method] / self._share(method), default=None)
 
     def _share(self, method: str) -> float:
-        """Of the time: exact searches of dense graphs come to nothing far from the optimum."""
-        far = method == branch.METHOD and self._best - self.value > NEAR
-        return FAR_SHARE if far and not self._fractions.done else SHARES[method]
+        """Of the time: exact searches that were overtaken far from the optimum have little to say."""
+        overtaken = method == branch.METHOD and self.method == fractional.METHOD
+        far = self._best - self.value > NEAR and not self._fractions.done
+        return FAR_SHARE if overtaken and far else SHARES[method]
 
     def _step(self, method: str) -> None:
         if method == CLIQUE:
