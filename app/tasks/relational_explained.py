@@ -16,7 +16,8 @@ from app.gnn.rgcn.training import RelationalFit, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.tasks.context import Context
-from app.text import printable, show
+from app.tasks.levels.explained import tell
+from app.text import show
 
 MB = 1e6
 
@@ -100,7 +101,7 @@ def explain_classes(
         found = explain_relational(
             group, graph, weights, inputs, OneClass(), asked, words, _most(context), case.seed
         )
-    _say(context, found)
+    tell(context, found, " ")
     return found
 
 
@@ -172,24 +173,10 @@ def explain_triples(
             wanted.append((np.array([s, o]), reader, reader.scores(E[[s, o]]), name))
         given = LinkGoal(), wanted, words, most, context.case.seed
         told = explain_relational(group, graph, weights, None, *given)
-    _say(context, told)
+    tell(context, told, " ")
     return told
 
 
 def _most(context: Context) -> int:
     """Bytes that a field may take."""
     return int(context.case.memory.whole_graph_mb * MB)
-
-
-def _say(context: Context, found: Explanations) -> None:
-    """What the log, and a warning, tell."""
-    for line in found.log_lines():
-        context.log.info("%s", line)
-    if found.left_out:
-        (node, size), *others = found.left_out
-        more = f", and {len(others)} more" if others else ""
-        called = " ".join(map(str, node)) if isinstance(node, tuple) else str(node)
-        context.warn(
-            f"{KEY}: {found.what} {printable(called)}{more} left out: what the prediction depends on "
-            f"takes {size:,.3g} MB, memory.whole_graph_mb allows {context.case.memory.whole_graph_mb:,g}"
-        )

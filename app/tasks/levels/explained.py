@@ -154,14 +154,19 @@ def explained(
         turned = directed and case.graph.neighbours == "out"
         members, columns = [each.weights for each in fits], Columns.of(classifier.data)
         found = explain(classifier, masked, members, rows, names, columns, most, case.seed, turned)
+    tell(context, found, "-")
+    return found
+
+
+def tell(context: Context, found: Explanations, between: str) -> None:
+    """What the log, and a warning, tell; between: what stands between the names of a pair or a triple."""
     for line in found.log_lines():
         context.log.info("%s", line)
     if found.left_out:
         (node, size), *others = found.left_out
         more = f", and {len(others)} more" if others else ""
-        called = "-".join(map(str, node)) if isinstance(node, tuple) else str(node)
+        called = between.join(map(str, node)) if isinstance(node, tuple) else str(node)
         context.warn(
             f"{KEY}: {found.what} {printable(called)}{more} left out: what the prediction depends on "
-            f"takes {size:,.3g} MB, memory.whole_graph_mb allows {case.memory.whole_graph_mb:,g}"
+            f"takes {size:,.3g} MB, memory.whole_graph_mb allows {context.case.memory.whole_graph_mb:,g}"
         )
-    return found
