@@ -12,7 +12,7 @@ from app.bounds.feasible import missing_edge
 from app.graphs.derived import induced
 from app.graphs.graph import Graph, holds_entries
 
-MOST_VALUES, LARGEST = 10_000, 1 << 40  # nodes that have values, and each of these
+MOST_VALUES, LARGEST = 2_000, 1 << 40  # nodes that have values, and each of these
 ODD = 3  # colours of a graph with a closed walk of odd length
 
 
