@@ -24,13 +24,16 @@ from app.bounds.facility.dual import Cases
 from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
 from app.errors import CaseError, GraphError
 from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
+from app.graphs.facility_network import along_walk, question_of_network
 from app.graphs.facility_points import PointSites, along, along_curve, farthest_points_first
 from app.graphs.graph import from_edges
 from app.graphs.metric import explicit, from_points
 from app.proofs.archive import from_bytes, to_bytes
-from app.search.facility import points_plain
+from app.search.facility import network_plain, points_plain
 from app.search.facility.baselines import farthest_first, greedy, random_order
-from app.search.facility.points import NUMBERS as POINT_NUMBERS
+from app.search.facility.network import OWN as NETWORK_NUMBERS
+from app.search.facility.network import NetworkSearch, farthest_nodes_first
+from app.search.facility.points import OWN as POINT_NUMBERS
 from app.search.facility.points import PointSearch
 from app.search.facility.search import ARRAYS, NUMBERS, CenterSearch, FacilitySearch, available
 
@@ -438,67 +441,134 @@ def scattered(n, seed, kind="EUC_2D", **more):
     return PointSites(points, points, kind, needs, fees, np.arange(n) < seed % 2, more.get("most", n))
 
 
+def network(n, seed, **more):
+    """A question of a network with lengths 0, equal paths, several parts, and nodes that are no places or need
+    nothing.
+    """
+    draws = np.random.default_rng(seed)
+    u, v = draws.integers(0, n, (2, 9 * n))
+    near = (np.abs(u - v) < n // 6) & (u // (n // 3) == v // (n // 3))
+    lengths = draws.integers(0, 12, near.sum()).astype(np.float32)
+    distances = Distances(from_edges(n, u[near], v[near], lengths, "net"), None, True)
+    fees = Demands(draws.integers(50, 90, n), Fraction(1)) if more.get("free") else None
+    needs, barred = Demands(draws.integers(0, 5, n), Fraction(1)), np.arange(n) % 9 == 4
+    inside, most = np.flatnonzero(~barred)[: seed % 2], more.get("most", n)
+    given = "net", more.get("kind", MEDIAN), distances, needs, fees, most, inside, barred
+    return question_of_network(*given), question_of(*given, 1e9)
+
+
+def follow_both(compiled, plain, numbers, arrays, lists):
+    """A search and its twin go the same way, and know what every interchange is worth."""
+    start, sites = compiled.solution(), compiled.sites
+    for part in (1, 60, 500):
+        compiled.run(part)
+        plain.run(part)
+        for name in numbers:
+            assert getattr(compiled, name) == getattr(plain, name), name
+        for name in arrays:
+            assert np.array_equal(getattr(compiled, name), getattr(plain, name)), name
+        for name in lists:
+            held = slice(compiled.size)
+            assert np.array_equal(getattr(compiled, name)[held], getattr(plain, name)[held]), name
+    assert compiled.best == sites.value(compiled.solution()) < sites.value(start)
+    whole = type(compiled)(sites, start, 7)
+    whole.run(561)
+    assert (whole.solution() == compiled.solution()).all()
+
+
+def check_interchanges(search, plain, places):
+    """What every interchange of a search is worth."""
+    sites, here = search.sites, search.slot[places] >= 0
+    assert search.value == sites.value(here) and search.size == here.sum()
+    for k in np.flatnonzero(~here)[:20].tolist():
+        gain = plain.saved_by(search, int(places[k]))
+        for a in range(search.size):
+            other, out = here.copy(), int(search.inside[a])
+            other[k], other[np.flatnonzero(places == out)] = True, False
+            costs = int(search.opening[out]) - search.loss[a] + search.extra[a]
+            assert search.value - sites.value(other) == gain + costs
+
+
 @alone
-@pytest.mark.skipif(not available(), reason="no kernels")
+@pytest.mark.skipif(not PointSearch.available(), reason="no kernels")
 @pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "FLOOR_2D", "ATT"])
 def test_searches_of_points_and_their_twins(kind):
     for seed, sites in (
         (1, scattered(50, 1, kind, most=6)), (2, scattered(50, 2, kind, free=1)),
         (3, scattered(50, 3, kind, most=6).within(60)),
     ):  # fmt: skip
-        start = along(sites)
-        compiled, plain = (PointSearch(sites, start, seed, each) for each in (True, False))
-        for part in (1, 60, 500):
-            compiled.run(part)
-            plain.run(part)
-            for name in POINT_NUMBERS:
-                assert getattr(compiled, name) == getattr(plain, name), name
-            for name in ("slot", "first", "second", "d1", "d2", "best_open", "stamp"):
-                assert np.array_equal(getattr(compiled, name), getattr(plain, name)), name
-            for name in ("inside", "loss", "reach"):
-                held = slice(compiled.size)
-                assert np.array_equal(getattr(compiled, name)[held], getattr(plain, name)[held]), name
-        assert compiled.best == sites.value(compiled.solution()) < sites.value(start)
-        whole = PointSearch(sites, start, seed)
-        whole.run(561)
-        assert (whole.solution() == compiled.solution()).all()
-        here = plain.slot >= 0
-        assert plain.value == sites.value(here) and plain.size == here.sum()
-        for f in np.flatnonzero(~here)[:20].tolist():  # what every interchange is worth
-            gain = points_plain._saved_by(plain, f)
-            for a in range(plain.size):
-                other = here.copy()
-                other[f], other[plain.inside[a]] = True, False
-                out = sites.opening[plain.inside[a]] - plain.loss[a] + plain.extra[a]
-                assert plain.value - sites.value(other) == gain + out
+        compiled, plain = (PointSearch(sites, along(sites), 7, each) for each in (True, False))
+        arrays = "slot", "first", "second", "d1", "d2", "best_open", "stamp"
+        follow_both(compiled, plain, POINT_NUMBERS, arrays, ("inside", "loss", "reach"))
+        check_interchanges(plain, points_plain, np.arange(sites.m))
 
 
+@alone
+@pytest.mark.skipif(not NetworkSearch.available(), reason="no kernels")
+@pytest.mark.parametrize("seed", range(4))
+def test_searches_of_networks_and_their_twins(seed):
+    for sites in (
+        network(60, seed, most=16)[0].sites, network(60, seed, free=1)[0].sites,
+        network(60, seed, most=16, kind=CENTER)[0].sites.within(14),
+    ):  # fmt: skip
+        start = along_walk(sites)
+        compiled, plain = (NetworkSearch(sites, start, 7, each) for each in (True, False))
+        arrays = "slot", "first", "second", "d1", "d2", "best_open", "stamp"
+        follow_both(compiled, plain, NETWORK_NUMBERS[:-1], arrays, ("inside", "loss"))
+        check_interchanges(plain, network_plain, sites.places)
+
+
+@pytest.mark.parametrize("source", ["points", "graph"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_points_without_tables(kind, without_tables):
-    for seed in range(2):
-        given, *instance = drawn(seed, "points")
+def test_answers_without_tables(kind, source, without_tables):
+    for seed in range(2 if source == "points" else 6):
+        given, *instance = drawn(seed, source)
         best = least(kind, 1 + seed, *instance)
+        if not np.isfinite(best):
+            with pytest.raises(CaseError, match="no path leads from node"):
+                answered(kind, 1 + seed, given, *instance[1:], comm=MPI.COMM_WORLD)
+            continue
         found = answered(kind, 1 + seed, given, *instance[1:], comm=MPI.COMM_WORLD)
         chosen = np.isin(np.arange(len(given)), found.nodes)
         assert found.objective == found.bound == best == worth(kind, *instance, chosen)
-        assert found.bound_verified and set(found.baselines) & {"along a curve"}
+        assert found.bound_verified and set(found.baselines) & {"along a curve", "along a walk"}
         for node, facility in found.assignment.items():
-            assert instance[0][node, facility] == instance[0][node, chosen].min()
+            if facility is not None:
+                assert instance[0][node, facility] == instance[0][node, chosen].min()
     if MPI.COMM_WORLD.size == 1:
         keys, more = keys_of(kind, 1 + seed), {"demands": instance[1].tolist()}
         more |= {"node_weights": instance[2].tolist()} if kind == FREE else {}
         assert check(given, found, settings=keys, **more).bound == best
         with pytest.raises(CaseError, match=r"memory\.whole_graph_mb = 1 would be right"):
             check(given, found, settings=keys | {"memory.whole_graph_mb": 1e-6}, **more)
-    points = np.random.default_rng(4).integers(0, 2000, (300, 2))
+    given = np.random.default_rng(4).integers(0, 2000, (300, 2))
+    if source == "graph":
+        given = nx.random_geometric_graph(300, 0.08, seed=3)
     fees = {"node_weights": [300 + 7 * (u % 30) for u in range(300)]} if kind == FREE else {}
     keys = keys_of(kind, 12, **{"search.starts": 3, "search.steps": 3000, "search.bounds": False})
-    given = {"settings": keys, "inside": [5], "outside": [1, 2, 3], **fees}
-    single = solve(points, "facility", comm=MPI.COMM_SELF, **given)
-    together = solve(points, "facility", comm=MPI.COMM_WORLD, **given)
+    given = {"graph": given, "settings": keys, "inside": [5], "outside": [1, 2, 3], **fees}
+    single = solve(problem="facility", comm=MPI.COMM_SELF, **given)
+    together = solve(problem="facility", comm=MPI.COMM_WORLD, **given)
     for name in ("nodes", "digest", "objective", "baselines", "source", "assignment"):
         assert getattr(together, name) == getattr(single, name)
     assert 5 in single.nodes and not {1, 2, 3} & set(single.nodes)
+
+
+@alone
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_and_networks_are_the_same_question(seed):
+    for kind, most in ((MEDIAN, 18), (CENTER, 18), (FREE, 60)):
+        asked, table = network(60, seed, most=most, kind=kind, free=kind == FREE)
+        at, to = np.argsort(asked.places), np.argsort(asked.customers)
+        made = asked.sites.table()
+        costs = made.cost[np.ix_(at, to)]
+        assert np.array_equal(np.where(costs >= made.far, table.sites.far, costs), table.sites.cost)
+        assert np.array_equal(made.forced[at], table.sites.forced) and made.most == table.sites.most
+        for chosen in (along_walk(asked.sites), *(farthest_nodes_first(asked.sites, each) for each in (0, 1))):
+            assert asked.sites.value(chosen) == made.value(chosen) < made.far
+            assert chosen[asked.sites.forced].all() and chosen.sum() <= most
+            part = asked.sites.within(20)
+            assert part.value(chosen) == made.within(20).value(chosen)
 
 
 @alone
@@ -652,8 +722,11 @@ def test_tables_beyond_the_memory_are_refused():
     right = (
         r"60 places for 60 customers take 0 MB of tables; memory\.whole_graph_mb = 1 would be right, or fewer"
     )
+    matrix = np.abs(np.arange(60)[:, None] - np.arange(60))
     with pytest.raises(CaseError, match=right):
-        solve(nx.path_graph(60), "facility", settings=keys)
+        solve(matrix, "facility", settings=keys)
+    found = solve(nx.path_graph(60), "facility", settings=keys | {"search.steps": 3000})
+    assert found.objective == 300 and found.bound is None
 
 
 @alone

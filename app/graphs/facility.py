@@ -331,12 +331,13 @@ class Prices:
 
 def priced(
     name: str, distances: Distances, demands: Demands, opening: Demands | None,
-    asked: tuple[np.ndarray, np.ndarray], longest: int, apart: bool,
+    asked: tuple[np.ndarray, np.ndarray], longest: int, apart: bool, room: int = LARGEST,
 ) -> Prices:  # fmt: skip
     """What is needed and paid, in the coarsest exact unit that sums have room for.
 
     asked    places and customers        longest   no distance is longer
     apart    whether some places are not reached
+    room     of what all customers cost together, those that no path leads to among them
     Raises GraphError
     """
     places, customers = asked
@@ -346,7 +347,8 @@ def priced(
         fees = [0] * distances.n if opening is None else _scaled(opening.amounts, opening.unit / unit)
         paid = sum(fees[place] for place in places.tolist())
         far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
-        if max(far * max(len(customers), 1) + paid, sum(fees)) <= LARGEST:
+        worst = sum(demand) * longest + paid if room > LARGEST else 0
+        if far * max(len(customers), 1) + paid <= room and max(worst, sum(fees)) <= LARGEST:
             return Prices(np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64), far, unit)
     right = "fewer digits of lengths, demands and costs would be right"
     raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")

@@ -132,8 +132,9 @@ def along_curve(points: np.ndarray) -> np.ndarray:
 
 
 def without_table(metric: Metric | None, pairs: int, pair_bytes: int, most_bytes: float) -> bool:
-    """Whether so many pairs are too many for a table, and points can do without."""
-    return metric is not None and metric.kind in PLANE and (pairs > LISTED or pairs * pair_bytes > most_bytes)
+    """Whether so many pairs are too many for a table, and points or the paths of a graph can do without."""
+    can = metric is None or metric.kind in PLANE
+    return can and (pairs > LISTED or pairs * pair_bytes > most_bytes)
 
 
 def question_of_points(

@@ -1,10 +1,9 @@
 /* Facilities among very many points: interchanges whose gains are found from coordinates when they are asked for, so
  * that memory is that of a few numbers for each point. app/search/facility/points.py describes the search and its
  * arrays, app/search/facility/points_plain.py has the same functions with the same results. */
-#include "random.h"
 #include "tour.h"
 
-enum { SPREAD = 2, MORE = 8, SLACK = 4 }; /* of a shake's width; more than rounding takes from a triangle's sides */
+enum { SLACK = 4 }; /* more than rounding takes from a triangle's sides */
 
 typedef struct {
     int64_t m, n, kind;
@@ -22,27 +21,27 @@ typedef struct {
     int64_t *reach, *loss, *extra;   /* [slots] */
     int64_t *stamp;                  /* [m] the shake that opened it */
     int64_t most, slots, counted, strongest, radius, stride, room, never; /* never: longer than any distance */
-    int64_t size, value, base, best, steps, found_at, shaking, shakes, begin, width, at, left, noted;
+    int64_t size, value, base, best, steps, found_at, shaking, shakes, width, at, left, noted, begin;
     uint64_t random;
-} Points;
+} Search;
 
-INLINE int64_t apart(const Points *s, const double *a, const double *b) {
+INLINE int64_t apart(const Search *s, const double *a, const double *b) {
     const Metric m = {0, s->kind, NULL, NULL};
     return rounded(&m, a[0] - b[0], a[1] - b[1]);
 }
 
-INLINE int64_t of_places(const Points *s, int64_t f, int64_t g) { return apart(s, s->place + 2 * f, s->place + 2 * g); }
+INLINE int64_t of_places(const Search *s, int64_t f, int64_t g) { return apart(s, s->place + 2 * f, s->place + 2 * g); }
 
-INLINE int64_t to(const Points *s, int64_t u, int64_t f) { return apart(s, s->customer + 2 * u, s->place + 2 * f); }
+INLINE int64_t to(const Search *s, int64_t u, int64_t f) { return apart(s, s->customer + 2 * u, s->place + 2 * f); }
 
 /* What a customer costs at a distance. */
-INLINE int64_t cost(const Points *s, int64_t u, int64_t away) {
+INLINE int64_t cost(const Search *s, int64_t u, int64_t away) {
     return s->radius ? away * s->demand[u] >= s->radius : away * s->demand[u];
 }
 
 /* ---- customers and their facilities ------------------------------------------------------------------------------ */
 
-INLINE void leave(Points *s, int32_t u) {
+INLINE void leave(Search *s, int32_t u) {
     const int32_t a = s->slot[s->first[u]];
     s->loss[a] -= cost(s, u, s->d2[u]) - cost(s, u, s->d1[u]);
     s->value -= cost(s, u, s->d1[u]);
@@ -51,7 +50,7 @@ INLINE void leave(Points *s, int32_t u) {
     if (s->next[u] >= 0) s->prev[s->next[u]] = s->prev[u];
 }
 
-INLINE void enter(Points *s, int32_t u) {
+INLINE void enter(Search *s, int32_t u) {
     const int32_t a = s->slot[s->first[u]];
     s->loss[a] += cost(s, u, s->d2[u]) - cost(s, u, s->d1[u]);
     s->value += cost(s, u, s->d1[u]);
@@ -62,7 +61,7 @@ INLINE void enter(Points *s, int32_t u) {
 }
 
 /* One more open facility may be among the two nearest of a customer; of equal ones the first counts as nearer. */
-INLINE void offer(Points *s, int32_t u, int32_t f) {
+INLINE void offer(Search *s, int32_t u, int32_t f) {
     const int64_t away = to(s, u, f);
     if (away < s->d1[u] || (away == s->d1[u] && f < s->first[u])) {
         s->second[u] = s->first[u];
@@ -75,14 +74,14 @@ INLINE void offer(Points *s, int32_t u, int32_t f) {
     }
 }
 
-INLINE void locate(Points *s, int32_t u) {
+INLINE void locate(Search *s, int32_t u) {
     s->first[u] = s->second[u] = (int32_t)s->m;
     s->d1[u] = s->d2[u] = s->never;
     for (int64_t a = 0; a < s->size; ++a) offer(s, u, s->inside[a]);
 }
 
 /* How far from a facility another one changes anything for its customers: the triangle that they make. */
-INLINE void measure(Points *s, int64_t a) {
+INLINE void measure(Search *s, int64_t a) {
     int64_t most = 0;
     for (int32_t u = s->head[a]; u >= 0; u = s->next[u]) {
         const int64_t here = s->d1[u] + s->d2[u] + SLACK;
@@ -94,7 +93,7 @@ INLINE void measure(Points *s, int64_t a) {
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
 
 /* Close one, open one; -1: none. At least one is open afterwards. */
-static void move(Points *s, int32_t out, int32_t in) {
+static void move(Search *s, int32_t out, int32_t in) {
     int64_t count = 0;
     for (int64_t a = 0; a < s->size; ++a) {
         const int near_out = out >= 0 && of_places(s, out, s->inside[a]) < s->reach[a];
@@ -142,7 +141,7 @@ static void move(Points *s, int32_t out, int32_t in) {
 }
 
 /* What opening a place saves, and in extra [size] how much less closing a facility costs then. */
-static int64_t saved_by(Points *s, int32_t f) {
+static int64_t saved_by(Search *s, int32_t f) {
     int64_t gain = -s->opening[f];
     for (int64_t a = 0; a < s->size; ++a) {
         s->extra[a] = 0;
@@ -160,143 +159,25 @@ static int64_t saved_by(Points *s, int32_t f) {
     return gain;
 }
 
-/* The facility whose closing gains most beside what `extra` says, and that no shake of this number opened; -1: none
- * may close. */
-INLINE int32_t cheapest_out(const Points *s, int64_t number, int64_t *net) {
-    int32_t found = -1;
-    for (int64_t a = 0; a < s->size; ++a) {
-        const int32_t f = s->inside[a];
-        const int64_t here = s->opening[f] - s->loss[a] + s->extra[a];
-        if (s->forced[f] || s->stamp[f] == number || (found >= 0 && here <= *net)) continue;
-        found = f;
-        *net = here;
-    }
-    return found;
-}
+INLINE int64_t served(const Search *s, int64_t u) { return cost(s, u, s->d1[u]); }
 
-/* The best move with a place: an interchange, an opening, where the number allows it; or a closing alone. */
-static int64_t best_move(Points *s, int32_t f, int32_t *out, int32_t *in) {
-    int64_t best = 0, net = 0;
-    *out = *in = -1;
-    if (s->slot[f] >= 0) {
-        for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
-    } else {
-        const int64_t gain = saved_by(s, f);
-        if (s->size < s->most && gain > best) {
-            best = gain;
-            *in = f;
-        }
-        const int32_t other = cheapest_out(s, -1, &net);
-        if (other >= 0 && gain + net > best) {
-            best = gain + net;
-            *out = other;
-            *in = f;
-        }
-        if (s->counted) return best;
-        for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
-    }
-    if (s->counted || s->size < 2) return best;
-    const int32_t other = cheapest_out(s, -1, &net);
-    if (other >= 0 && net > best) {
-        best = net;
-        *out = other;
-        *in = -1;
-    }
-    return best;
-}
+INLINE int32_t place_at(const Search *s, int64_t k) { return (int32_t)((s->begin + k) % s->m); }
 
-static void made(Points *s, int32_t out, int32_t in) {
-    move(s, out, in);
-    s->journal[2 * s->noted] = out;
-    s->journal[2 * s->noted++ + 1] = in;
-    if (s->value >= s->best) return;
-    s->best = s->base = s->value;
-    s->found_at = s->steps;
-    s->noted = 0;
+INLINE void look_near(Search *s, int64_t u) { s->begin = (s->beside[u] + s->m - s->width / 2) % s->m; }
+
+INLINE void keep(Search *s) {
     memset(s->best_open, 0, (size_t)s->m);
     for (int64_t a = 0; a < s->size; ++a) s->best_open[s->inside[a]] = 1;
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-/* The next closed place of the window at or after one of its places; -1: none. */
-INLINE int32_t closed_from(const Points *s, int64_t at) {
-    for (int64_t k = 0; k < s->width; ++k) {
-        const int64_t f = (s->begin + (at + k) % s->width) % s->m;
-        if (s->slot[f] < 0) return (int32_t)f;
-    }
-    return -1;
-}
+#include "facility_moves.h"
 
-/* One move of a shake, in the window. */
-static void shake(Points *s) {
-    const int64_t kind = s->counted ? (s->size < s->most ? 0 : 2) : (int64_t)random_below(&s->random, 3);
-    int64_t net = 0;
-    int32_t in = closed_from(s, random_below(&s->random, (uint32_t)s->width)), out = -1;
-    if (in < 0 || (kind == 0 && s->size == s->most)) return;
-    if (kind) {
-        if (kind == 2) saved_by(s, in);
-        else for (int64_t a = 0; a < s->size; ++a) s->extra[a] = 0;
-        out = cheapest_out(s, s->shakes, &net);
-        if (out < 0 || (kind == 1 && s->size < 2)) return;
-        if (kind == 1) in = -1;
-    }
-    if (in >= 0) s->stamp[in] = s->shakes;
-    made(s, out, in);
-}
-
-/* From a local optimum: it is the new base, or the base comes back; then a window, and how much it is shaken. */
-static void turn(Points *s) {
-    if (s->value <= s->base) {
-        s->base = s->value;
-        s->noted = 0;
-    }
-    while (s->noted) {
-        --s->noted;
-        move(s, s->journal[2 * s->noted + 1], s->journal[2 * s->noted]);
-    }
-    ++s->shakes;
-    int64_t u = random_below(&s->random, (uint32_t)s->n);
-    if (s->radius)
-        for (int64_t k = 0; k < s->n && !cost(s, u, s->d1[u]); ++k) u = u + 1 < s->n ? u + 1 : 0;
-    s->shaking = 1 + random_below(&s->random, (uint32_t)s->strongest);
-    if (s->radius && random_bits(&s->random) & 1) s->shaking = 0;
-    s->width = (SPREAD + s->shaking) * (s->m / s->size) + MORE;
-    if (s->width > s->m) s->width = s->m;
-    s->begin = (s->beside[u] + s->m - s->width / 2) % s->m;
-    s->at = 0;
-    s->left = s->width;
-}
-
-/* So many places that are looked at, or moves of shakes; of a radius it ends where all customers are within it.
- * Returns how many there were. */
-int64_t lk_points_search(Points *s, int64_t steps) {
-    int64_t i = 0;
-    for (; i < steps && !(s->radius && !s->best); ++i) {
-        int32_t out, in;
-        ++s->steps;
-        if (s->shaking) {
-            --s->shaking;
-            shake(s);
-            continue;
-        }
-        if (!s->left || s->noted + s->strongest >= s->room) {
-            turn(s);
-            continue;
-        }
-        const int64_t whole = s->width == s->m, at = whole ? s->at * s->stride % s->m : s->at;
-        const int32_t f = (int32_t)((s->begin + at) % s->m);
-        s->at = s->at + 1 < s->width ? s->at + 1 : 0;
-        --s->left;
-        if (best_move(s, f, &out, &in) <= 0) continue;
-        made(s, out, in);
-        s->left = s->width;
-    }
-    return i;
-}
+int64_t lk_points_search(Search *s, int64_t steps) { return search(s, steps); }
 
 /* From nothing to the open facilities of the best solution, of which there is at least one. */
-void lk_points_load(Points *s) {
+void lk_points_load(Search *s) {
     s->size = s->value = 0;
     for (int32_t f = 0; f < s->m; ++f) {
         s->slot[f] = -1;

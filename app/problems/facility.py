@@ -9,7 +9,7 @@ from app.graphs.graph import Graph
 from app.problems.sets import SetProblem
 from app.problems.unlearned import Unlearned
 from app.search.facility.baselines import OF_RADII, OF_SUMS
-from app.search.facility.point_tools import ALONG, PointTools, points_of
+from app.search.facility.tableless_tools import ALONG, tableless
 from app.search.facility.tools import FacilityTools
 from app.toolbox import Instance
 
@@ -34,4 +34,4 @@ class FacilityLocation(Unlearned, SetProblem):
 
     def toolbox(self, instance: Instance) -> Any:
         """Plain choices, interchanges, bounds."""
-        return (PointTools if points_of(instance) else FacilityTools)(instance, self)
+        return (tableless(instance) or FacilityTools)(instance, self)

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.rng import SplitMix
-
-SPREAD, MORE, SLACK = 2, 8, 4  # of a shake's width; more than rounding takes from a triangle's sides
+SLACK = 4  # more than rounding takes from a triangle's sides
 
 Search = Any
 
@@ -55,7 +53,8 @@ def _offer(s: Search, customers: np.ndarray, f: int) -> None:
 # ---- moves -------------------------------------------------------------------------------------------------
 
 
-def _move(s: Search, out: int, in_: int) -> None:
+def move(s: Search, out: int, in_: int) -> None:
+    """Close one, open one; -1: none."""
     every = np.arange(s.n)
     lost = (s.first == out) | (s.second == out) if out >= 0 else np.zeros(s.n, dtype=bool)
     nearer = (s.sites.away(np.int64(in_), every) < s.d2) & ~lost if in_ >= 0 else np.zeros(s.n, dtype=bool)
@@ -78,7 +77,8 @@ def _move(s: Search, out: int, in_: int) -> None:
     _sum_up(s)
 
 
-def _saved_by(s: Search, f: int) -> int:
+def saved_by(s: Search, f: int) -> int:
+    """What opening a place saves, and in `extra` how much less closing a facility costs then."""
     away = s.sites.away(np.int64(f), np.arange(s.n))
     hit = away < s.d2
     before, here, after = _costs(s, s.d1), _costs(s, away), _costs(s, s.d2)
@@ -88,114 +88,24 @@ def _saved_by(s: Search, f: int) -> int:
     return int((before - here)[nearer].sum()) - int(s.opening[f])
 
 
-def _cheapest_out(s: Search, number: int) -> tuple[int, int]:
-    inside = s.inside[: s.size]
-    fits = (s.forced[inside] == 0) & (s.stamp[inside] != number)
-    if not fits.any():
-        return -1, 0
-    net = s.opening[inside] - s.loss[: s.size] + s.extra[: s.size]
-    a = int(np.where(fits, net, np.iinfo(np.int64).min).argmax())
-    return int(inside[a]), int(net[a])
+def place_at(s: Search, k: np.ndarray | int) -> np.ndarray | int:
+    """Places of the window."""
+    return (s.begin + k) % s.m
 
 
-def _best_move(s: Search, f: int) -> tuple[int, int, int]:
-    best, out, in_ = 0, -1, -1
-    if s.slot[f] < 0:
-        gain = _saved_by(s, f)
-        if s.size < s.most and gain > best:
-            best, in_ = gain, f
-        other, net = _cheapest_out(s, -1)
-        if other >= 0 and gain + net > best:
-            best, out, in_ = gain + net, other, f
-    s.extra[:] = 0
-    if not s.counted and s.size > 1:
-        other, net = _cheapest_out(s, -1)
-        if other >= 0 and net > best:
-            best, out, in_ = net, other, -1
-    return best, out, in_
+def served(s: Search) -> np.ndarray:
+    """[n] int64, what customers cost."""
+    return _costs(s, s.d1)
 
 
-def _made(s: Search, out: int, in_: int) -> None:
-    _move(s, out, in_)
-    s.journal[2 * s.noted : 2 * s.noted + 2] = out, in_
-    s.noted += 1
-    if s.value < s.best:
-        s.best = s.base = s.value
-        s.found_at, s.noted = s.steps, 0
-        s.best_open[:] = s.slot >= 0
-
-
-# ---- the search --------------------------------------------------------------------------------------------
-
-
-def _closed_from(s: Search, at: int) -> int:
-    window = (s.begin + (at + np.arange(s.width)) % s.width) % s.m
-    closed = s.slot[window] < 0
-    return int(window[closed.argmax()]) if closed.any() else -1
-
-
-def _shake(s: Search, draws: SplitMix) -> None:
-    kind = (0 if s.size < s.most else 2) if s.counted else draws.below(3)
-    in_, out = _closed_from(s, draws.below(s.width)), -1
-    if in_ < 0 or (kind == 0 and s.size == s.most):
-        return
-    if kind:
-        s.extra[:] = 0
-        if kind == 2:
-            _saved_by(s, in_)
-        out = _cheapest_out(s, s.shakes)[0]
-        if out < 0 or (kind == 1 and s.size < 2):
-            return
-        if kind == 1:
-            in_ = -1
-    if in_ >= 0:
-        s.stamp[in_] = s.shakes
-    _made(s, out, in_)
-
-
-def _turn(s: Search, draws: SplitMix) -> None:
-    if s.value <= s.base:
-        s.base, s.noted = s.value, 0
-    while s.noted:
-        s.noted -= 1
-        out, in_ = s.journal[2 * s.noted : 2 * s.noted + 2].tolist()
-        _move(s, in_, out)
-    s.shakes += 1
-    u = draws.below(s.n)
-    if s.radius:
-        left = np.roll(_costs(s, s.d1), -u)
-        u = (u + int(left.argmax())) % s.n
-    s.shaking = 1 + draws.below(s.strongest)
-    if s.radius and draws.bits() & 1:
-        s.shaking = 0
-    s.width = min((SPREAD + s.shaking) * (s.m // s.size) + MORE, s.m)
+def look_near(s: Search, u: int) -> None:
+    """The window is around the place beside a customer."""
     s.begin = (int(s.beside[u]) + s.m - s.width // 2) % s.m
-    s.at, s.left = 0, s.width
 
 
-def run(s: Search, steps: int) -> None:
-    """So many places that are looked at, or moves of shakes."""
-    draws = SplitMix(s.random)
-    for _ in range(steps):
-        if s.radius and not s.best:
-            break
-        s.steps += 1
-        if s.shaking:
-            s.shaking -= 1
-            _shake(s, draws)
-            continue
-        if not s.left or s.noted + s.strongest >= s.room:
-            _turn(s, draws)
-            continue
-        at = s.at * s.stride % s.m if s.width == s.m else s.at
-        f = (s.begin + at) % s.m
-        s.at = s.at + 1 if s.at + 1 < s.width else 0
-        s.left -= 1
-        gain, out, in_ = _best_move(s, f)
-        if gain > 0:
-            _made(s, out, in_)
-            s.left = s.width
-    s.random = draws.state
+def keep(s: Search) -> None:
+    """The open facilities are the best ones."""
+    s.best_open[:] = s.slot >= 0
 
 
 def load(s: Search) -> None:

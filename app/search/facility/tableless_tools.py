@@ -1,4 +1,4 @@
-"""The toolbox of facility location among so many points that no table of all pairs is made for searches."""
+"""Toolboxes of facility location without a table of all pairs for searches: many points, large networks."""
 
 import math
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.errors import CaseError
 from app.graphs.facility import CENTER, Demands, Question, Sites, pair_bytes
+from app.graphs.facility_network import along_walk, question_of_network
 from app.graphs.facility_points import (
     MOST_FIRST,
     along,
@@ -19,6 +20,7 @@ from app.graphs.facility_points import (
     without_table,
 )
 from app.rng import stream
+from app.search.facility.network import NetworkSearch, farthest_nodes_first
 from app.search.facility.points import PointSearch
 from app.search.facility.search import CenterSearch
 from app.search.facility.tools import FacilityTools
@@ -27,31 +29,38 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
-ALONG = "along a curve"
+ALONG, ALONG_WALK = "along a curve", "along a walk"
 
 
-def points_of(instance: Instance) -> bool:
-    """Whether an instance is one for PointTools."""
+def tableless(instance: Instance) -> "type[TablelessTools] | None":
+    """The toolbox of an instance that is searched without a table; None: it has one."""
     pairs = (instance.graph.n - len(instance.outside)) * instance.graph.n
     if instance.demands is not None:
         pairs = pairs // max(instance.graph.n, 1) * int(np.count_nonzero(instance.demands.amounts))
-    return without_table(instance.metric, pairs, pair_bytes(instance.facility), instance.most_bytes)
+    if not without_table(instance.metric, pairs, pair_bytes(instance.facility), instance.most_bytes):
+        return None
+    return NetworkTools if instance.metric is None else PointTools
 
 
-class PointTools(FacilityTools):
-    """Facilities of one instance; a core solution is [m] bool, of places in the order of a curve."""
+class TablelessTools(FacilityTools):
+    """Facilities of one instance; a core solution is [m] bool, of places in an order of their own.
+
+    A kind says what is asked (`_question`), plain choices and the search.
+    """
 
     usual_steps = 100_000
+    kind_of_search: Any  # a TablelessSearch
+    along: Any  # a plain choice of sites, and what it is called
+    label: str
 
-    def _question(self, demands: Demands, opening: Demands | None) -> Question:
-        """What is asked, without a table."""
-        return question_of_points(
-            self.graph.name, self.kind, self.distances, demands, opening, self.most, self.instance.inside,
-            self.barred,
-        )  # fmt: skip
+    def _farthest(self, sites: Any) -> np.ndarray:
+        """[m] bool, the farthest first."""
+        raise NotImplementedError
 
-    def _refuse_apart(self) -> None:
-        """Points are never apart."""
+    @property
+    def _far_fits(self) -> bool:
+        """Whether there is time for the farthest first."""
+        return self.sites.most * self.sites.n <= MOST_FIRST
 
     @property
     def _pairs(self) -> int:
@@ -81,11 +90,10 @@ class PointTools(FacilityTools):
     @cached_property
     def _begun(self) -> np.ndarray:
         """[m] bool, a quick choice."""
-        sites = self.sites
-        found = [along(sites)]
-        if self.kind == CENTER and sites.most * sites.n <= MOST_FIRST:
-            found.append(farthest_points_first(sites))
-        return min(found, key=sites.value)
+        found = [type(self).along(self.sites)]
+        if self.kind == CENTER and self._far_fits:
+            found.append(self._farthest(self.sites))
+        return min(found, key=self.sites.value)
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Interchanges; none where nobody needs anything."""
@@ -93,8 +101,8 @@ class PointTools(FacilityTools):
             return None
         compiled = self.instance.compiled
         if self.kind == CENTER:
-            return CenterSearch(self.sites, start, seed, compiled, PointSearch)
-        return PointSearch(self.sites, start, seed, compiled)
+            return CenterSearch(self.sites, start, seed, compiled, self.kind_of_search)
+        return self.kind_of_search(self.sites, start, seed, compiled)
 
     @cached_property
     def _table(self) -> Sites:
@@ -120,16 +128,52 @@ class PointTools(FacilityTools):
 
     def baselines(self) -> dict[str, Baseline]:
         """Plain choices of facilities."""
-        rules = {"along": (along, ALONG), "random": (_random, "random order")}
-        if self.kind == CENTER and self.sites.most * self.sites.n <= MOST_FIRST:
-            rules = {"farthest_first": (farthest_points_first, "farthest first"), **rules}
+        rules = {"along": (type(self).along, self.label), "random": (self._random, "random order")}
+        if self.kind == CENTER and self._far_fits:
+            rules = {"farthest_first": (self._farthest, "farthest first"), **rules}
         return {name: partial(self._plain, rule, label) for name, (rule, label) in rules.items()}
 
+    def _random(self, sites: Any) -> np.ndarray:
+        """[m] bool, facilities in a random order, as many as `along` has."""
+        count, chosen = int(np.count_nonzero(type(self).along(sites))), sites.forced.copy()
+        order = stream(0, "facility").permutation(sites.m)
+        order = order[~chosen[order]]
+        chosen[order[: count - int(np.count_nonzero(chosen))]] = True
+        return chosen
 
-def _random(sites: Any) -> np.ndarray:
-    """[m] bool, facilities in a random order, as many as `along` has."""
-    count, chosen = int(np.count_nonzero(along(sites))), sites.forced.copy()
-    order = stream(0, "facility").permutation(sites.m)
-    order = order[~chosen[order]]
-    chosen[order[: count - int(np.count_nonzero(chosen))]] = True
-    return chosen
+
+class PointTools(TablelessTools):
+    """Of points; places in the order of a curve."""
+
+    kind_of_search, along, label = PointSearch, staticmethod(along), ALONG
+
+    def _question(self, demands: Demands, opening: Demands | None) -> Question:
+        """What is asked, without a table."""
+        return question_of_points(
+            self.graph.name, self.kind, self.distances, demands, opening, self.most, self.instance.inside,
+            self.barred,
+        )  # fmt: skip
+
+    def _farthest(self, sites: Any) -> np.ndarray:
+        """[m] bool, the farthest first."""
+        return farthest_points_first(sites)
+
+    def _refuse_apart(self) -> None:
+        """Points are never apart."""
+
+
+class NetworkTools(TablelessTools):
+    """Of a network; places in the order of a walk."""
+
+    kind_of_search, along, label = NetworkSearch, staticmethod(along_walk), ALONG_WALK
+
+    def _question(self, demands: Demands, opening: Demands | None) -> Question:
+        """What is asked, without a table."""
+        return question_of_network(
+            self.graph.name, self.kind, self.distances, demands, opening, self.most, self.instance.inside,
+            self.barred,
+        )  # fmt: skip
+
+    def _farthest(self, sites: Any) -> np.ndarray:
+        """[m] bool, the farthest first."""
+        return farthest_nodes_first(sites, self.instance.compiled)

@@ -1,0 +1,222 @@
+"""Facility location in a large network: paths are searched when they are asked for.
+
+Nodes are numbered anew in the order of a depth-first walk over shortest paths, so that those with near numbers
+are near each other, mostly.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from app.errors import GraphError
+from app.graphs.facility import CENTER, PIECE, Demands, Distances, Question, Sites, priced
+
+ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSites:
+    """A question like Sites, of a network; nodes in the order of the walk.
+
+    indptr [nodes + 1], indices [entries], lengths [entries]   int64, int32, int64, at least 0; symmetric
+    places     [m] int32, nodes that may be facilities, ascending    customers  [n] int32, likewise
+    demand     [n] int64, at least 1: a customer costs its demand times the length of a shortest path
+    opening    [m] int64     forced  [m] bool     most  facilities, at most
+    never      longer than any path      far   what a customer costs that no path leads to
+    radius     of `within`: a customer costs 1 where that is `radius` or more, else 0
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    lengths: np.ndarray
+    places: np.ndarray
+    customers: np.ndarray
+    demand: np.ndarray
+    opening: np.ndarray
+    forced: np.ndarray
+    most: int
+    never: int
+    far: int
+    largest: bool = False
+    radius: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the network."""
+        return len(self.indptr) - 1
+
+    @property
+    def m(self) -> int:
+        """Facilities."""
+        return len(self.places)
+
+    @property
+    def n(self) -> int:
+        """Customers."""
+        return len(self.customers)
+
+    @cached_property
+    def network(self) -> sp.csr_array:
+        """The lengths, exact in float64."""
+        return sp.csr_array(
+            (self.lengths.astype(np.float64), self.indices, self.indptr), shape=(self.nodes, self.nodes)
+        )
+
+    def away(self, nodes: np.ndarray) -> np.ndarray:
+        """[k, nodes] int64, from nodes [k] to all; `never` where there is no path."""
+        from scipy.sparse.csgraph import dijkstra  # a fair share of a program's start, for few runs
+
+        found = dijkstra(self.network, directed=True, indices=nodes)
+        return np.where(np.isfinite(found), found, self.never).astype(np.int64)
+
+    def nearest(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest of nodes [k] to each node, [nodes] int64, -1: none; and how far that is, else `never`."""
+        from scipy.sparse.csgraph import dijkstra  # as above
+
+        if not len(chosen):
+            return np.full(self.nodes, -1), np.full(self.nodes, self.never)
+        found, _, source = dijkstra(
+            self.network, directed=True, indices=chosen, min_only=True, return_predecessors=True
+        )
+        there = np.isfinite(found)
+        return np.where(there, source, -1), np.where(there, found, self.never).astype(np.int64)
+
+    def costs(self, away: np.ndarray) -> np.ndarray:
+        """[..., n] int64, what customers cost at distances."""
+        lost = away >= self.never
+        found = np.where(lost, 0, away) * self.demand
+        if self.radius:
+            return (lost | (found >= self.radius)).astype(np.int64)
+        return np.where(lost, self.far, found)
+
+    def least(self, chosen: np.ndarray) -> np.ndarray:
+        """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none."""
+        return self.costs(self.nearest(self.places[chosen])[1][self.customers])
+
+    def value(self, chosen: np.ndarray) -> int:
+        """What the facilities of a mask [m] are worth."""
+        least = self.least(chosen)
+        if self.largest:
+            return int(least.max(initial=0))
+        return int(least.sum()) + int(self.opening[chosen].sum())
+
+    def within(self, radius: int) -> "NetworkSites":
+        """The question how many customers cost `radius` or more."""
+        none = np.zeros(self.m, dtype=np.int64)
+        found = replace(self, opening=none, largest=False, radius=radius)
+        found.__dict__.update(beside=self.beside, network=self.network)
+        return found
+
+    def table(self) -> Sites:
+        """The same question with a table of all pairs."""
+        cost, size = np.empty((self.m, self.n), dtype=np.int64), max(1, PIECE // self.nodes)
+        for at in range(0, self.m, size):
+            cost[at : at + size] = self.costs(self.away(self.places[at : at + size])[:, self.customers])
+        return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
+
+    @cached_property
+    def cheapest(self) -> np.ndarray:
+        """[n] int64, the least that each customer may cost."""
+        return self.least(np.ones(self.m, dtype=bool))
+
+    @cached_property
+    def part(self) -> np.ndarray:
+        """[nodes] int32, the connected part of each node."""
+        from scipy.sparse.csgraph import connected_components  # as above
+
+        return connected_components(self.network, directed=False)[1]
+
+    @cached_property
+    def beside(self) -> np.ndarray:
+        """[n] int32, for each customer the number of the place nearest to it; -1: there is none."""
+        node = self.nearest(self.places)[0][self.customers]
+        found = np.searchsorted(self.places, np.maximum(node, 0)).astype(np.int32)
+        found[node < 0] = -1
+        return found
+
+
+def question_of_network(
+    name: str, kind: str, distances: Distances, demands: Demands, opening: Demands | None, most: int,
+    inside: np.ndarray, barred: np.ndarray,
+) -> Question:  # fmt: skip
+    """What is asked of an instance, as question_of, without a table. Raises GraphError, also of `priced`."""
+    graph, n = distances.graph, distances.n
+    network = sp.csr_array((distances.lengths, graph.indices, graph.indptr), shape=(n, n))
+    order, longest, apart = _walk(network)
+    places, customers = order[~barred[order]], order[demands.amounts[order] > 0]
+    prices = priced(name, distances, demands, opening, (places, customers), longest, apart, ROOM)
+    if (longest + 2) * max(n, 1) > ROOM:
+        raise GraphError(f"{name}: paths are too long to be counted; lengths of fewer digits would be right")
+    number = np.empty(n, dtype=np.int64)
+    number[order] = np.arange(n)
+    renumbered = _renumbered(network, order, number)
+    forced = np.zeros(n, dtype=bool)
+    forced[inside] = True
+    sites = NetworkSites(
+        renumbered.indptr.astype(np.int64), renumbered.indices.astype(np.int32), renumbered.data,
+        number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
+        prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
+    )  # fmt: skip
+    return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
+
+
+def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) -> sp.csr_array:
+    """The network with node order[i] as i, neighbours ascending."""
+    counts = np.diff(network.indptr)[order]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    entries = np.repeat(network.indptr[order] - indptr[:-1], counts) + np.arange(indptr[-1])
+    found = sp.csr_array((network.data[entries], number[network.indices[entries]], indptr), network.shape)
+    found.sort_indices()
+    return found
+
+
+def _walk(network: sp.csr_array) -> tuple[np.ndarray, int, bool]:
+    """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
+    that no path exceeds, twice the longest of these; whether there are several parts.
+    """
+    from scipy.sparse.csgraph import connected_components, depth_first_order, dijkstra  # as above
+
+    n = network.shape[0]
+    if not n:
+        return np.zeros(0, dtype=np.int64), 0, False
+    count, part = connected_components(network, directed=False)
+    roots = np.unique(part, return_index=True)[1]
+    away, before, _ = dijkstra(
+        network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
+    )
+    before = np.where(before < 0, n, before)  # a node more, from which all parts begin
+    tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
+    order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]
+    return order.astype(np.int64), 2 * int(away.max()), count > 1
+
+
+# ---- plain choices -----------------------------------------------------------------------------------------
+
+
+def along_walk(sites: NetworkSites) -> np.ndarray:
+    """[m] bool: after the forced facilities one for each part of the network, then places beside customers
+    that are equally far apart on the walk.
+
+    Where opening costs something there are as many as cost least, of powers of two and `most`.
+    """
+    counts = [sites.most] if not sites.opening.any() else [1 << k for k in range(sites.most.bit_length())]
+    return min((_along(sites, min(count, sites.most)) for count in counts), key=sites.value)
+
+
+def _along(sites: NetworkSites, count: int) -> np.ndarray:
+    chosen, beside = sites.forced.copy(), sites.beside[sites.beside >= 0]
+    part = sites.part[sites.places]
+    first = beside[np.unique(part[beside], return_index=True)[1]]
+    first = first[~np.isin(part[first], part[chosen])]
+    chosen[first[: max(count - int(np.count_nonzero(chosen)), 0)]] = True
+    left = count - int(np.count_nonzero(chosen))
+    if len(beside) and left > 0:
+        chosen[beside[(2 * np.arange(left) + 1) * len(beside) // (2 * left)]] = True
+    if sites.m and not chosen.any():
+        chosen[0] = True
+    spare = np.flatnonzero(~chosen)[: max(count - int(np.count_nonzero(chosen)), 0)]
+    if not sites.opening.any():
+        chosen[spare] = True
+    return chosen
