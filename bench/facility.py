@@ -4,7 +4,7 @@
 
 Random graphs are made as those of OR-Library's p-median files are (Beasley 1985): n^2 / 50 edges of lengths
 from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA, or drawn evenly from a
-square of side 10^6. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a
+square of side 10^6; networks join each of such points with the four nearest, and are the largest part of that. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a
 variable for each pair, up to 300 nodes.
 """
 
@@ -25,12 +25,14 @@ threads.limit_threads()
 import networkx as nx  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: E402
+from scipy.sparse.csgraph import connected_components  # noqa: E402
+from scipy.spatial import cKDTree  # noqa: E402
 
 from app import solve  # noqa: E402
 from app.rng import stream  # noqa: E402
 
 MEDIAN, CENTER, FREE = "median", "center", "uncapacitated"
-HIGHS_NODES = 300
+HIGHS_NODES, NEAREST = 300, 4
 ROWS = {
     **{f"median-{n}-{p}": (MEDIAN, n, p) for n in (100, 300, 600, 900) for p in (5, n // 10, n // 3)},
     **{f"uncapacitated-{n}": (FREE, n, 0) for n in (100, 300, 900)},
@@ -41,6 +43,10 @@ ROWS = {
     **{
         f"{kind}-points-{n}-{p}": (kind, f"{n} points", p)
         for kind in (MEDIAN, CENTER) for n, p in ((10_000, 100), (100_000, 1000))
+    },
+    **{
+        f"{kind}-network-{n}-{p}": (kind, f"network of {n}", p)
+        for kind in (MEDIAN, CENTER) for n, p in ((4000, 40), (10_000, 100), (100_000, 1000))
     },
 }  # fmt: skip
 
@@ -76,14 +82,29 @@ def row(kind: str, of: int | str, count: int, seconds: float) -> list[object]:
     return [called, len(found.assignment), len(found.nodes), *told, f"{plain[1]} {plain[0]:.0f}", *beside]
 
 
-def instance(of: int | str) -> nx.Graph | np.ndarray | str:
+def instance(of: int | str) -> nx.Graph | sp.csr_array | np.ndarray | str:
     """What `solve` takes."""
     if isinstance(of, int):
         return drawn(of)
     if of.endswith(" points"):
         count = int(of.split()[0])
         return stream(1, "bench facility points", count).integers(10**6, size=(count, 2))
+    if of.startswith("network"):
+        return network(instance(f"{of.split()[-1]} points"))
     return f"{os.environ['LOCKSTEP_DATA']}/tsp/{of}.tsp"
+
+
+def network(points: np.ndarray) -> sp.csr_array:
+    """The largest part of the graph of the four nearest of each point; lengths are rounded, at least 1."""
+    n = len(points)
+    near = cKDTree(points).query(points, NEAREST + 1)[1][:, 1:]
+    u, v = np.repeat(np.arange(n), NEAREST), near.ravel()
+    lengths = np.maximum(np.rint(np.linalg.norm(points[u] - points[v], axis=1)), 1)
+    graph = sp.coo_array((lengths, (u, v)), shape=(n, n)).tocsr()
+    graph = graph.maximum(graph.T)
+    part = connected_components(graph)[1]
+    kept = np.flatnonzero(part == np.bincount(part).argmax())
+    return sp.csr_array(graph[kept][:, kept])
 
 
 def drawn(n: int) -> nx.Graph:

@@ -1,7 +1,7 @@
 """Facility location in a large network: paths are searched when they are asked for.
 
-Nodes are numbered anew in the order of a depth-first walk over shortest paths, so that those with near numbers
-are near each other, mostly.
+Nodes are numbered anew in the order of a depth-first walk over shortest paths, so that those with near
+numbers are near each other, mostly.
 """
 
 from dataclasses import dataclass, replace
@@ -72,7 +72,7 @@ class NetworkSites:
         return np.where(np.isfinite(found), found, self.never).astype(np.int64)
 
     def nearest(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The nearest of nodes [k] to each node, [nodes] int64, -1: none; and how far that is, else `never`."""
+        """The nearest of nodes [k] to each, [nodes] int64, -1: none; and how far that is, else `never`."""
         from scipy.sparse.csgraph import dijkstra  # as above
 
         if not len(chosen):
@@ -120,6 +120,11 @@ class NetworkSites:
     def cheapest(self) -> np.ndarray:
         """[n] int64, the least that each customer may cost."""
         return self.least(np.ones(self.m, dtype=bool))
+
+    @property
+    def worst(self) -> np.ndarray:
+        """[n] int64, no customer that a path leads to costs more."""
+        return self.demand * (self.never - 1)
 
     @cached_property
     def part(self) -> np.ndarray:

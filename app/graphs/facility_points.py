@@ -6,6 +6,7 @@ near each other, mostly.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +111,18 @@ class PointSites:
     def cheapest(self) -> np.ndarray:
         """[n] int64, the least that each customer may cost."""
         return self.least(np.ones(self.m, dtype=bool))
+
+    @property
+    def worst(self) -> np.ndarray:
+        """[n] int64, no customer costs more."""
+        return self.demand * (self.never - 1)
+
+    @cached_property
+    def tree(self) -> Any:
+        """A k-d tree of the places."""
+        from scipy.spatial import cKDTree  # a fair share of a program's start, for few runs
+
+        return cKDTree(self.place)
 
     @cached_property
     def beside(self) -> np.ndarray:

@@ -9,7 +9,7 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
 from app.errors import CaseError
-from app.graphs.facility import pair_bytes
+from app.graphs.facility import CENTER, pair_bytes
 from app.graphs.facility_points import LISTED
 from app.graphs.formats.readers import open_edges
 from app.model.counts import expected_entries, mean_nodes, stated_entries
@@ -195,13 +195,12 @@ def _whole_line(case: Case, counts: Counts) -> str:
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
     if case.problem.name == "facility":
         each = pair_bytes(case.problem.facility)
-        tables, drawn = each * counts.n**2 / 1e6, case.graph.generator == "uniform_points"
-        if drawn and (counts.n**2 > LISTED or tables > limit):
-            wanted = f"bounds want one of {tables:.0f} MB"
+        tables = each * counts.n**2 / 1e6
+        if counts.n**2 > LISTED or tables > limit:
+            wanted = "bounds have lists of the nearest places"
+            if case.problem.facility == CENTER:
+                wanted = f"bounds want one of {tables:.0f} MB"
             return f"{counts.name}: facilities are searched without a table; {wanted}"
-        if tables > limit:
-            right = f"where all nodes have demands memory.whole_graph_mb = {math.ceil(tables)} would be right"
-            return f"{counts.name}: tables of facilities take up to {tables:.0f} MB on a rank; {right}"
         needs += tables
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"
 

@@ -10,6 +10,8 @@ import numpy as np
 from app.bounds.certificate import Proof
 from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import NOTHING, Cases
+from app.bounds.facility.lists import ENTRY_SECONDS as LISTED_SECONDS
+from app.bounds.facility.lists import ListCases
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
 from app.graphs.facility import Sites
@@ -32,8 +34,12 @@ class SumBounds(Bounds):
     def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True) -> None:
         """start   [m] bool, a solution"""
         self.sites = sites
-        self.cases = Cases(sites, np.minimum(sites.least(start), sites.worst), compiled)
+        self.cases = self._begun(start, compiled)
         self._known = 1 << 62
+
+    def _begun(self, start: np.ndarray, compiled: bool) -> Cases:
+        """Cases that begin with what customers cost in a solution."""
+        return Cases(self.sites, np.minimum(self.sites.least(start), self.sites.worst), compiled)
 
     @property
     def value(self) -> int:
@@ -72,6 +78,23 @@ class SumBounds(Bounds):
     def proof(self) -> FacilityBound:
         """What proves the bound."""
         return self.cases.certificate()
+
+
+class ListBounds(SumBounds):
+    """The same by lists of the nearest places: multipliers alone."""
+
+    def __init__(self, sites: Any, start: np.ndarray, width: int, compiled: bool = True) -> None:
+        """start   [m] bool, a solution     width   of the lists"""
+        self.width = width
+        super().__init__(sites, start, compiled)
+
+    def _begun(self, start: np.ndarray, compiled: bool) -> Cases:
+        return ListCases(self.sites, start, self.width, compiled)
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes."""
+        return 2 * LISTED_SECONDS * self.sites.n * self.width
 
 
 class RadiusBounds(Bounds):
@@ -201,35 +224,42 @@ class RadiusBounds(Bounds):
 
 
 class LateBounds(Bounds):
-    """Bounds that begin with a table, where there is time for it; until then there are none.
+    """Bounds that begin with a table, or with lists, where there is time for it; until then there are none.
 
-    least_seconds   what the table takes, until it is made; so long it leads, or it never would be
+    least_seconds   what that takes, until it is made; so long it leads, or it never would be
     """
 
     closing, near = True, NEAR
 
-    def __init__(self, made: Callable[[], Bounds], seconds: float) -> None:
-        """made   the bounds, with their table     seconds   an estimate of what that takes"""
-        self._made, self.least_seconds = made, seconds
+    def __init__(self, *kinds: tuple[Callable[[np.ndarray | None], Bounds], float]) -> None:
+        """kinds   bounds by the best solution known, and an estimate of what beginning takes, the strongest
+        first: the first for which there is time is taken
+        """
+        self._kinds = kinds
+        self._made, self.least_seconds = kinds[0]
         self._inner: Bounds | None = None
+        self._solution: np.ndarray | None = None
         self._fits, self._clock = True, math.inf
 
     def expect(self, seconds: float) -> None:
-        """The time limit: the table may take a share of it."""
-        self._fits = self.least_seconds <= TABLE_SHARE * seconds
+        """The time limit: a beginning may take a share of it."""
+        fits = [kind for kind in self._kinds if kind[1] <= TABLE_SHARE * seconds]
+        self._fits = bool(fits)
+        self._made, self.least_seconds = (fits or self._kinds)[0]
 
     def until(self, clock: float) -> None:
         """When, by time.perf_counter(), all has to be over."""
         self._clock = clock
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """The table at first; then as the bounds do."""
+        """What they begin with at first; then as the bounds do."""
+        self._solution = self._solution if solution is None else solution
         if not self._fits or time.perf_counter() + self.least_seconds > self._clock:
             return False
         if self._inner is None:
-            self._inner, self.least_seconds = self._made(), 0.0
+            self._inner, self.least_seconds = self._made(self._solution), 0.0
             self._inner.until(self._clock)
-            return True
+            seconds = 0.0  # a step, so that what was made for it is of use
         return self._inner.improve(seconds, best, solution)
 
     @property

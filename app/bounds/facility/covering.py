@@ -64,6 +64,7 @@ class CoverCases:
         self._customers: list[int] = []
         self._rows: list[int] = []  # of the program, each the number of a customer among these
         self._numbers: dict[int, int] = {}
+        self._asks: list[bool] = []  # of these customers, which some facility does not have
         self.end = math.inf
         self._room = np.zeros((sites.m, min(ROOM, sites.n)))  # the table of facilities and these customers
         self._duals: list[tuple[int, np.ndarray]] = []  # multipliers of the first customers
@@ -230,6 +231,7 @@ class CoverCases:
         number = self._numbers.setdefault(u, len(self._customers))
         if number == len(self._customers):
             self._customers.append(u)
+            self._asks.append(not column.all())
             if number == self._room.shape[1]:
                 wider = np.zeros((self.sites.m, min(2 * number, self.sites.n)))
                 wider[:, :number] = self._room
@@ -254,7 +256,7 @@ class CoverCases:
 
     def _proves(self, y: np.ndarray, open_: np.ndarray, closed: np.ndarray) -> bool:
         """Whether duals prove a case; else the masks get what they fix. They are kept."""
-        v = np.rint(np.clip(y, 0, 1) * ONE).astype(np.int64)
+        v = np.rint(np.clip(y, 0, 1) * ONE).astype(np.int64) * np.array(self._asks)
         self._duals.append((len(v), v))
         self._bytes += v.nbytes
         return self._fixes(self._duals[-1], open_, closed)

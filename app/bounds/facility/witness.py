@@ -1,15 +1,18 @@
 """Lower bounds on facility location with a witness: multipliers of customers, and cases of facilities."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from app.bounds.certificate import BadCertificate, Proof, cuts_up, exact_sum
 from app.graphs.facility import Sites
+from app.graphs.facility_lists import lists_of
 
 LARGEST = 1 << 61  # of all multipliers, and of opening all facilities, in parts
 FINEST = 1 << 20  # parts of a unit, at most
 HALF = (1 << 30) - 1
+WIDTH, MOST_LISTED = 64, 1 << 20  # places in lists at first; in all of them at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class FacilityBound(Proof):
     ptr: np.ndarray
     branch: np.ndarray
 
-    def check(self, sites: Sites) -> None:
+    def check(self, sites: Any) -> None:
         """Prove the bound from the question alone; raises BadCertificate."""
         lower = self.lower
         if lower <= 0:
@@ -70,7 +73,7 @@ class FacilityBound(Proof):
         if todo:
             raise BadCertificate(f"{self.method}: cases are missing")
 
-    def _refuse_damaged(self, sites: Sites) -> None:
+    def _refuse_damaged(self, sites: Any) -> None:
         """Raises BadCertificate for what is no tree of multipliers of these customers."""
         nodes = len(self.branch)
         if not (nodes and len(self.ptr) == nodes + 1 and cuts_up(self.ptr, len(self.rows))):
@@ -97,7 +100,7 @@ class CenterBound(Proof):
     customers: np.ndarray
     cases: FacilityBound
 
-    def check(self, sites: Sites) -> None:
+    def check(self, sites: Any) -> None:
         """Prove the bound from the question alone; raises BadCertificate."""
         if self.lower <= 0:
             return
@@ -115,18 +118,18 @@ def _with(mask: np.ndarray, j: int) -> np.ndarray:
     return found
 
 
-def size_of(sites: Sites) -> int:
+def size_of(sites: Any) -> int:
     """What all customers at their worst places and all openings cost together."""
     return exact_sum(sites.worst) + exact_sum(sites.opening)
 
 
-def unit_of(sites: Sites) -> int:
+def unit_of(sites: Any) -> int:
     """Parts of a unit that multipliers have: a power of two."""
     return min(FINEST, 1 << max((LARGEST // max(size_of(sites), 1)).bit_length() - 1, 0))
 
 
 def fixed_by(
-    sites: Sites, rows: list[np.ndarray], one: int, lower: int, open_: np.ndarray, closed: np.ndarray
+    sites: Any, rows: list[np.ndarray], one: int, lower: int, open_: np.ndarray, closed: np.ndarray
 ) -> bool:
     """Whether rows of multipliers prove a case; what they fix is added to the masks [m] on the way."""
     for v in rows:
@@ -167,16 +170,41 @@ def fix(
     return False
 
 
-def reduced_costs(sites: Sites, v: np.ndarray, one: int) -> np.ndarray:
+def reduced_costs(sites: Any, v: np.ndarray, one: int) -> np.ndarray:
     """[m] int64, of each facility the sum over customers of min(0, one cost - v)."""
+    if not isinstance(sites, Sites):
+        return _without_table(sites, v, one)
     used, width = np.flatnonzero(v), min(8, sites.m)
     v, near, ordered = v[used], sites.near[used], sites.ordered[used]
     while width < sites.m and (one * ordered[:, width - 1] < v).any():
         width = min(2 * width, sites.m)
     less = v[:, None] - one * ordered[:, :width]
     inside = less > 0
-    at, less = near[:, :width][inside], less[inside]
-    # Sums of float64 are exact up to 2^53, and there are fewer than 2^22 customers.
-    high = np.bincount(at, weights=less >> 30, minlength=sites.m).astype(np.int64)
-    low = np.bincount(at, weights=less & HALF, minlength=sites.m).astype(np.int64)
-    return -((high << 30) + low)
+    return -summed(near[:, :width][inside], less[inside], sites.m)
+
+
+def summed(at: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:
+    """[m] int64, sums of values [k] below 2^61 by where they belong [k].
+
+    Sums of float64 are exact up to 2^53, and there are fewer than 2^22 customers.
+    """
+    high = np.bincount(at, weights=values >> 30, minlength=m).astype(np.int64)
+    low = np.bincount(at, weights=values & HALF, minlength=m).astype(np.int64)
+    return (high << 30) + low
+
+
+def _without_table(sites: Any, v: np.ndarray, one: int) -> np.ndarray:
+    """The same of points and networks: of lists of the nearest places, longer ones where need be."""
+    found, left, width = np.zeros(sites.m, dtype=np.int64), np.flatnonzero(v), WIDTH
+    while len(left):
+        width, size = min(width, sites.m), max(1, MOST_LISTED // width)
+        part, left = left[:size], left[size:]
+        lists = lists_of(sites, part, width)
+        parts = one * sites.demand[part]
+        reached = parts * lists.limit >= v[part]
+        less = v[part, None] - parts[:, None] * lists.away
+        inside = (less > 0) & lists.held & reached[:, None]
+        found -= summed(lists.near[inside], less[inside], sites.m)
+        left = np.concatenate([left, part[~reached]])
+        width *= 1 + (not reached.any())
+    return found

@@ -4,8 +4,8 @@ Each node knows the two nearest open facilities, by length of path and then by n
 place is asked along paths from it. They need not go on where they are no shorter than d2 of a node v: with
 |f, v| >= d2(v) it is |f, u| = |f, v| + |v, u| >= d2(v) + |v, u| >= d2(u) for all u beyond v, so that nothing
 changes for them. In the same way all nodes on a shortest path from a facility to one of the nodes that it is
-among the two nearest of are such nodes, too, ties by numbers included: a facility that opens is told from node
-to node, and where one closes, the second facility of its nodes is that of a neighbour, or its first.
+among the two nearest of are such nodes, too, ties by numbers included: a facility that opens is told from
+node to node, and where one closes, the second facility of its nodes is that of a neighbour, or its first.
 """
 
 import ctypes
@@ -19,9 +19,9 @@ from app.search.facility.tableless import FIXED, NUMBERS, TablelessSearch
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ARRAYS = (
-    "ptr", "near", "lengths", "places", "customers", "demand", "opening", "forced", "may", "best_open", "slot",
-    "inside", "first", "second", "touched", "window", "journal", "d1", "d2", "away", "mark", "loss", "extra",
-    "stamp",
+    "ptr", "near", "lengths", "places", "customers", "demand", "opening", "forced", "may",
+    "best_open", "slot", "inside", "first", "second", "touched", "window", "journal", "d1", "d2",
+    "away", "mark", "loss", "extra", "stamp",
 )  # fmt: skip
 GIVEN, OWN = (*FIXED, "far"), (*NUMBERS, "searches")
 

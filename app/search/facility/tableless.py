@@ -1,4 +1,4 @@
-"""Local search for facilities without a table of all pairs: what an interchange gains is found when asked for.
+"""Local search for facilities without a table of all pairs: gains of interchanges are found when asked for.
 
 A customer is served by the nearest open facility, at d1, and would be by the next, at d2. A place is looked
 at: what opening it saves of customers to whom it is nearer than d2, and how much less closing a facility
@@ -46,7 +46,7 @@ class TablelessSearch(MaskSearch):
     loss, extra             [slots] int64, see above
     journal                 moves since the local optimum that shakes return to
 
-    A kind has its struct, kernels and arrays, and `plain`, the same moves without the library (moves_plain.py).
+    A kind has its struct, kernels, arrays, and `plain`, the same moves without the library (moves_plain.py).
     """
 
     least_meeting = LEAST_MEETING

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
-from app.bounds.facility.witness import CenterBound, FacilityBound
+from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
+from app.bounds.facility.lists import ENTRY_SECONDS, width_of
+from app.bounds.facility.witness import CenterBound, FacilityBound, unit_of
 from app.errors import CaseError
-from app.graphs.facility import CENTER, Demands, Question, Sites, pair_bytes
+from app.graphs.facility import CENTER, UNCAPACITATED, Demands, Question, Sites, pair_bytes
 from app.graphs.facility_network import along_walk, question_of_network
 from app.graphs.facility_points import (
     MOST_FIRST,
@@ -72,15 +73,23 @@ class TablelessTools(FacilityTools):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Nothing is reduced: a line that says what there is no room for."""
-        if self._table_fits:
+        if self._table_fits or self._width:
             return ""
         need, limit = self._pairs * pair_bytes(self.kind) / 1e6, self.instance.most_bytes / 1e6
         return f"no bound: its table of all pairs takes {need:.0f} MB, memory.whole_graph_mb is {limit:g}"
 
+    @cached_property
+    def _width(self) -> int:
+        """Of lists of places for bounds; 0: none are made."""
+        if self.kind == CENTER or not self.sites.n:
+            return 0
+        facilities = int(np.count_nonzero(self._begun)) if self.kind == UNCAPACITATED else self.sites.most
+        return width_of(self.sites, facilities, self.instance.most_bytes)
+
     @property
     def search_seconds(self) -> float:
         """An estimate of what making a search takes."""
-        return LOAD_SECONDS * self.sites.n * (self.sites.most if self.kind != "uncapacitated" else 1)
+        return LOAD_SECONDS * self.sites.n * (self.sites.most if self.kind != UNCAPACITATED else 1)
 
     @property
     def closing_seconds(self) -> float:
@@ -109,16 +118,30 @@ class TablelessTools(FacilityTools):
         return self.sites.table()
 
     def bounds(self) -> Bounds | None:
-        """Those of a table, where it fits; they begin when there is time for it."""
-        if not self._table_fits:
-            return None
+        """Those of a table, where it fits, or of lists; they begin when there is time for it."""
+        kinds: list[tuple[Any, float]] = []
+        if self._table_fits:
+            kinds.append((self._bounds_of_table, TABLE_SECONDS * self._pairs))
+        if self._width and self._width < self.sites.m:
+            kinds.append((self._bounds_of_lists, ENTRY_SECONDS * self._width * self.sites.n))
+        return LateBounds(*kinds) if kinds else None
+
+    def _bounds_of_table(self, found: np.ndarray | None) -> Bounds:
+        """found   [m] bool, the best solution known; None: the start"""
         kind = RadiusBounds if self.kind == CENTER else SumBounds
-        return LateBounds(
-            lambda: kind(self._table, self._begun, self.instance.compiled), TABLE_SECONDS * self._pairs
-        )
+        return kind(self._table, self._begun if found is None else found, self.instance.compiled)
+
+    def _bounds_of_lists(self, found: np.ndarray | None) -> Bounds:
+        start = self._begun if found is None else found
+        return ListBounds(self.sites, start, self._width, self.instance.compiled)
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
+        lists = isinstance(proof, FacilityBound) and not self.sites.largest
+        lists = lists and len(proof.branch) == 1 and proof.one <= unit_of(self.sites)
+        if lists:
+            proof.check(self.sites)
+            return proof.lower
         if not self._table_fits:
             need = math.ceil(self._pairs * pair_bytes(self.kind) / 1e6)
             told = f"{self.graph.name}: a check of the bound takes a table of {need} MB"

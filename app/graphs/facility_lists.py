@@ -1,0 +1,91 @@
+"""The places nearest to each customer, for questions without a table of all pairs."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.graphs.facility_network import NetworkSites
+from app.graphs.facility_points import PointSites
+from app.native.library import address, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+NETWORK = function(
+    "lk_network_lists", Long, *(Pointer,) * 3, Long, *(Pointer,) * 2, Long, Long, *(Pointer,) * 4,
+    returns=Long,
+)  # fmt: skip
+PIECE = 1 << 20  # distances at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The nearest places of each customer, the nearest first.
+
+    near    [n, width] int32     away  [n, width] int64, how far they are     counts  [n] int64, how many
+    limit   [n] int64, all places that are nearer are in the list
+    """
+
+    near: np.ndarray
+    away: np.ndarray
+    counts: np.ndarray
+    limit: np.ndarray
+
+    @property
+    def held(self) -> np.ndarray:
+        """[n, width] bool, where there is a place."""
+        return np.arange(self.near.shape[1]) < self.counts[:, None]
+
+
+def lists_of(
+    sites: NetworkSites | PointSites, customers: np.ndarray, width: int, compiled: bool = True
+) -> Lists:
+    """Lists of `width` places, m at most, for customers [k] (their numbers). Raises MemoryError."""
+    if isinstance(sites, PointSites):
+        return _joined([_of_points(sites, each, width) for each in _pieces(customers, width)])
+    if not compiled or NETWORK is None:
+        return _joined([_by_scipy(sites, each, width) for each in _pieces(customers, sites.nodes)])
+    n, near = len(customers), np.ascontiguousarray(sites.customers[customers])
+    found, away = np.zeros((n, width), dtype=np.int32), np.zeros((n, width), dtype=np.int64)
+    counts, limit = (np.empty(n, dtype=np.int64) for _ in range(2))
+    number = np.full(sites.nodes, -1, dtype=np.int32)
+    number[sites.places] = np.arange(sites.m)
+    network = (address(each) for each in (sites.indptr, sites.indices, sites.lengths))
+    made = (address(each) for each in (found, away, counts, limit))
+    if NETWORK(sites.nodes, *network, n, address(near), address(number), width, sites.never, *made):
+        raise MemoryError
+    return Lists(found, away, counts, limit)
+
+
+def _pieces(customers: np.ndarray, each: int) -> list[np.ndarray]:
+    """Customers in parts of about PIECE numbers."""
+    size = max(1, PIECE // max(each, 1))
+    return [customers[at : at + size] for at in range(0, max(len(customers), 1), size)]
+
+
+def _joined(parts: list[Lists]) -> Lists:
+    """One after the other."""
+    return Lists(*(np.concatenate([getattr(each, name) for each in parts]) for name in Lists.__annotations__))
+
+
+def _by_scipy(sites: NetworkSites, customers: np.ndarray, width: int) -> Lists:
+    """The same without the library; of places as far as the last others may be in the list."""
+    away = sites.away(sites.customers[customers])[:, sites.places]
+    order = np.argsort(away, axis=1, kind="stable")[:, : width + 1]
+    far = np.take_along_axis(away, order, axis=1)
+    limit = far[:, width] if far.shape[1] > width else np.full(len(away), sites.never)
+    counts = np.count_nonzero(far[:, :width] < sites.never, axis=1)
+    return Lists(order[:, :width].astype(np.int32), far[:, :width], counts, limit)
+
+
+def _of_points(sites: PointSites, customers: np.ndarray, width: int) -> Lists:
+    """By a k-d tree, whose squares may differ from ours in the last bit: so what is as far as the last, or a
+    unit less, may lack.
+    """
+    near = sites.tree.query(sites.customer[customers], width)[1].reshape(len(customers), width)
+    away = sites.away(near, customers[:, None])
+    order = np.lexsort((near, away), axis=1)
+    near, away = (np.take_along_axis(each, order, axis=1) for each in (near, away))
+    limit = np.full(len(customers), sites.never)
+    if width < sites.m:
+        limit = np.maximum(away[:, -1] - 1, 0)
+    return Lists(near.astype(np.int32), away, np.full(len(customers), width), limit)
