@@ -1,6 +1,7 @@
 """The places nearest to each customer, for questions without a table of all pairs."""
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ NETWORK = function(
     "lk_network_lists", Long, *(Pointer,) * 3, Long, *(Pointer,) * 2, Long, Long, *(Pointer,) * 4,
     returns=Long,
 )  # fmt: skip
-PIECE = 1 << 20  # distances at a time
+WIDTH, PIECE = 64, 1 << 20  # places in lists whose length is not known; distances at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,31 @@ def lists_of(
     if NETWORK(sites.nodes, *network, n, address(near), address(number), width, sites.never, *made):
         raise MemoryError
     return Lists(found, away, counts, limit)
+
+
+def lists_within(
+    sites: NetworkSites | PointSites, customers: np.ndarray, costs: np.ndarray, one: int = 1,
+    compiled: bool = True,
+) -> Iterator[tuple[np.ndarray, Lists, np.ndarray]]:  # fmt: skip
+    """Customers [k] part by part, each once, with lists, and a mask [part, width] of them.
+
+    Masked are all places at which `one` times what they cost is below costs [k], one * worst + 1 at most.
+    Raises MemoryError
+    """
+    left, width = np.arange(len(customers)), WIDTH
+    while len(left):
+        width = min(width, sites.m)
+        size = max(1, PIECE // width)
+        at, left = left[:size], left[size:]
+        part = customers[at]
+        lists, parts = lists_of(sites, part, width, compiled), one * sites.demand[part]
+        reached = parts * lists.limit >= costs[at]
+        inside = lists.held & (parts[:, None] * lists.away < costs[at, None])
+        if reached.any():
+            told = Lists(*(getattr(lists, name)[reached] for name in Lists.__annotations__))
+            yield part[reached], told, inside[reached]
+        left = np.concatenate([left, at[~reached]])
+        width *= 1 + (not reached.any())
 
 
 def _pieces(customers: np.ndarray, each: int) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import NOTHING, Cases
 from app.bounds.facility.lists import ENTRY_SECONDS as LISTED_SECONDS
 from app.bounds.facility.lists import ListCases
+from app.bounds.facility.reach import ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
 from app.graphs.facility import Sites
@@ -108,9 +109,10 @@ class RadiusBounds(Bounds):
 
     closing, near = True, NEAR
 
-    def __init__(self, sites: Sites, start: np.ndarray, compiled: bool = True, covers: bool = True) -> None:
-        """start   [m] bool, a solution     covers   False: as without HiGHS"""
+    def __init__(self, sites: Any, start: np.ndarray, compiled: bool = True, covers: bool = True) -> None:
+        """start   [m] bool, a solution     covers   False: as without HiGHS, which takes a table"""
         self.sites, self.compiled = sites, compiled
+        self._reach: ListReach | None = None  # without a table: who is near whom at the best radius so far
         self._pool = Pool() if covers and available() else None
         self.gaining = self.leads = self._pool is not None
         self._passes = PASSES if self._pool is None else COVER_PASSES
@@ -136,6 +138,8 @@ class RadiusBounds(Bounds):
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
+        if not isinstance(self.sites, Sites):
+            return LISTED_SECONDS * len(self.best.customers) * self.sites.m if self.value else 0.0
         if isinstance(self.best, CenterBound):
             rows = COLUMN_SECONDS + SHARE_SECONDS * len(self.best.cases.rows)
             return rows * self.sites.m * len(self.best.customers)
@@ -177,8 +181,7 @@ class RadiusBounds(Bounds):
 
     def _begin(self) -> bool:
         """The next radius to try; False: none is left."""
-        radii, passes = self.sites.radii, self._passes
-        top = int(np.searchsorted(radii, self._radius))
+        passes, top = self._passes, self._number(self._radius)
         self._high = min(self._high, top + 1)
         while self._high - self._low <= 1 or (self._high <= top and passes[self._pass][0] == BEST):
             self._pass += 1
@@ -187,28 +190,44 @@ class RadiusBounds(Bounds):
             self._high, self._stride = top + 1, 1
         which = passes[self._pass][0]
         if self._first:  # a customer costs as much anywhere
-            least = int(self.sites.cost.min(axis=0).max())
-            self._at = max(int(np.searchsorted(radii, least)), min(1, top))
+            self._at = max(self._number(int(self.sites.cheapest.max(initial=0))), min(1, top))
         elif which == MIDDLE:
             self._at = (self._low + self._high) // 2
         else:
             self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
         self._first = False
-        self._tried = self._kept[1] if self._kept[0] == self._at else self._question(int(radii[self._at]))
+        self._tried = (
+            self._kept[1] if self._kept[0] == self._at else self._question(self._radius_of(self._at))
+        )
         return True
+
+    def _number(self, radius: int) -> int:
+        """Of a radius, among all costs; without a table all whole numbers are radii."""
+        return int(np.searchsorted(self.sites.radii, radius)) if isinstance(self.sites, Sites) else radius
+
+    def _radius_of(self, number: int) -> int:
+        return int(self.sites.radii[number]) if isinstance(self.sites, Sites) else number
 
     def _question(self, radius: int) -> Cases | CoverCases:
         """Whether any choice has all customers below a radius."""
         if self._pool is not None:
-            found = CoverCases(self.sites, radius, self._pool)
+            found = CoverCases(self.sites, radius, self._pool, self._reach_of(radius))
             found.end = self._end
             return found
         part = self.sites.within(radius)
         return Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
 
+    def _reach_of(self, radius: int) -> ListReach | None:
+        """Who is near whom; None: there is a table."""
+        if isinstance(self.sites, Sites):
+            return None
+        if self._reach is None:
+            self._reach = ListReach(self.sites, self._radius, self.compiled)
+        return self._reach.smaller(radius)
+
     def _take(self) -> None:
         """A radius is proved."""
-        radius = int(self.sites.radii[self._at])
+        radius = self._radius_of(self._at)
         if radius > self.value:
             self.best = self._tried.certificate(radius)
         self._low, self._tried = max(self._low, self._at), None

@@ -15,13 +15,14 @@ Source   Chen and Handler, Relaxation method for the solution of the minimax loc
 import math
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from app.bounds.certificate import exact_sum
 from app.bounds.dfvs.program import Program
+from app.bounds.facility.reach import Reach, TableReach
 from app.bounds.facility.witness import FINEST, CenterBound, FacilityBound, fix
-from app.graphs.facility import Sites
 
 METHOD = "branch and bound on covers of some customers"
 PROGRAM = "covers of some customers"
@@ -29,12 +30,12 @@ ONE = FINEST  # parts of a multiplier of 1
 UNCOVERED = 1e-6  # of a row
 TAIL, HOPE = 8, 10  # rounds of rows, by so many times whose gain the program can still rise
 EACH = 5  # rows for each facility, before the program is called slow
-FEW, ROOM = 40, 64  # customers that join at a time; for so many there is room at first
+FEW = 40  # customers that join at a time
 SECONDS, LEAST_SECONDS = 60.0, 0.01  # of one linear program, at most, and where the time is up
 CANDIDATES, STEPS = 6, 25  # facilities that are tried before one is branched on; simplex steps of a try
 LITTLE = 1e-3  # of a rise
 MOST_BYTES = 1 << 28  # of multipliers that are kept
-MOST_NUMBERS = 1 << 26  # of the table of facilities and customers in the program
+MOST_ENTRIES = 1 << 26  # of facilities and customers in the program
 
 
 class Pool:
@@ -42,6 +43,43 @@ class Pool:
 
     def __init__(self) -> None:
         self.customers: list[int] = []
+
+
+class Rows:
+    """Sets of facilities, of m, one after the other; sums over them are exact below 2^53."""
+
+    def __init__(self, m: int) -> None:
+        self.m, self.entries = m, 0
+        self._places: list[np.ndarray] = []
+        self._joined, self._ptr = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+
+    def add(self, places: np.ndarray) -> None:
+        """One more."""
+        self._places.append(places)
+        self.entries += len(places)
+
+    def _all(self) -> np.ndarray:
+        """All of them in a row, `_ptr` where each begins."""
+        if len(self._ptr) != len(self._places) + 1:
+            self._joined = np.concatenate(self._places)
+            self._ptr = np.concatenate([[0], np.cumsum([len(each) for each in self._places])])
+        return self._joined
+
+    def sizes(self) -> np.ndarray:
+        """[k] int64, how many facilities each has."""
+        self._all()
+        return np.diff(self._ptr)
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """[m] float64, of each facility the sum of v [j] over those of the first j sets that have it."""
+        sizes = self.sizes()[: len(v)]
+        return np.bincount(self._all()[: sizes.sum()], np.repeat(v, sizes), minlength=self.m)
+
+    def counts(self, mask: np.ndarray) -> np.ndarray:
+        """[k] float64, how many facilities of a mask [m] each set has."""
+        every = self._all()
+        sizes = self.sizes()
+        return np.bincount(np.repeat(np.arange(len(sizes)), sizes), mask[every], minlength=len(sizes))
 
 
 class CoverCases:
@@ -55,18 +93,18 @@ class CoverCases:
     end      when, by time.perf_counter(), all has to be over
     """
 
-    def __init__(self, sites: Sites, radius: int, pool: Pool) -> None:
+    def __init__(self, sites: Any, radius: int, pool: Pool, reach: Reach | None = None) -> None:
+        """reach   who is near whom; None: by the table of `sites`"""
         self.sites, self.radius, self._pool = sites, radius, pool
+        self._reach: Reach = TableReach(sites, radius) if reach is None else reach
         self.lower, self.nodes, self.done = 0, 1, False
         self.found: np.ndarray | None = None
         self.value = 1 << 62
-        self._near = sites.cost < radius
         self._customers: list[int] = []
         self._rows: list[int] = []  # of the program, each the number of a customer among these
         self._numbers: dict[int, int] = {}
-        self._asks: list[bool] = []  # of these customers, which some facility does not have
+        self._held = Rows(sites.m)  # the facilities that these have
         self.end = math.inf
-        self._room = np.zeros((sites.m, min(ROOM, sites.n)))  # the table of facilities and these customers
         self._duals: list[tuple[int, np.ndarray]] = []  # multipliers of the first customers
         self._ptr, self._branch, self._bytes = [0], [], 0
         self._work = self._course()
@@ -88,8 +126,9 @@ class CoverCases:
     def _course(self) -> Iterator[bool]:
         """Depth first, the case of an open facility before that of a closed one: in preorder."""
         sites = self.sites
-        alone = np.flatnonzero(~self._near.any(axis=0))
-        self._pool.customers = [int(alone[0])] if len(alone) else self._pool.customers or self._spread()
+        alone = self._reach.alone()
+        spread = [int(alone[0])] if len(alone) else self._pool.customers
+        self._pool.customers = spread or self._reach.spread(sites.most + 1)
         self._begin_program()
         todo = [(sites.forced.copy(), np.zeros(sites.m, dtype=bool), None)]
         while todo:
@@ -147,7 +186,7 @@ class CoverCases:
         return HOPE * (reached[-1] - reached[-1 - TAIL]) < self.sites.most - reached[-1]
 
     def _program_is_large(self) -> bool:
-        return self.sites.m * len(self._customers) > MOST_NUMBERS
+        return self._held.entries > MOST_ENTRIES
 
     def _divided(self, open_: np.ndarray, closed: np.ndarray) -> Iterator[int | None]:
         """The facility to branch on: of those of about half an x that by which the program rises most."""
@@ -156,7 +195,7 @@ class CoverCases:
         if not len(part):
             return None
         near = np.round(np.abs(x[part] - 0.5), 1)
-        held = self._room[part, : len(self._customers)].sum(axis=1)
+        held = self._held.times(np.ones(len(self._customers)))[part]
         part = part[np.lexsort((part, -held, near))][:CANDIDATES].tolist()
         if len(part) == 1:
             return part[0]
@@ -185,30 +224,17 @@ class CoverCases:
 
     # ---- rows ----------------------------------------------------------------------------------------------
 
-    def _spread(self) -> list[int]:
-        """Customers that are far from each other's nearest facilities, one more than there are facilities."""
-        sites, found = self.sites, []
-        least = sites.least(sites.forced)
-        for _ in range(sites.most + 1):
-            u = int(least.argmax())
-            if found and least[u] < self.radius:
-                break
-            found.append(u)
-            np.minimum(least, sites.cost[sites.cost[:, u].argmin()], out=least)
-        return found
-
     def _missed(self, x: np.ndarray) -> list[int]:
         """Customers whose rows x [m] does not satisfy, the most wanting first, no two of them near one
         facility.
         """
-        used = np.flatnonzero(x > UNCOVERED / 10)
-        held = x[used] @ self._near[used]
+        held = self._reach.held(np.where(x > UNCOVERED / 10, x, 0.0))
         left = np.flatnonzero(held < 1 - UNCOVERED)
         left, found = left[np.argsort(held[left], kind="stable")], []
         while len(left) and len(found) < FEW:
             u = int(left[0])
             found.append(u)
-            left = left[~self._near[np.ix_(self._near[:, u], left)].any(axis=0)]
+            left = left[~self._reach.sharing(u, left)]
         return found
 
     def _begin_program(self) -> None:
@@ -220,23 +246,18 @@ class CoverCases:
         """Rows of customers, but for those that are there; whether there are more now."""
         before = len(self._rows)
         for u in customers:
-            column = self._near[:, u]
-            if not self._program.add([(tuple(np.flatnonzero(column).tolist()), False)]):
+            places = self._reach.of(u)
+            if not self._program.add([(tuple(places.tolist()), False)]):
                 continue
-            self._rows.append(self._number_of(u, column))
+            self._rows.append(self._number_of(u, places))
         return len(self._rows) > before
 
-    def _number_of(self, u: int, column: np.ndarray) -> int:
+    def _number_of(self, u: int, places: np.ndarray) -> int:
         """The number of a customer, which may be a new one."""
         number = self._numbers.setdefault(u, len(self._customers))
         if number == len(self._customers):
             self._customers.append(u)
-            self._asks.append(not column.all())
-            if number == self._room.shape[1]:
-                wider = np.zeros((self.sites.m, min(2 * number, self.sites.n)))
-                wider[:, :number] = self._room
-                self._room = wider
-            self._room[:, number] = column
+            self._held.add(places)
         return number
 
     # ---- what is proved ------------------------------------------------------------------------------------
@@ -249,23 +270,22 @@ class CoverCases:
 
     def _alone(self, closed: np.ndarray) -> np.ndarray:
         """Multipliers of a case that leaves a customer without a facility."""
-        count = len(self._customers)
-        y = np.zeros(count)
-        y[int(self._room[~closed, :count].sum(axis=0).argmin())] = 1.0
+        y = np.zeros(len(self._customers))
+        y[int(self._held.counts(~closed).argmin())] = 1.0
         return y
 
     def _proves(self, y: np.ndarray, open_: np.ndarray, closed: np.ndarray) -> bool:
         """Whether duals prove a case; else the masks get what they fix. They are kept."""
-        v = np.rint(np.clip(y, 0, 1) * ONE).astype(np.int64) * np.array(self._asks)
+        v = np.rint(np.clip(y, 0, 1) * ONE).astype(np.int64)
+        v[self._held.sizes() == self.sites.m] = 0  # such a customer costs nothing anywhere
         self._duals.append((len(v), v))
         self._bytes += v.nbytes
         return self._fixes(self._duals[-1], open_, closed)
 
     def _fixes(self, row: tuple[int, np.ndarray], open_: np.ndarray, closed: np.ndarray) -> bool:
         """The same of multipliers that are kept: sums of float64 are exact below 2^53."""
-        count, v = row
-        reduced = -(self._room[:, :count] @ v.astype(np.float64)).astype(np.int64)
-        return fix(self.sites, exact_sum(v), reduced, 0, open_, closed)
+        reduced = -self._held.times(row[1].astype(np.float64)).astype(np.int64)
+        return fix(self.sites, exact_sum(row[1]), reduced, 0, open_, closed)
 
     def certificate(self, radius: int) -> CenterBound:
         """The proof that no solution is worth less than the radius."""

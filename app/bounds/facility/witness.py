@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from app.bounds.certificate import BadCertificate, Proof, cuts_up, exact_sum
+from app.bounds.facility.reach import Covers, covers_of
 from app.graphs.facility import Sites
-from app.graphs.facility_lists import lists_of
+from app.graphs.facility_lists import lists_within
 
 LARGEST = 1 << 61  # of all multipliers, and of opening all facilities, in parts
 FINEST = 1 << 20  # parts of a unit, at most
 HALF = (1 << 30) - 1
-WIDTH, MOST_LISTED = 64, 1 << 20  # places in lists at first; in all of them at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class CenterBound(Proof):
             raise BadCertificate(f"{self.method}: its customers are not ascending")
         if not sites.largest or self.cases.lower != 1:
             raise BadCertificate(f"{self.method}: proves nothing of this question")
-        self.cases.check(sites.of(found).within(self.lower))
+        self.cases.check(covers_of(sites, found, self.lower))
 
 
 def _with(mask: np.ndarray, j: int) -> np.ndarray:
@@ -172,6 +172,8 @@ def fix(
 
 def reduced_costs(sites: Any, v: np.ndarray, one: int) -> np.ndarray:
     """[m] int64, of each facility the sum over customers of min(0, one cost - v)."""
+    if isinstance(sites, Covers):
+        return -sites.held_by(v)
     if not isinstance(sites, Sites):
         return _without_table(sites, v, one)
     used, width = np.flatnonzero(v), min(8, sites.m)
@@ -194,17 +196,9 @@ def summed(at: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:
 
 
 def _without_table(sites: Any, v: np.ndarray, one: int) -> np.ndarray:
-    """The same of points and networks: of lists of the nearest places, longer ones where need be."""
-    found, left, width = np.zeros(sites.m, dtype=np.int64), np.flatnonzero(v), WIDTH
-    while len(left):
-        width, size = min(width, sites.m), max(1, MOST_LISTED // width)
-        part, left = left[:size], left[size:]
-        lists = lists_of(sites, part, width)
-        parts = one * sites.demand[part]
-        reached = parts * lists.limit >= v[part]
-        less = v[part, None] - parts[:, None] * lists.away
-        inside = (less > 0) & lists.held & reached[:, None]
+    """The same of points and networks, of lists of the nearest places."""
+    found, used = np.zeros(sites.m, dtype=np.int64), np.flatnonzero(v)
+    for part, lists, inside in lists_within(sites, used, v[used], one):
+        less = v[part, None] - one * sites.demand[part, None] * lists.away
         found -= summed(lists.near[inside], less[inside], sites.m)
-        left = np.concatenate([left, part[~reached]])
-        width *= 1 + (not reached.any())
     return found

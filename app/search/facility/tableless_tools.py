@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
-from app.bounds.facility.lists import ENTRY_SECONDS, width_of
+from app.bounds.facility.lists import ENTRY_SECONDS, MORE, TIMES, width_of
 from app.bounds.facility.witness import CenterBound, FacilityBound, unit_of
+from app.bounds.highs import available as highs_available
 from app.errors import CaseError
 from app.graphs.facility import CENTER, UNCAPACITATED, Demands, Question, Sites, pair_bytes
 from app.graphs.facility_network import along_walk, question_of_network
@@ -73,7 +74,7 @@ class TablelessTools(FacilityTools):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Nothing is reduced: a line that says what there is no room for."""
-        if self._table_fits or self._width:
+        if self._table_fits or self._width or (self.kind == CENTER and highs_available()):
             return ""
         need, limit = self._pairs * pair_bytes(self.kind) / 1e6, self.instance.most_bytes / 1e6
         return f"no bound: its table of all pairs takes {need:.0f} MB, memory.whole_graph_mb is {limit:g}"
@@ -120,11 +121,18 @@ class TablelessTools(FacilityTools):
     def bounds(self) -> Bounds | None:
         """Those of a table, where it fits, or of lists; they begin when there is time for it."""
         kinds: list[tuple[Any, float]] = []
-        if self._table_fits:
+        if self.kind == CENTER and highs_available() and self.sites.n:
+            entries = TIMES * -(-self.sites.m // self.sites.most) + MORE
+            kinds.append((self._bounds_of_covers, ENTRY_SECONDS * entries * self.sites.n))
+        elif self._table_fits:
             kinds.append((self._bounds_of_table, TABLE_SECONDS * self._pairs))
         if self._width and self._width < self.sites.m:
             kinds.append((self._bounds_of_lists, ENTRY_SECONDS * self._width * self.sites.n))
         return LateBounds(*kinds) if kinds else None
+
+    def _bounds_of_covers(self, found: np.ndarray | None) -> Bounds:
+        start = self._begun if found is None else found
+        return RadiusBounds(self.sites, start, self.instance.compiled)
 
     def _bounds_of_table(self, found: np.ndarray | None) -> Bounds:
         """found   [m] bool, the best solution known; None: the start"""
@@ -137,9 +145,11 @@ class TablelessTools(FacilityTools):
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
-        lists = isinstance(proof, FacilityBound) and not self.sites.largest
-        lists = lists and len(proof.branch) == 1 and proof.one <= unit_of(self.sites)
-        if lists:
+        if isinstance(proof, CenterBound) and self.sites.largest:
+            proof.check(self.sites)
+            return proof.lower
+        root = isinstance(proof, FacilityBound) and not self.sites.largest and len(proof.branch) == 1
+        if root and proof.one <= unit_of(self.sites):
             proof.check(self.sites)
             return proof.lower
         if not self._table_fits:
