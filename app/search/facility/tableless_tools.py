@@ -54,6 +54,7 @@ class TablelessTools(FacilityTools):
     kind_of_search: Any  # a TablelessSearch
     along: Any  # a plain choice of sites, and what it is called
     label: str
+    most_first = MOST_FIRST
 
     def _farthest(self, sites: Any) -> np.ndarray:
         """[m] bool, the farthest first."""
@@ -62,7 +63,7 @@ class TablelessTools(FacilityTools):
     @property
     def _far_fits(self) -> bool:
         """Whether there is time for the farthest first."""
-        return self.sites.most * self.sites.n <= MOST_FIRST
+        return self.sites.most * self.sites.n <= self.most_first
 
     @property
     def _pairs(self) -> int:
@@ -199,6 +200,7 @@ class NetworkTools(TablelessTools):
     """Of a network; places in the order of a walk."""
 
     kind_of_search, along, label = NetworkSearch, staticmethod(along_walk), ALONG_WALK
+    most_first = MOST_FIRST << 3  # where one opens little changes
 
     def _question(self, demands: Demands, opening: Demands | None) -> Question:
         """What is asked, without a table."""
