@@ -278,12 +278,24 @@ int64_t lk_network_load(Search *s) {
     return s->failed ? -1 : 0;
 }
 
-/* One more facility, of a search that begins anew with `load` afterwards. */
-int64_t lk_network_open(Search *s, int64_t f) {
+/* Facilities more, up to `most`, each the place `beside` [n] (a node, -1: none) of the customer that costs most, of equal
+ * ones the first; fewer where that is open. The search begins anew with `load` afterwards. */
+int64_t lk_network_farthest(Search *s, const int32_t *beside) {
     Heap heap = {malloc(1024 * sizeof(int64_t)), 0, 1024};
     s->heap = &heap;
     s->failed = !heap.key;
-    if (heap.key) open_one(s, (int32_t)f);
+    while (!s->failed && s->size < s->most) {
+        int64_t most = 0;
+        int32_t found = -1;
+        for (int64_t u = 0; u < s->n; ++u) {
+            const int64_t here = beside[u] < 0 ? 0 : served(s, u);
+            if (here <= most) continue;
+            most = here;
+            found = beside[u];
+        }
+        if (found < 0 || s->slot[found] >= 0) break;
+        open_one(s, found);
+    }
     free(heap.key);
     return s->failed ? -1 : 0;
 }

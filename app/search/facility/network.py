@@ -13,7 +13,7 @@ import ctypes
 import numpy as np
 
 from app.graphs.facility_network import NetworkSites
-from app.native.library import function
+from app.native.library import address, function
 from app.search.facility import network_plain
 from app.search.facility.tableless import FIXED, NUMBERS, TablelessSearch
 
@@ -42,7 +42,7 @@ class _Network(ctypes.Structure):
 P = ctypes.POINTER(_Network)
 SEARCH = function("lk_network_search", P, Long, returns=Long)
 LOAD = function("lk_network_load", P, returns=Long)
-OPEN = function("lk_network_open", P, Long, returns=Long)
+FARTHEST = function("lk_network_farthest", P, Pointer, returns=Long)
 
 
 class NetworkSearch(TablelessSearch):
@@ -86,12 +86,18 @@ class NetworkSearch(TablelessSearch):
         """[m] bool, the best solution, a copy."""
         return self.best_open[self.places].astype(bool)
 
-    def open(self, node: int) -> None:
-        """One facility more than the best solution has, for a choice that is made step by step."""
+    def open_farthest(self, beside: np.ndarray) -> None:
+        """Facilities more, up to `most`, each the node of beside [n] int32 (-1: none) of the customer that costs
+        most, of equal ones the first; fewer where that is open. For a choice that is made step by step.
+        """
         if self.compiled:
-            self._call(OPEN, node)
+            self._call(FARTHEST, address(beside))
         else:
-            network_plain.open_one(self, node)
+            network_plain.open_farthest(self, beside)
+
+    def opened(self) -> np.ndarray:
+        """[m] bool, what is open."""
+        return self.slot[self.places] >= 0
 
 
 def farthest_nodes_first(sites: NetworkSites, compiled: bool = True) -> np.ndarray:
@@ -99,19 +105,11 @@ def farthest_nodes_first(sites: NetworkSites, compiled: bool = True) -> np.ndarr
 
     Parts of the network without a facility come first, so that all have one where that is possible.
     """
-    chosen, count = sites.forced.copy(), int(np.count_nonzero(sites.forced))
-    served = np.flatnonzero(sites.beside >= 0)
+    chosen, served = sites.forced.copy(), np.flatnonzero(sites.beside >= 0)
     if not (len(served) and sites.most):
         return chosen
-    if not count:
-        chosen[sites.beside[served[0]]], count = True, 1
+    if not chosen.any():
+        chosen[sites.beside[served[0]]] = True
     told = NetworkSearch(sites, chosen, 0, compiled)
-    while count < sites.most:
-        least = sites.costs(told.d1[sites.customers])[served]
-        u = int(served[least.argmax()])
-        f = int(sites.beside[u])
-        if not least.max() or chosen[f]:
-            break
-        told.open(int(sites.places[f]))
-        chosen[f], count = True, count + 1
-    return chosen
+    told.open_farthest(np.where(sites.beside < 0, -1, sites.places[sites.beside]).astype(np.int32))
+    return told.opened()

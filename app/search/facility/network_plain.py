@@ -35,11 +35,14 @@ def _locate(s: Search) -> None:
     np.add.at(s.loss, s.slot[s.first[has]], (after - before)[has])
 
 
-def open_one(s: Search, f: int) -> None:
-    """One facility more."""
-    s.slot[f], s.inside[s.size] = s.size, f
-    s.size += 1
-    _locate(s)
+def open_farthest(s: Search, beside: np.ndarray) -> None:
+    """Facilities more, each beside the customer that costs most."""
+    while s.size < s.most:
+        costs = np.where(beside < 0, 0, served(s))
+        f = int(beside[costs.argmax()])
+        if not costs.max() or s.slot[f] >= 0:
+            break
+        move(s, -1, f)
 
 
 def move(s: Search, out: int, in_: int) -> None:

@@ -211,4 +211,8 @@ class NetworkTools(TablelessTools):
 
     def _farthest(self, sites: Any) -> np.ndarray:
         """[m] bool, the farthest first."""
-        return farthest_nodes_first(sites, self.instance.compiled)
+        return self._far_choice.copy()
+
+    @cached_property
+    def _far_choice(self) -> np.ndarray:
+        return farthest_nodes_first(self.sites, self.instance.compiled)
