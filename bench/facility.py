@@ -4,8 +4,9 @@
 
 Random graphs are made as those of OR-Library's p-median files are (Beasley 1985): n^2 / 50 edges of lengths
 from 1 to 100, a spanning tree among them; points are those of TSPLIB in LOCKSTEP_DATA, or drawn evenly from a
-square of side 10^6; networks join each of such points with the four nearest, and are the largest part of that. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a
-variable for each pair, up to 300 nodes.
+square of side 10^6; networks join each of such points with the four nearest, and are the largest part of
+that. One thread, one rank, one after the other. HiGHS (by SciPy) solves the program with a variable for each
+pair, up to 300 nodes.
 """
 
 import argparse

@@ -131,6 +131,47 @@ class Sites:
         return np.unique(self.cost)
 
 
+class ManySites:
+    """What questions without a table of all pairs have in common."""
+
+    demand: np.ndarray
+    opening: np.ndarray
+    forced: np.ndarray
+    never: int
+    largest: bool
+
+    def least(self, chosen: np.ndarray) -> np.ndarray:
+        """[n] int64, what customers cost with the facilities of a mask [m] bool."""
+        raise NotImplementedError
+
+    @property
+    def m(self) -> int:
+        """Facilities."""
+        return len(self.forced)
+
+    @property
+    def n(self) -> int:
+        """Customers."""
+        return len(self.demand)
+
+    def value(self, chosen: np.ndarray) -> int:
+        """What the facilities of a mask [m] are worth."""
+        least = self.least(chosen)
+        if self.largest:
+            return int(least.max(initial=0))
+        return int(least.sum()) + int(self.opening[chosen].sum())
+
+    @property
+    def worst(self) -> np.ndarray:
+        """[n] int64, no customer that some facility can serve costs more."""
+        return self.demand * (self.never - 1)
+
+    @cached_property
+    def cheapest(self) -> np.ndarray:
+        """[n] int64, the least that each customer may cost."""
+        return self.least(np.ones(self.m, dtype=bool))
+
+
 class Distances:
     """Distances between the nodes of an instance: whole numbers of a unit.
 

@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.errors import GraphError
-from app.graphs.facility import CENTER, PIECE, Demands, Distances, Question, Sites, priced
+from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
 
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkSites:
+class NetworkSites(ManySites):
     """A question like Sites, of a network; nodes in the order of the walk.
 
     indptr [nodes + 1], indices [entries], lengths [entries]   int64, int32, int64, at least 0; symmetric
@@ -46,16 +46,6 @@ class NetworkSites:
     def nodes(self) -> int:
         """Nodes of the network."""
         return len(self.indptr) - 1
-
-    @property
-    def m(self) -> int:
-        """Facilities."""
-        return len(self.places)
-
-    @property
-    def n(self) -> int:
-        """Customers."""
-        return len(self.customers)
 
     @cached_property
     def network(self) -> sp.csr_array:
@@ -95,13 +85,6 @@ class NetworkSites:
         """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none."""
         return self.costs(self.nearest(self.places[chosen])[1][self.customers])
 
-    def value(self, chosen: np.ndarray) -> int:
-        """What the facilities of a mask [m] are worth."""
-        least = self.least(chosen)
-        if self.largest:
-            return int(least.max(initial=0))
-        return int(least.sum()) + int(self.opening[chosen].sum())
-
     def within(self, radius: int) -> "NetworkSites":
         """The question how many customers cost `radius` or more."""
         none = np.zeros(self.m, dtype=np.int64)
@@ -115,16 +98,6 @@ class NetworkSites:
         for at in range(0, self.m, size):
             cost[at : at + size] = self.costs(self.away(self.places[at : at + size])[:, self.customers])
         return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
-
-    @cached_property
-    def cheapest(self) -> np.ndarray:
-        """[n] int64, the least that each customer may cost."""
-        return self.least(np.ones(self.m, dtype=bool))
-
-    @property
-    def worst(self) -> np.ndarray:
-        """[n] int64, no customer that a path leads to costs more."""
-        return self.demand * (self.never - 1)
 
     @cached_property
     def part(self) -> np.ndarray:

@@ -14,6 +14,7 @@ from app.graphs.facility import (
     CENTER,
     Demands,
     Distances,
+    ManySites,
     Question,
     Sites,
     nearest_by_tree,
@@ -29,7 +30,7 @@ MOST_FIRST = 1 << 25  # pairs that the farthest first looks at
 
 
 @dataclass(frozen=True, eq=False)
-class PointSites:
+class PointSites(ManySites):
     """A question like Sites, of points in the plane; places and customers in the order of the curve.
 
     place     [m, 2] float64     customer  [n, 2]     kind  one of lengths.PLANE
@@ -49,16 +50,6 @@ class PointSites:
     largest: bool = False
     radius: int = 0
     never: int = NEVER
-
-    @property
-    def m(self) -> int:
-        """Facilities."""
-        return len(self.place)
-
-    @property
-    def n(self) -> int:
-        """Customers."""
-        return len(self.customer)
 
     @property
     def far(self) -> int:
@@ -86,13 +77,6 @@ class PointSites:
         away = self.away(nodes[near], np.arange(self.n)[:, None]).min(axis=1)
         return self.costs(away)
 
-    def value(self, chosen: np.ndarray) -> int:
-        """What the facilities of a mask [m] are worth."""
-        least = self.least(chosen)
-        if self.largest:
-            return int(least.max(initial=0))
-        return int(least.sum()) + int(self.opening[chosen].sum())
-
     def within(self, radius: int) -> "PointSites":
         """The question how many customers cost `radius` or more."""
         none = np.zeros(self.m, dtype=np.int64)
@@ -106,16 +90,6 @@ class PointSites:
         for f in range(self.m):
             cost[f] = self.away(np.int64(f), np.arange(self.n)) * self.demand
         return Sites(cost, self.opening, self.forced, self.most, int(cost.max(initial=0)) + 1, self.largest)
-
-    @cached_property
-    def cheapest(self) -> np.ndarray:
-        """[n] int64, the least that each customer may cost."""
-        return self.least(np.ones(self.m, dtype=bool))
-
-    @property
-    def worst(self) -> np.ndarray:
-        """[n] int64, no customer costs more."""
-        return self.demand * (self.never - 1)
 
     @cached_property
     def tree(self) -> Any:

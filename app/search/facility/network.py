@@ -87,8 +87,10 @@ class NetworkSearch(TablelessSearch):
         return self.best_open[self.places].astype(bool)
 
     def open_farthest(self, beside: np.ndarray) -> None:
-        """Facilities more, up to `most`, each the node of beside [n] int32 (-1: none) of the customer that costs
-        most, of equal ones the first; fewer where that is open. For a choice that is made step by step.
+        """Facilities more, up to `most`, fewer where that is open: for a choice that is made step by step.
+
+        Each is the node of beside [n] int32 (-1: none) of the customer that costs most, of equal ones of the
+        first.
         """
         if self.compiled:
             self._call(FARTHEST, address(beside))
