@@ -89,8 +89,8 @@ class NetworkSearch(TablelessSearch):
     def open_farthest(self, beside: np.ndarray) -> None:
         """Facilities more, up to `most`, fewer where that is open: for a choice that is made step by step.
 
-        Each is the node of beside [n] int32 (-1: none) of the customer that costs most, of equal ones of the
-        first.
+        Each is the node of beside [n] int32 (-1: none) of the customer that costs most; of equal ones
+        it is the first.
         """
         if self.compiled:
             self._call(FARTHEST, address(beside))
