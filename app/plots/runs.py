@@ -74,6 +74,7 @@ MEASURES = {
     "partition": "quality",
     "tree": "length",
     "routes": "length",
+    "elimination order": "width or fill-in",
 }  # of solutions; of others the size
 
 

@@ -1,8 +1,8 @@
 """Atoms: the parts into which cliques whose removal leaves several components cut a graph.
 
-An order for each atom gives one for the graph: the edges that eliminations make in the atoms, together, make the
-graph chordal, for a cycle that leaves an atom goes through a clique twice. So a width is the largest of the
-atoms' and a fill-in their sum: both rules are safe for widths, weights and fill-in.
+An order for each atom gives one for the graph: the edges that eliminations make in the atoms, together,
+make the graph chordal, for a cycle that leaves an atom goes through a clique twice. So a width is the
+largest of the atoms' and a fill-in their sum: both rules are safe for widths, weights and fill-in.
 
 Source   Tarjan, Decomposition by clique separators, Discrete Mathematics 1985; by a minimal elimination order
          (MCS-M): Berry, Pogorelcnik and Simonet, Algorithms 2010
@@ -12,15 +12,15 @@ import heapq
 
 import numpy as np
 
+from app.bounds.treewidth.plain_orders import eliminate, neighbours
 from app.graphs.graph import Graph
-from app.search.treewidth.plain import eliminate, neighbours
 
-MOST_CUT = 2_000  # nodes of graphs that are cut
+MOST_CUT = 4_000_000  # nodes times stored entries of graphs that are cut
 
 
 def atoms_of(graph: Graph) -> list[np.ndarray]:
     """Nodes of each atom, ascending; all of them together where the graph is too large to be cut."""
-    if graph.n > MOST_CUT:
+    if graph.n * len(graph.indices) > MOST_CUT:
         return [np.arange(graph.n)]
     near = neighbours(graph)
     order, later = _minimal_order(near)
@@ -56,8 +56,8 @@ def _component(near: list[set[int]], inside: set[int], v: int) -> set[int]:
 def _minimal_order(near: list[set[int]]) -> tuple[list[int], dict[int, set[int]]]:
     """A minimal elimination order by MCS-M, and of each node those of its bag after it.
 
-    Nodes are numbered from the last one down: next is one of most weight, and the weight grows of all that it is
-    joined to by nodes of less weight.
+    Nodes are numbered from the last one down: next is one of most weight, and the weight grows of all that
+    it is joined to by nodes of less weight.
     """
     n = len(near)
     weight, left, order = [0] * n, set(range(n)), []
@@ -91,17 +91,15 @@ def _reached(near: list[set[int]], left: set[int], weight: list[int], v: int) ->
 
 
 def joined(graph: Graph, atoms: list[np.ndarray], orders: list[np.ndarray]) -> np.ndarray:
-    """[n] int64, an order of the graph that makes the edges that orders of its atoms make (numbers in an atom).
+    """[n] int64, an order of the graph that makes the edges that orders of its atoms make.
 
     They make it chordal: by maximum cardinality search, from the last node down, none comes beside.
     """
     filled = neighbours(graph)
     for nodes, order in zip(atoms, orders):
         held = set(nodes.tolist())
-        near = {v: filled[v] & held for v in held}
-        near_graph = [near[v] for v in nodes.tolist()]
         place = {v: i for i, v in enumerate(nodes.tolist())}
-        local = [{place[u] for u in each} for each in near_graph]
+        local = [{place[u] for u in filled[v] & held} for v in nodes.tolist()]
         for v in order.tolist():
             own = eliminate(local, v)
             for u in own:

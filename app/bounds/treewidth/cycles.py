@@ -36,7 +36,9 @@ class CycleProof:
         """New edges, at least. Raises BadCertificate."""
         ptr, nodes = self.ptr, self.nodes
         if not len(ptr) or ptr[0] or (np.diff(ptr) < LEAST).any() or ptr[-1] != len(nodes):
-            raise BadCertificate(f"{graph.name}: cycles have {LEAST} nodes or more each, and end where they should")
+            raise BadCertificate(
+                f"{graph.name}: cycles have {LEAST} nodes or more each, and end where they should"
+            )
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
             raise BadCertificate(f"{graph.name}: a node of a cycle is not in it")
         edges = set((graph.row_of().astype(np.int64) * graph.n + graph.indices).tolist())

@@ -1,8 +1,9 @@
 """Exhaustive search for elimination orders of small graphs: is there one worth no more than so much?
 
-What is left after some nodes are eliminated does not depend on their order, so each set of them is looked at once
-(of fill-in again where fewer edges were made). A node whose neighbours are adjacent, or of widths almost so, is
-eliminated at once; the nodes of a clique come last; what is left is given up where a minor of it has no light bag.
+What is left after some nodes are eliminated does not depend on their order, so each set of them is looked
+at once (of fill-in again where fewer edges were made). A node whose neighbours are adjacent, or of widths
+almost so, is eliminated at once; the nodes of a clique come last; what is left is given up where a minor
+of it has no light bag.
 
 Source   sets once: Bodlaender, Fomin, Koster, Kratsch and Thilikos, On exact algorithms for treewidth, ACM
          Transactions on Algorithms 2012; simplicial nodes and minors: Gogate and Dechter, UAI 2004
@@ -18,7 +19,9 @@ from app.graphs.graph import Graph
 from app.native.library import address, function
 
 Long, Pointer, Word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64
-SEEK = function("lk_order_seek", Long, Pointer, Pointer, Long, Long, Long, Word, Pointer, Pointer, returns=Long)
+SEEK = function(
+    "lk_order_seek", Long, Pointer, Pointer, Long, Long, Long, Word, Pointer, Pointer, returns=Long
+)
 MOST_SOUGHT = 64  # nodes
 
 
@@ -60,8 +63,8 @@ def seek(
     graph: Graph, most: int, limit: int, weights: np.ndarray | None = None, fill: bool = False,
     compiled: bool = True,
 ) -> Found:  # fmt: skip
-    """Whether a graph of up to MOST_SOUGHT nodes has an order without a bag heavier than `most`, or of fill-in
-    with no more new edges than that, looking at no more than `limit` sets."""
+    """Whether a graph of up to MOST_SOUGHT nodes has an order without a bag heavier than `most`, or of
+    fill-in with no more new edges than that, looking at no more than `limit` sets."""
     if most < 0:
         return Found(None, True, 0)
     near = words_of(graph)
@@ -73,7 +76,15 @@ def seek(
         words = np.array(near, dtype=np.uint64)
         weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
         end = SEEK(
-            graph.n, address(words), address(weights), int(fill), most, limit, last, address(found), address(told)
+            graph.n,
+            address(words),
+            address(weights),
+            int(fill),
+            most,
+            limit,
+            last,
+            address(found),
+            address(told),
         )
         if end < -1:
             raise MemoryError("elimination orders")

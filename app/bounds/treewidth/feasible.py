@@ -1,4 +1,4 @@
-"""An independent check of tree decompositions: from bags and edges of a tree alone, however they were made."""
+"""An independent check of tree decompositions: from bags and edges alone, however they were made."""
 
 from dataclasses import dataclass
 
@@ -66,7 +66,11 @@ def fault_of(graph: Graph, made: Decomposition) -> str | None:
     deeper = np.where(depth[highest[u]] >= depth[highest[v]], u, v)
     other = u + v - deeper
     lost = np.flatnonzero(~_holds(entries, highest[deeper] * n + other))
-    return f"has no bag with both ends of edge {graph.called(int(u[lost[0]]), int(v[lost[0]]))}" if lost.size else None
+    return (
+        f"has no bag with both ends of edge {graph.called(int(u[lost[0]]), int(v[lost[0]]))}"
+        if lost.size
+        else None
+    )
 
 
 def _holds(ascending: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -1,10 +1,10 @@
 """Lower bounds of widths by minors: contractions until the least bag of a node is as heavy as may be.
 
 In every tree decomposition some node has all its neighbours in one bag. A minor has no larger width, so the
-least bag of a node of any minor is a lower bound: N[v] for the node v where it is least. A branch set, the nodes
-contracted into one, weighs as its lightest node: a bag that holds some of it holds that much. Where the minor
-is not complete, two of its nodes that are not adjacent have all neighbours in one bag each (the leaves of a
-chordal completion), so that the heavier of two such bags counts (Ramachandramurthi 1997).
+least bag of a node of any minor is a lower bound: N[v] for the node v where it is least. A branch set, the
+nodes contracted into one, weighs as its lightest node: a bag that holds some of it holds that much. Where
+the minor is not complete, two of its nodes that are not adjacent have all neighbours in one bag each (the
+leaves of a chordal completion), so that the heavier of two such bags counts (Ramachandramurthi 1997).
 
 Source   minor-min-width: Gogate and Dechter, UAI 2004; MMD+ with the neighbour of the fewest common ones
          (least-c): Bodlaender, Koster and Wolle, Contraction and treewidth lower bounds, ESA 2004

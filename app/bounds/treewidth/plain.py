@@ -32,7 +32,9 @@ def _without(near: list[int], left: int, v: int) -> list[int]:
 class _Search:
     """One search; see seek."""
 
-    def __init__(self, n: int, most: int, limit: int, weights: np.ndarray | None, fill: bool, last: int) -> None:
+    def __init__(
+        self, n: int, most: int, limit: int, weights: np.ndarray | None, fill: bool, last: int
+    ) -> None:
         self.n, self.most, self.limit, self.fill, self.last = n, most, limit, fill, last
         self.weight = [1] * n if weights is None else weights.tolist()
         self.paid: dict[int, int] = {}

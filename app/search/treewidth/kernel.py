@@ -3,22 +3,22 @@
 With a lower bound `low` of the heaviest bag known, a node v is eliminated, its neighbours joined, where
 
 - simplicial: its neighbours are adjacent to each other. Then N[v] is a clique, which some bag holds whole, so
-  low >= w(N[v]); what is left is part of the graph. Islets and twigs are such nodes. Also of fill-in: v is in no
-  new edge of a smallest completion (Rose, Tarjan and Lueker 1976), and none are made.
-- almost simplicial: all but one neighbour u are, w(N[v]) <= low, and w(v) >= w(u). What is left is then the minor
-  in which v is contracted into u, which weighs min(w(v), w(u)) = w(u): its width is no larger. Series and
-  triangle are such nodes. Not of fill-in.
-- buddies: two nodes of degree 3 with the same neighbours a, b, c, low >= 4, without weights. One contracted into a
-  and one into b make a, b, c adjacent. Not of fill-in.
+  low >= w(N[v]); what is left is part of the graph. Islets and twigs are such nodes. Also of fill-in: v is
+  in no new edge of a smallest completion (Rose, Tarjan and Lueker 1976), and none are made.
+- almost simplicial: all but one neighbour u are, w(N[v]) <= low, and w(v) >= w(u). What is left is then
+  the minor in which v is contracted into u, which weighs min(w(v), w(u)) = w(u): its width is no larger.
+  Series and triangle are such nodes. Not of fill-in.
+- buddies: two nodes of degree 3 with the same neighbours a, b, c, low >= 4, without weights. One
+  contracted into a and one into b make a, b, c adjacent. Not of fill-in.
 - cube: a node v of degree 3 with neighbours x, y, z of degree 3 that have a, b; a, c; and b, c as their
-  others, low >= 4, without weights. x into a, y into c, z and v into b make a, b, c and nothing else adjacent.
-  Not of fill-in.
+  others, low >= 4, without weights. x into a, y into c, z and v into b make a, b, c and nothing else
+  adjacent. Not of fill-in.
 
 So what is left is a minor of the graph, and a minor of it proves a bound of the graph's width.
 
-Source   Bodlaender, Koster, van den Eijkhof and van der Gaag, Pre-processing for triangulation of probabilistic
-         networks, UAI 2001; Bodlaender, Koster and van den Eijkhof, Preprocessing rules for triangulation of
-         probabilistic networks, Computational Intelligence 2005
+Source   Bodlaender, Koster, van den Eijkhof and van der Gaag, Pre-processing for triangulation of
+         probabilistic networks, UAI 2001; Bodlaender, Koster and van den Eijkhof, Preprocessing rules for
+         triangulation of probabilistic networks, Computational Intelligence 2005
 """
 
 import heapq
@@ -27,10 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from app.bounds.treewidth.minors import contracted
+from app.bounds.treewidth.plain_orders import neighbours
 from app.graphs.graph import Graph, from_edges
-from app.search.treewidth.plain import neighbours
 
 LOOKS = 1024  # nodes that are looked at between two looks at the clock
+CONTRACTED = 100_000  # nodes and entries of a graph that contractions begin with
 MOST_DEGREE = 64  # of nodes that are looked at, of which all pairs of neighbours are
 DELETED = -1
 CUBE = 3
@@ -89,8 +91,12 @@ class EliminationKernel:
         self._leave()
 
     def _begin(self) -> None:
-        """`low` by what is left as the lightest bags go, one by one."""
+        """`low` by contractions, of large graphs by what is left as the lightest bags go, one by one."""
         graph = self.graph
+        if graph.n + len(graph.indices) <= CONTRACTED:
+            weights = None if self.unit_weights else np.array(self.weight, dtype=np.int64)
+            self.low, self._begun = contracted(graph, weights)
+            return
         near = neighbours(graph)
         bag = [self.weight[v] + sum(self.weight[u] for u in near[v]) for v in range(graph.n)]
         heap = [(bag[v], v) for v in range(graph.n)]
@@ -153,7 +159,11 @@ class EliminationKernel:
             return None
         others = [near[x] - {v} for x in three]
         corners = set().union(*others)
-        if len(corners) != CUBE or corners & set(three) or any(a == b for a, b in zip(others, others[1:] + others[:1])):
+        if (
+            len(corners) != CUBE
+            or corners & set(three)
+            or any(a == b for a, b in zip(others, others[1:] + others[:1]))
+        ):
             return None
         x, y, z = three
         (a,), (b,), (c,) = others[0] & others[1], others[0] & others[2], others[1] & others[2]
@@ -178,7 +188,9 @@ class EliminationKernel:
         self.nodes = np.array(left, dtype=np.int64)
         number = np.full(self.graph.n, -1, dtype=np.int64)
         number[self.nodes] = np.arange(len(left))
-        ends = np.array([(v, u) for v in left for u in sorted(near[v]) if v < u], dtype=np.int64).reshape(-1, 2)
+        ends = np.array([(v, u) for v in left for u in sorted(near[v]) if v < u], dtype=np.int64).reshape(
+            -1, 2
+        )
         self.core = from_edges(len(left), number[ends[:, 0]], number[ends[:, 1]], name=self.graph.name)
         del self._near
 

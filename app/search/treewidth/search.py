@@ -12,18 +12,18 @@ whatever comes of it.
 Source   pieces of tree decompositions made anew: Tamaki, A heuristic for listing almost-clique minimal
          separators of a graph (PACE 2020) and A Heuristic Approach to Treewidth Computation (2019); scores:
          Bodlaender and Koster, Treewidth computations I, Information and Computation 2010
-Differs  a piece is a set of nodes that hang together in the elimination tree, so that the order, not the bags,
-         is what moves; its cost is that of the piece, whatever the size of the graph
+Differs  a piece is a set of nodes that hang together in the elimination tree, so that the order, not the
+         bags, is what moves; its cost is that of the piece, whatever the size of the graph
 """
 
 import ctypes
 
 import numpy as np
 
+from app.bounds.treewidth.orders import by_parents, rows_of, tree_of
 from app.graphs.graph import Graph
 from app.native.library import function, give_arrays, numbers_in
 from app.search.treewidth import plain
-from app.search.treewidth.orders import by_parents, rows_of, tree_of
 from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -44,7 +44,9 @@ class _Tree(ctypes.Structure):
 
 
 T = ctypes.POINTER(_Tree)
-LOAD, RUN, FREE = (function(f"lk_tree_{name}", T, *more) for name, more in (("load", ()), ("run", (Long,)), ("free", ())))
+LOAD, RUN, FREE = (
+    function(f"lk_tree_{name}", T, *more) for name, more in (("load", ()), ("run", (Long,)), ("free", ()))
+)
 
 
 class TreeSearch(Search):

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.bounds.treewidth import plain_orders as plain
 from app.graphs.graph import Graph
 from app.native.library import address, function
-from app.search.treewidth import plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 BAGS = function("lk_order_bags", Long, *[Pointer] * 6, returns=Long)
@@ -75,7 +75,7 @@ def lists_of(graph: Graph, order: np.ndarray, compiled: bool = True) -> tuple[np
 
 
 def by_parents(parent: np.ndarray) -> np.ndarray:
-    """[n] int64, an order of the tree [n]: nodes far from their roots first, of equal ones the lowest first."""
+    """[n] int64, an order of the tree [n]: nodes far from their roots first, then the lowest."""
     depth = np.full(len(parent), -1, dtype=np.int64)
     level, number = np.flatnonzero(parent < 0), 0
     ptr = np.searchsorted(np.sort(parent), np.arange(len(parent) + 1))
