@@ -101,7 +101,7 @@ def greedy(
     ties, order = np.ascontiguousarray(ties, dtype=np.int32), np.empty(graph.n, dtype=np.int32)
     if not (compiled and GREEDY):
         return plain.greedy(graph, rule, ties).astype(np.int64)
-    arrays = [address(each) for each in (*rows_of(graph), ties)]
-    if GREEDY(graph.n, *arrays, rule, most, MOST_KEPT, address(order)) < 0:
+    arrays = *rows_of(graph), ties
+    if GREEDY(graph.n, *map(address, arrays), rule, most, MOST_KEPT, address(order)) < 0:
         raise MemoryError("greedy order")
     return order.astype(np.int64)

@@ -25,7 +25,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 WIDTH, FILL = "width", "fill"
 REDUCE_SECONDS = 4e-6  # for each node and entry
-FILL_SECONDS = 2e-7  # of greedy orders by new edges, for each node and entry, times the mean degree
+START_WORK = 1 << 30  # of the greedy order by new edges: about a second
 LISTED_BYTES = 24  # of an entry of a bag in a search
 
 
@@ -165,7 +165,7 @@ class EliminationTools(NodeTools):
         core, compiled = self.core, self.instance.compiled
         best = greedy(core, BY_DEGREE, None, compiled)
         if not self.look():
-            other = greedy(core, BY_FILL, None, compiled)
+            other = greedy(core, BY_FILL, None, compiled, START_WORK)
             best = min(best, other, key=lambda order: self.value(self.lift(order)))
         return best
 
