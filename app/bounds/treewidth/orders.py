@@ -22,7 +22,7 @@ BAGS = function("lk_order_bags", Long, *[Pointer] * 6, returns=Long)
 LISTS = function("lk_order_lists", Long, *[Pointer] * 6, returns=Long)
 GREEDY = function("lk_greedy_order", Long, *[Pointer] * 3, Long, Long, Long, Pointer, returns=Long)
 BY_DEGREE, BY_FILL = 0, 1  # rules of `greedy`
-MOST_WORK = 1 << 32  # of greedy orders, in entries that are looked at: some seconds
+MOST_WORK = 1 << 30  # of greedy orders, in entries that are looked at: some seconds
 MOST_KEPT = 1 << 26  # neighbours that they keep, of four bytes each
 
 

@@ -20,12 +20,13 @@ from app.search.node_tools import NodeTools
 from app.search.treewidth.baselines import ELIMINATION_BASELINES
 from app.search.treewidth.decomposition import decomposition_of, read_td, text_of
 from app.search.treewidth.kernel import EliminationKernel
+from app.search.treewidth.plain import MOST_NODES
 from app.search.treewidth.search import TreeSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 WIDTH, FILL = "width", "fill"
-REDUCE_SECONDS = 4e-6  # for each node and entry
-START_WORK = 1 << 30  # of the greedy order by new edges: about a second
+REDUCE_SECONDS = 6e-6  # for each node and entry
+DEGREE_WORK, FILL_WORK = 1 << 29, 1 << 27  # of greedy orders that searches begin with, some seconds
 LISTED_BYTES = 24  # of an entry of a bag in a search
 
 
@@ -39,7 +40,7 @@ class EliminationTools(NodeTools):
     usual_steps = 2_000
     bounds_follow = True
     start_share = 0.5
-    baseline_costs: ClassVar = {"min_degree": 1e-6, "min_fill": 1e-5, "max_cardinality": 4e-6}
+    baseline_costs: ClassVar = {"min_degree": 1e-5, "min_fill": 5e-5, "max_cardinality": 4e-6}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
@@ -163,19 +164,19 @@ class EliminationTools(NodeTools):
     def start(self) -> np.ndarray:
         """The better of two greedy orders, by degree and by new edges."""
         core, compiled = self.core, self.instance.compiled
-        best = greedy(core, BY_DEGREE, None, compiled)
+        best = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
         if not self.look():
-            other = greedy(core, BY_FILL, None, compiled, START_WORK)
+            other = greedy(core, BY_FILL, None, compiled, FILL_WORK)
             best = min(best, other, key=lambda order: self.value(self.lift(order)))
         return best
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """Pieces made anew; none where nothing is left, or memory does not hold the bags."""
+        """Pieces made anew; none where nothing is left, or bags are too large for pieces, or memory."""
         core, compiled = self.core, self.instance.compiled
         if not core.edges:
             return None
-        entries = int(tree_of(core, start, None, compiled).bag.sum())
-        if LISTED_BYTES * entries > self.instance.most_bytes:
+        bag = tree_of(core, start, None, compiled).bag
+        if bag.max() > MOST_NODES or LISTED_BYTES * int(bag.sum()) > self.instance.most_bytes:
             return None
         return TreeSearch(core, start, seed, self.own_weights, self.fill, compiled)
 
