@@ -1,5 +1,6 @@
 /* Elimination orders of graphs: what an order is worth, greedy orders, a local search over tree decompositions, and an
-   exhaustive search. app/search/treewidth/plain.py and app/bounds/treewidth/plain.py have the same with the same results. */
+   exhaustive search. app/bounds/treewidth/plain_orders.py, app/search/treewidth/plain.py and app/bounds/treewidth/plain.py
+   have the same with the same results. */
 #include <stdlib.h>
 
 #include "common.h"

@@ -25,7 +25,8 @@ from app.search.treewidth.search import TreeSearch
 from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 WIDTH, FILL = "width", "fill"
-REDUCE_SECONDS = 6e-6  # for each node and entry
+REDUCE_SECONDS, CLOSING_SECONDS = 1.2e-5, 1e-5  # for each node and entry; of checks and files
+MOST_FILLED = 200_000  # nodes and entries of cores that both greedy orders are tried on
 DEGREE_WORK, FILL_WORK = 1 << 29, 1 << 27  # of greedy orders that searches begin with, some seconds
 LISTED_BYTES = 24  # of an entry of a bag in a search
 
@@ -72,6 +73,11 @@ class EliminationTools(NodeTools):
     def reduce_seconds(self) -> float:
         """An estimate of what `reduce` takes."""
         return REDUCE_SECONDS * self._size
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what is made of an answer: a check of its bags, and their file."""
+        return CLOSING_SECONDS * self._size
 
     @property
     def reduction_steps(self) -> int:
@@ -162,10 +168,10 @@ class EliminationTools(NodeTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """The better of two greedy orders, by degree and by new edges."""
+        """The better of two greedy orders, by degree and by new edges; of large cores the first."""
         core, compiled = self.core, self.instance.compiled
         best = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
-        if not self.look():
+        if core.n + len(core.indices) <= MOST_FILLED and not self.look():
             other = greedy(core, BY_FILL, None, compiled, FILL_WORK)
             best = min(best, other, key=lambda order: self.value(self.lift(order)))
         return best
