@@ -46,6 +46,7 @@ OWN_FILES = (
 # Folders, and how what a run writes to them ends.
 OWN_FOLDERS = (
     ("solution", ".txt"),
+    ("solution", ".td"),
     ("certificates", ".npz"),
     ("predictions", ".txt"),
     ("clusters", ".txt"),

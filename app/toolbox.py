@@ -67,6 +67,7 @@ class Instance:
     spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
     facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
+    eliminate   what elimination orders are judged by: width or fill
     seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
@@ -98,6 +99,7 @@ class Instance:
     seconds: float = math.inf
     facility: str = "median"
     demands: Any = None
+    eliminate: str = "width"
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""

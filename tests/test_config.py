@@ -714,9 +714,9 @@ def cases(draw):
     if not routing["max_length"]:
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
-    facility = data["problem"].pop("facility")
+    facility, eliminate = data["problem"].pop("facility"), data["problem"].pop("eliminate")
     names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
-    which = draw(st.sampled_from(["", *names]))
+    which = draw(st.sampled_from(["", *names, "treewidth"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
@@ -734,6 +734,10 @@ def cases(draw):
             chosen = {} if facility == "uncapacitated" else {"budget": max(chosen["budget"] // 1, 1.0)}
             chosen = {"facility": facility, **chosen} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
+        elif which == "treewidth":
+            data["graph"]["node_weights"] = ""
+            eliminates = data["run"]["task"] == "solve"
+            data["problem"] |= {"name": which, **({"eliminate": eliminate} if eliminates else {})}
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:

@@ -48,6 +48,7 @@ from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, 
 from app.problems.table import (
     CLASSES,
     NODE_WEIGHTS_RIGHT,
+    ORDERS,
     ROUTES,
     TREE,
     WEIGHED,
@@ -310,7 +311,7 @@ def with_start(
         order = np.argsort(found, kind="stable")
         same = found = found[order]
         colors = colors[order]
-    elif found is not None and solution not in ("tour", TREE, ROUTES):
+    elif found is not None and solution not in (*ORDERS, TREE, ROUTES):
         same = np.unique(found)
     check_given(context.group, {called: digest_of_arrays(same, routes if colors is None else colors)})
     return replace(loaded, start=found, start_colors=colors, routes=routes)
@@ -367,9 +368,11 @@ def _nodes_of(case: Case, count: int, given: Any, called: str) -> Any:
         if given.problem and make_problem(given.problem).solution != problem.solution:
             raise CaseError(f"{called}: an answer of {given.problem}; one of {problem.name} would be right")
         return given.nodes
-    if problem.dynamics == "tour" and isinstance(given, set | frozenset | Mapping):
+    if problem.solution in ORDERS and isinstance(given, set | frozenset | Mapping):
         kind = "a mapping" if isinstance(given, Mapping) else "a set"
-        raise GraphError(f"{called}: found {kind}, which has no order; a list of cities would be right")
+        raise GraphError(
+            f"{called}: found {kind}, which has no order; a list of {ORDERS[problem.solution]} would be right"
+        )
     if isinstance(given, Mapping) and problem.solution not in CLASSES:
         return _nodes_of_values(given, count, problem.name == SPINS, called)
     return given

@@ -53,7 +53,10 @@ class Solution:
     edges   of a Steiner tree, pairs of nodes, whose lengths are the objective; else none
     length, prizes_lost   of a Steiner tree with prizes, the two parts of the objective; else None
     routes  of vehicles, lists of customers in order, the depot left out; else none
-    order   of a dismantling set, its nodes in the order in which they are best taken out; else none
+    order   of a dismantling set, its nodes in the order in which they are best taken out; of treewidth all
+            nodes in that of their elimination; else none
+    bags    of treewidth, lists of nodes, and tree, the pairs of their numbers, from 0 on, that are joined: a
+            tree decomposition; else none
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
@@ -84,6 +87,8 @@ class Solution:
     edges: list[tuple[Any, Any]] = field(default_factory=list)
     routes: list[list[Any]] = field(default_factory=list)
     order: list[Any] = field(default_factory=list)
+    bags: list[list[Any]] = field(default_factory=list)
+    tree: list[tuple[int, int]] = field(default_factory=list)
     curves: dict[str, list[int]] = field(default_factory=dict)
     robustness: dict[str, float] = field(default_factory=dict)
     spread: dict[str, Any] = field(default_factory=dict)

@@ -29,7 +29,7 @@ from app.problems.table import ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.search.dismantle.course import read_curves
-from app.tasks.answer import assignment_named, edges_named, order_named, routes_named
+from app.tasks.answer import assignment_named, bags_named, edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -98,12 +98,13 @@ def solve(
                NumPy arrays [n, 2] and [n, n], or DataFrames, as for a tour
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), facility, coloring, communities, partition, steiner, tsp or cvrp; the same as
-               problem.name of the settings
+               directed), facility, coloring, communities, partition, steiner, treewidth, tsp or cvrp; the
+               same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
-               dismantle and clique, of facility what opening costs (uncapacitated), else demands; of steiner
+               dismantle and clique, of treewidth what they add to a bag, of facility what opening costs
+               (uncapacitated), else demands; of steiner
                weights of any sign, for the connected subgraph that weighs most (edges cost nothing); None:
                the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the
                file that graph.node_weights of the settings names, or all one
@@ -113,7 +114,7 @@ def solve(
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
                DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0; of
                qubo: variables that are 1, as `nodes` of the answer, and variables that are 0; of ising: spins
-               that are 1, and -1; not of coloring, communities, tsp and cvrp
+               that are 1, and -1; not of coloring, communities, treewidth, tsp and cvrp
     terminals  of steiner: the nodes, called likewise, that a tree has to hold; None: those of the file
                (SteinLib), of the file that graph.terminals of the settings names, or problem.terminals drawn
     prizes     of steiner: what a tree pays for nodes that it leaves out, a mapping of nodes to numbers (0 of
@@ -168,8 +169,9 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread", "length", "prizes_lost", "assignment",
+        "robustness", "spread", "length", "prizes_lost", "assignment", "bags", "tree",
     }  # fmt: skip
+    bags, tree = bags_named(solved, ids, labels)
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     entries = {name: solved.entry[name] for name in names}
     return Solution(
@@ -178,7 +180,7 @@ def solve(
         order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
         robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
         length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
-        assignment=assignment_named(solved, loaded, ids, labels),
+        assignment=assignment_named(solved, loaded, ids, labels), bags=bags, tree=tree,
     )  # fmt: skip
 
 
@@ -213,7 +215,8 @@ def check(
     graph, problem, node_weights, element_weights, inside, outside, terminals, prizes, demands,
     capacity, depot, vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
-                 nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
+                 nodes of side 1, variables that are 1, all cities in the order of a tour, all nodes in
+                 that of their elimination, a tree's edges,
                  routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
                  spins -1 or 1, of coloring and communities to whole numbers from 0 on); or the path of a file
                  of solutions

@@ -45,7 +45,7 @@ def conflicts(
     yield from _policy_conflicts(case, places)
     of_problems = (
         _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _steiner,
-        _routing, _directed,
+        _routing, _directed, _eliminations,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -347,6 +347,18 @@ def _facility(case: Case) -> Iterator[Mistake]:
     if case.graph.generator in ("sets", "customers", "arcs"):
         found = f"er, geometric or uniform_points would be right, got {show(case.graph.generator)}"
         yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
+
+
+def _eliminations(case: Case) -> Iterator[Mistake]:
+    """What elimination orders are judged by, of other problems; weights that are not counted."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name == "treewidth" and case.run.task == "solve":
+        if problem.eliminate == "fill" and case.graph.node_weights:
+            yield ("graph", "node_weights"), "fill-in counts edges: leave it out"
+        return
+    if problem.eliminate != usual.eliminate:
+        right = 'only problem.name = "treewidth" has one, and run.task = "solve" reads it: leave it out'
+        yield ("problem", "eliminate"), right
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:

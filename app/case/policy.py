@@ -29,6 +29,8 @@ class ProblemCase(Table, frozen=True):
             "(graph.terminals), or pays the prizes of nodes that it leaves out (graph.prizes); "
             "dfvs: the fewest nodes without which a directed graph has no directed cycle; "
             "dismantle: the fewest nodes without which no component has more than problem.component; "
+            "treewidth: an order in which to eliminate all nodes, and its tree decomposition, of the least "
+            "width, or fill-in (problem.eliminate); "
             "facility: the nodes that serve all others at the least cost (problem.facility); "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
@@ -73,6 +75,13 @@ class ProblemCase(Table, frozen=True):
             "and what the facilities cost to open (graph.node_weights, else one each), any number of them"
         ),
     ] = "median"
+    eliminate: Annotated[
+        Literal["width", "fill"],
+        about(
+            "treewidth: what is as small as may be; width: the most nodes of a bag, less one, or with "
+            "weights (graph.node_weights) the largest weight of a bag; fill: the edges that eliminations make"
+        ),
+    ] = "width"
     sets: Annotated[
         Literal["family", "neighbourhoods"],
         about(

@@ -67,6 +67,7 @@ def plot_learning(
     save_figure(figure, plt, folder, name)
 
 
+ORDER = "elimination order"  # what a solution of treewidth is called
 MEASURES = {
     "cut": "weight",
     "tour": "length",
@@ -74,6 +75,7 @@ MEASURES = {
     "partition": "quality",
     "tree": "length",
     "routes": "length",
+    ORDER: "width or fill-in",
 }  # of solutions; of others the size
 
 
@@ -139,7 +141,7 @@ def plot_solves(
         elif each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
             _draw_tour(right, each, words == "routes")
         elif each.metric is None and each.graph is not None and each.graph.n <= DRAWN_NODES:
-            _draw_graph(right, each, words == "tree")
+            _draw_graph(right, each, words)
     save_figure(figure, plt, folder, name)
 
 
@@ -212,21 +214,24 @@ def _draw_tour(axes: Any, solved: Any, routes: bool) -> None:
     axes.set_aspect("equal")
 
 
-def _draw_graph(axes: Any, solved: Any, tree: bool) -> None:
-    """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours; or a
-    tree with its edges.
+def _draw_graph(axes: Any, solved: Any, words: str) -> None:
+    """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours; a
+    tree with its edges; nodes that are eliminated late in lighter colours.
     """
     import networkx
+    import numpy as np
+
+    tree, ordered = words == "tree", words == ORDER
 
     drawn = networkx.Graph()
     drawn.add_nodes_from(range(solved.graph.n))
     rows = solved.graph.row_of()
     drawn.add_edges_from(zip(rows.tolist(), solved.graph.indices.tolist()))
     places, solution = networkx.spring_layout(drawn, seed=1), solved.solution
+    colors = np.argsort(solution) if ordered else _colors_drawn(solution >= 0 if tree else solution)
     networkx.draw_networkx(
-        drawn, places, ax=axes, node_color=_colors_drawn(solution >= 0 if tree else solution), node_size=30,
-        width=0.4, with_labels=False,
-    )  # fmt: skip
+        drawn, places, ax=axes, node_color=colors, node_size=30, width=0.4, with_labels=False
+    )
     if tree:
         edges = [(node, above) for node, above in enumerate(solution.tolist()) if above not in (-1, node)]
         networkx.draw_networkx_edges(drawn, places, edges, ax=axes, edge_color="C1", width=2)

@@ -31,6 +31,7 @@ PROBLEMS = Table(
         "coverage": "app.problems.coverage:Coverage",
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
+        "treewidth": "app.problems.treewidth:Treewidth",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -46,6 +47,7 @@ UNTRAINED = (
     "partition",
     "steiner",
     "cvrp",
+    "treewidth",
 )  # no policy is trained for them
 ROW_PEELED = ("mvc", "mis", "mds")  # whose policies choose on rows until the rest fits a rank
 ROW_FOLLOWED = ("maxcut", "maxcut_once")  # whose policies answer by themselves, then rows are searched
@@ -61,15 +63,16 @@ ROW_REDUCED = (
 SAMPLED = ("influence",)  # whose values can only be sampled (app/solver/sampled.py)
 # What states depend on beside the graph, by keys of [problem].
 SETTINGS = {"dismantle": ("component",)}
-# Folders of tables of what solutions do (Toolbox.course).
-COURSES = {"dismantle": "dismantling", "facility": "assignment"}
+# Files of what solutions do, or stand for (Toolbox.course).
+COURSES = {"dismantle": "dismantling/{}.csv", "facility": "assignment/{}.csv", "treewidth": "solution/{}.td"}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops
+ORDERS = {"tour": "cities", "elimination order": "nodes"}  # solutions that are orders, and of what
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique"], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique", "treewidth"], "nodes"),
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     "facility": "edges",
@@ -79,8 +82,8 @@ WEIGHED = {
 
 
 NODE_WEIGHTS_RIGHT = (
-    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage, influence "
-    "or facility would be right"
+    "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage, influence, "
+    "facility or treewidth would be right"
 )
 
 

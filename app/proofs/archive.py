@@ -35,6 +35,8 @@ from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.steiner.witness import Case, Heights, SteinerBound
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
+from app.bounds.treewidth.cycles import CycleProof
+from app.bounds.treewidth.minors import MinorProof
 from app.files import packed_as_numpy_packs
 from app.proofs.kinds import (
     CliqueProof,
@@ -157,6 +159,8 @@ KINDS = {
     ),
     "centres": Kind(CenterBound, {"customers": "int64"}),
     "element prices": Kind(PriceBound, {"prices": "int64"}),
+    "minor": Kind(MinorProof, {"label": "int64"}),
+    "chordless cycles": Kind(CycleProof, {"ptr": "int64", "nodes": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),
 }  # fmt: skip
 NAMES = {kind.made: name for name, kind in KINDS.items()}

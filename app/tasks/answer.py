@@ -25,11 +25,12 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, ROUTES, TREE
+from app.problems.table import CLASSES, ORDERS, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
 from app.search.steiner.text import edges_of, tree_of
+from app.search.treewidth.decomposition import OF_BAGS
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.solver.sampled import SampledPipeline
@@ -103,7 +104,9 @@ def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None
 
 
 def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
-    """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
+    """The nodes of a course, or of an order, by ids [n], or by labels; none where there is none."""
+    if solved.course.startswith(OF_BAGS):
+        return _called_by(ids[solved.solution], labels)
     if not solved.course or solved.course.startswith(OF_NODES):
         return []
     named, written = read_order(solved.course), written_ids(loaded, ids)
@@ -124,6 +127,20 @@ def assignment_named(
     rows = list(csv.reader(io.StringIO(solved.course, newline="")))[1:]
     places, names = _places(loaded, ids), _called_by(ids, labels)
     return {names[places[node]]: names[places[at]] if at else None for node, at, _ in rows}
+
+
+def bags_named(
+    solved: Solved, ids: np.ndarray, labels: list[Any] | None
+) -> tuple[list[list[Any]], list[tuple[int, int]]]:
+    """Bags of a tree decomposition, by ids [n], or by labels, and the pairs of their numbers, from 0 on,
+    that are edges of its tree (EliminationTools.course); none where there is none.
+    """
+    if not solved.course.startswith(OF_BAGS):
+        return [], []
+    lines = [line.split() for line in solved.course.splitlines()[1:] if not line.startswith("c")]
+    names = _called_by(ids, labels)
+    bags = [[names[int(node) - 1] for node in line[2:]] for line in lines if line[0] == "b"]
+    return bags, [(int(a) - 1, int(b) - 1) for a, b, *_ in (line for line in lines if line[0] != "b")]
 
 
 def _places(loaded: Loaded, ids: np.ndarray) -> dict[str, int]:
@@ -178,7 +195,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
-                seconds=_seconds_to_prepare(search),
+                seconds=_seconds_to_prepare(search), eliminate=asked.eliminate,
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
@@ -288,10 +305,11 @@ def given_solution(
         return _routes_of_rows(rows, loaded.routes, ids, called)
     if problem.solution in CLASSES:
         return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
-    if problem.dynamics != "tour":
+    if problem.solution not in ORDERS:
         return np.isin(np.arange(len(ids)), rows)
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
-        raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
+        what = ORDERS[problem.solution]
+        raise GraphError(f"{called}: found {len(rows)} {what}; each of {len(ids)} once would be right")
     return rows
 
 

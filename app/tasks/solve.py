@@ -357,8 +357,8 @@ def _write(context: Context, name: str, written: Written) -> None:
         if context.case.output.solutions:
             context.folder.write_text(f"solution/{name}.txt", written.text)
             if written.course:
-                folder = COURSES[context.case.problem.name]
-                context.folder.write_text(f"{folder}/{name}.csv", written.course)
+                path = COURSES[context.case.problem.name].format(name)
+                context.folder.write_text(path, written.course)
             if written.curves:
                 context.folder.write_text(f"curves/{name}.csv", written.curves)
         if written.certificate and context.group.rank == 0:

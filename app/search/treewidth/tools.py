@@ -1,0 +1,260 @@
+"""The toolbox of elimination orders: reductions, greedy starts, a search, bounds, tree decompositions."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.treewidth.bounds import FillBounds, WidthBounds
+from app.bounds.treewidth.cycles import CycleProof
+from app.bounds.treewidth.feasible import fault_of
+from app.bounds.treewidth.minors import MinorProof
+from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, greedy, tree_of
+from app.errors import CaseError
+from app.graphs.graph import Graph
+from app.search.core_bounds import InnerBounds
+from app.search.node_tools import NodeTools
+from app.search.treewidth.baselines import ELIMINATION_BASELINES
+from app.search.treewidth.decomposition import decomposition_of, read_td, text_of
+from app.search.treewidth.kernel import EliminationKernel
+from app.search.treewidth.plain import MOST_NODES
+from app.search.treewidth.search import TreeSearch
+from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
+
+WIDTH, FILL = "width", "fill"
+REDUCE_SECONDS, CLOSING_SECONDS = 1.2e-5, 1e-5  # for each node and entry; of checks and files
+MOST_FILLED = 200_000  # nodes and entries of cores that both greedy orders are tried on
+DEGREE_WORK, FILL_WORK = 1 << 29, 1 << 27  # of greedy orders that searches begin with, some seconds
+LISTED_BYTES = 24  # of an entry of a bag in a search
+
+
+class EliminationTools(NodeTools):
+    """Elimination orders of one graph.
+
+    A solution is [n] int64, the nodes in their order. Its width is the weight of its heaviest bag; without
+    weights its nodes less one. Its fill-in are the edges that eliminations make.
+    """
+
+    usual_steps = 2_000
+    bounds_follow = True
+    start_share = 0.5
+    baseline_costs: ClassVar = {"min_degree": 1e-5, "min_fill": 5e-5, "max_cardinality": 4e-6}
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: an order has all nodes, none is inside or outside; {right}")
+        super().__init__(instance, problem)
+        self.fill = instance.eliminate == FILL
+        if self.fill and self.weights is not None:
+            right = 'a graph without them, or problem.eliminate = "width", would be right'
+            raise CaseError(f"{self.graph.name}: fill-in counts edges, and nodes have weights; {right}")
+        self.weightless()
+        self.words = "elimination order"
+        self.kernel = EliminationKernel(self.graph, self.weights, self.fill)
+        self.reduced = False
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def core(self) -> Graph:
+        """What reductions leave."""
+        return self.kernel.core
+
+    @property
+    def own_weights(self) -> np.ndarray | None:
+        """[k] int64, those of the core's nodes."""
+        return None if self.weights is None else self.weights[self.kernel.nodes]
+
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes."""
+        return REDUCE_SECONDS * self._size
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what is made of an answer: a check of its bags, and their file."""
+        return CLOSING_SECONDS * self._size
+
+    @property
+    def reduction_steps(self) -> int:
+        """Nodes that were eliminated."""
+        return len(self.kernel.gone)
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Eliminate what loses nothing."""
+        kernel, self.reduced = self.kernel, True
+        kernel.reduce(look, most)
+        used = ", ".join(f"{kind} {count}" for kind, count in kernel.counts.items() if count)
+        return (
+            f"reduced to {kernel.core.n} of {self.graph.n} nodes, {kernel.core.edges} edges, of"
+            f" {self.graph.edges} ({used or 'no node goes'})"
+        )
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """Orders as they are."""
+        return numbers
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, first what reductions have eliminated."""
+        gone = np.array(self.kernel.gone, dtype=np.int64)
+        return np.concatenate([gone, self.kernel.nodes[core_solution]])
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The nodes of the core in the order that they have."""
+        place = np.empty(self.graph.n, dtype=np.int64)
+        place[solution] = np.arange(self.graph.n)
+        return np.argsort(place[self.kernel.nodes], kind="stable")
+
+    @property
+    def _lightest(self) -> int:
+        """What heaviest bags weigh more than widths."""
+        return int(self.weights is None)
+
+    def value_of_core(self, value: int) -> int:
+        """The width for the weight of the heaviest bag of the core; the fill-in for all its edges."""
+        if self.fill:
+            return value - self.core.edges
+        return max(value, self.kernel.low, self._lightest) - self._lightest
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value + (self.core.edges if self.fill else self._lightest)
+
+    def value(self, solution: np.ndarray) -> int:
+        """The width, or the fill-in, of an order of the graph."""
+        bag = tree_of(self.graph, solution, self.weights, self.instance.compiled).bag
+        if self.fill:
+            return int((bag - 1).sum()) - self.graph.edges
+        return max(int(bag.max(initial=0)), self._lightest) - self._lightest
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """What is no order of the nodes, or what is wrong with its tree decomposition."""
+        if (wrong := self.problem.violation(self.graph, solution)) is not None:
+            return f"the {self.words} {wrong}"
+        made = decomposition_of(self.graph, solution, self.instance.compiled)
+        if made is None:
+            return None
+        if (wrong := fault_of(self.graph, made)) is not None:
+            return f"the tree decomposition {wrong}"
+        if not self.fill and max(made.heaviest(self.weights), self._lightest) - self._lightest != self.value(
+            solution
+        ):
+            return "the tree decomposition has another width than the order"
+        return None
+
+    def course(self, solution: np.ndarray, ids: np.ndarray) -> str:
+        """The .td file; empty where bags are too large together."""
+        made = decomposition_of(self.graph, solution, self.instance.compiled)
+        return "" if made is None else text_of(made, self.graph.n, ids)
+
+    def untrue(self, path: str, solution: np.ndarray) -> str | None:
+        """What is wrong with the .td file beside a solution's file, if there is one."""
+        beside = Path(path).with_suffix(".td")
+        if beside == Path(path) or not beside.is_file():
+            return None
+        made = read_td(str(beside), self.graph.n)
+        if (wrong := fault_of(self.graph, made)) is not None:
+            return f"the tree decomposition of {beside.name} {wrong}"
+        worth = max(made.heaviest(self.weights), self._lightest) - self._lightest
+        known = int(tree_of(self.graph, solution, self.weights, self.instance.compiled).bag.max(initial=0))
+        if worth != max(known, self._lightest) - self._lightest:
+            return f"the tree decomposition of {beside.name} has width {worth}, the order another"
+        return None
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """The better of two greedy orders, by degree and by new edges; of large cores the first."""
+        core, compiled = self.core, self.instance.compiled
+        best = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
+        if core.n + len(core.indices) <= MOST_FILLED and not self.look():
+            other = greedy(core, BY_FILL, None, compiled, FILL_WORK)
+            best = min(best, other, key=lambda order: self.value(self.lift(order)))
+        return best
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Pieces made anew; none where nothing is left, or bags are too large for pieces, or memory."""
+        core, compiled = self.core, self.instance.compiled
+        if not core.edges:
+            return None
+        bag = tree_of(core, start, None, compiled).bag
+        if bag.max() > MOST_NODES or LISTED_BYTES * int(bag.sum()) > self.instance.most_bytes:
+            return None
+        return TreeSearch(core, start, seed, self.own_weights, self.fill, compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Minors or chordless cycles, exhaustive searches."""
+        kind = FillBounds if self.fill else WidthBounds
+        return KernelBounds(
+            self, kind(self.core, self.own_weights, self.instance.compiled, self.instance.most_bytes)
+        )
+
+    def prove(self, proof: MinorProof | CycleProof) -> int:
+        """Check a minor of the whole graph, or chordless cycles in it."""
+        if type(proof) is not (CycleProof if self.fill else MinorProof):
+            raise BadCertificate(
+                f"{self.graph.name}: proves nothing of the {'fill-in' if self.fill else 'width'}"
+            )
+        if self.fill:
+            return proof.lower(self.graph)
+        return max(proof.lower(self.graph, self.weights), self._lightest) - self._lightest
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name."""
+        return {name: rule_of(self.instance, rule) for name, rule in ELIMINATION_BASELINES.items()}
+
+
+class KernelBounds(InnerBounds):
+    """Lower bounds of the core's orders, and what reductions know of the whole graph."""
+
+    def __init__(self, tools: EliminationTools, inner: Bounds) -> None:
+        super().__init__(inner)
+        self.tools, self.kernel = tools, tools.kernel
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long; nothing is left to try where the best order is optimal."""
+        if self.value >= best and self.method:
+            return False
+        more = self.inner.improve(seconds, best, solution)
+        return more and self.value < best
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return max(self.inner.value, self._low)
+
+    @property
+    def _low(self) -> int:
+        """What reductions prove, in units of the core's values."""
+        return self.kernel.core.edges if self.tools.fill else self.kernel.low
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        known = self.tools.reduced and self.inner.value <= self._low
+        return "reductions" if known else self.inner.method
+
+    def allow(self, seconds: float) -> None:
+        """What all calls may take."""
+        self.inner.allow(seconds)
+
+    def proof(self) -> MinorProof | CycleProof:
+        """The minor, or the cycles, of the whole graph that prove most of it."""
+        return self._cycles() if self.tools.fill else self._minor()
+
+    def _minor(self) -> MinorProof:
+        kernel, inner = self.kernel, self.inner
+        known = getattr(inner, "minors", 0)
+        label = kernel.minor(inner.minor) if known > kernel.low else kernel.low_minor()
+        return replace(MinorProof(label, False), checked=max(known, kernel.low) >= self.value)
+
+    def _cycles(self) -> CycleProof:
+        kernel, inner = self.kernel, self.inner
+        ptr = getattr(inner, "ptr", np.zeros(1, dtype=np.int64))
+        nodes = kernel.nodes[getattr(inner, "nodes", np.zeros(0, dtype=np.int64))].astype(np.int64)
+        proved = len(nodes) - 3 * (len(ptr) - 1)
+        return CycleProof(ptr, nodes, proved >= self.value - kernel.core.edges)
