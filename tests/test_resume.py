@@ -626,6 +626,12 @@ def test_a_complete_run_of_a_file_that_has_changed_is_refused(tmp_path):
     assert job(case, out)[0] == 0
     code, printed = job(case, out, "--resume")
     assert (code, "complete already" in printed) == (0, True), printed
+    whole = result_of(out)["digest"]
+    for damaged in (b"", b'{\n "status": "comp', b"\xff\xfe"):  # by a disk, or an editor
+        (out / "result.json").write_bytes(damaged)
+        code, printed = job(case, out, "--resume")
+        assert (code, "result.json is damaged" in " ".join(printed.split())) == (0, True), printed
+        assert result_of(out)["digest"] == whole
     graph.write_text("1 2\n2 3\n3 4\n4 5\n")
     code, printed = job(case, out, "--resume")
     assert (code, "the file m.txt (sha256)" in printed) == (2, True), printed
