@@ -30,7 +30,7 @@ class CommunityTools(LabelTools):
     words, sense = "partition", "maximise"
     every = "all nodes are in communities, none inside or outside"
     baseline_costs: ClassVar = {"louvain": 4e-7}
-    start_share = 0.7
+    start_share = 0.9
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
