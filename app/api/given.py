@@ -94,19 +94,20 @@ class Begun:
     def keys(self) -> dict[str, Any]:
         """Settings to be laid over those of the call."""
         if self.in_memory:  # no case has these: `put` enters them
-            return self._layers() | ({f"{self.table}.epochs": 1} if self.applied else {})
+            return self._brought() | ({f"{self.table}.epochs": 1} if self.applied else {})
         path = {} if self.weights is None else {f"{self.table}.weights": os.fspath(self.weights)}
         return path | ({f"{self.table}.epochs": 0} if self.applied else {})
 
-    def _layers(self) -> dict[str, Any]:
-        """The layers and the positions that weights in memory bring, of which other keys are read (gnn.jump,
-        gnn.position_work), where the settings name none.
+    def _brought(self) -> dict[str, Any]:
+        """What weights in memory bring and keys of the settings are read of, where these name none of it:
+        positions (gnn.position_work), and layers beside gnn.jump.
         """
         model = getattr(self.weights, "model", None)
         if not isinstance(model, SavedModel):
             return {}
+        wanted = ("positions",), LAYERS if setting(self.settings, "gnn", "jump") else ()
         brought = {}
-        for keys in LAYERS, ("positions",):
+        for keys in wanted:
             if all(setting(self.settings, "gnn", key) is None for key in keys):
                 brought |= {f"gnn.{key}": getattr(model.case, key) for key in keys}
         return brought
