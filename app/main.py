@@ -200,7 +200,10 @@ def _stops(command: cli.Command, group: Group, held: ExitStack) -> Stops:
         return Stops()
     signals = held.enter_context(Signals(_end_at_once, speaks=group.rank == 0, for_good=heard_early()))
     again = f"mpirun -np {group.size} {command.again}" if group.size > 1 else command.again
-    return Stops(signals, 3600 * command.max_hours, cli.BEGUN, printable(again))
+    stops = Stops(signals, 3600 * command.max_hours, cli.BEGUN, printable(again))
+    if stops.limit_s:
+        stopping.end_at(stops.begun + stops.limit_s - stops.margin_s)
+    return stops
 
 
 def _end_at_once() -> None:

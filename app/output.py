@@ -24,6 +24,7 @@ from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
 from app.errors import CaseError
 from app.files import placed
+from app.text import printable
 
 STOPPED = "stopped.json"  # what a stopped run knows
 OWN_FILES = (
@@ -125,12 +126,16 @@ class RunFolder:
 
     def complete(self, case: Case) -> bool:
         """Whether an earlier run has come to the end of this case; of one that ended before it, the
-        result.json is removed. Ranks: all call."""
+        result.json is removed, as is one that is damaged. Ranks: all call."""
         found = 0
         with raise_together(self.group, "looking for results"):
             if self.group.rank == 0 and os.path.isfile(self.file("result.json")):
                 was = load(self.file("case.toml"), []) if os.path.isfile(self.file("case.toml")) else None
-                found = int(was is not None and same_ends(was, case))
+                whole = self._says_complete()
+                found = int(whole and was is not None and same_ends(was, case))
+                if not whole:
+                    more = f"warning: {printable(self.file('result.json'))} is damaged: it is made anew"
+                    self.said = "; ".join(filter(None, (self.said, more)))
                 if not found:
                     os.remove(self.file("result.json"))
         return bool(self.group.max_integer(found))
@@ -198,6 +203,14 @@ class RunFolder:
     def file(self, name: str) -> str:
         """The path of a file in this folder."""
         return os.path.join(self.path, name)
+
+    def _says_complete(self) -> bool:
+        """Whether result.json is what a run has written at its end."""
+        try:
+            found = json.loads(Path(self.file("result.json")).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and found.get("status") == "complete"
 
     def begin(self, case: Case, device: Any) -> None:
         """Write what the run was started with. Ranks: all call."""

@@ -14,6 +14,7 @@ from data import data_dir, needs_data
 from jobs import ROOT, run_job
 from mpi4py import MPI
 
+from app import check as prove
 from app import solve
 from app.errors import CaseError, GraphError, LockstepError
 from app.problems.table import ROW_PEELED
@@ -206,6 +207,26 @@ def test_a_wrong_solution_file_is_named_with_its_line(tmp_path, text, said):
         solve(nx.path_graph(5), settings=QUIET | {"search.start": str(tmp_path / "start.txt")})
     with pytest.raises(CaseError, match="no such file"):
         solve(nx.path_graph(5), settings=QUIET | {"search.start": str(tmp_path / "none.txt")})
+
+
+@pytest.mark.mpi_skip
+def test_ids_of_nineteen_digits_are_read_back(tmp_path):
+    """Edge lists have ids up to 2^63 - 1: files of solutions, and of what must be chosen, name them all."""
+    first, last = 10**18, 2**63 - 1
+    (tmp_path / "g.txt").write_text(f"{first} 7\n{first} {last}\n")
+    (tmp_path / "in.txt").write_text(f"{last}\n")
+    settings = QUIET | {"search.inside": str(tmp_path / "in.txt")}
+    answer = solve(str(tmp_path / "g.txt"), settings=settings)
+    assert answer.nodes[-1] == last and answer.objective == 2
+    tree = solve(str(tmp_path / "g.txt"), "steiner", terminals=[7, last], settings=QUIET)
+    for problem, found in (("mvc", answer), ("coloring", None), ("steiner", tree)):
+        found = solve(str(tmp_path / "g.txt"), problem, settings=QUIET) if found is None else found
+        found.save(tmp_path / "found.txt")
+        more = {} if problem != "steiner" else {"terminals": [7, last]}
+        assert prove(str(tmp_path / "g.txt"), tmp_path / "found.txt", problem, **more).objective == 2
+    (tmp_path / "in.txt").write_text(f"{last + 1}\n")
+    with pytest.raises(GraphError, match="right is one node id per line"):
+        solve(str(tmp_path / "g.txt"), settings=settings)
 
 
 @pytest.mark.mpi_skip

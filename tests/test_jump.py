@@ -85,6 +85,9 @@ def test_levels_and_weights_have_it(shared_path):
     assert load_model(path).case.jump == "concat"
     told = {"gnn.epochs": 0, "output.probabilities": True}
     again = classify(graph, X, weights=path, settings=told, comm=WORLD)
+    # In memory they bring their layers, which gnn.jump is read with, too.
+    kept = classify(graph, X, weights=wide, settings=told | {"gnn.jump": "concat"}, comm=WORLD)
+    assert kept.digest == again.digest
     assert np.array_equal(again.predicted, wide.predicted)
     assert np.isfinite(embed(graph, X, settings=asked | {"embed.dimension": 4}, comm=WORLD).vectors).all()
     assert find_links(graph, X, settings=asked, comm=WORLD).scores["val"].auc > 0

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from dataclasses import fields, replace
 
 import numpy as np
@@ -11,8 +12,9 @@ from mpi4py import MPI
 
 from app import stopping
 from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
-from app.case.run import MemoryCase
+from app.case.run import MemoryCase, RunCase
 from app.device import HostDevice
 from app.errors import GraphError, Halted
 from app.graphs.formats import parts
@@ -20,7 +22,7 @@ from app.graphs.formats.readers import open_edges
 from app.partition import load
 from app.partition.assemble import assemble, gather_whole
 from app.partition.deal import read_part
-from app.partition.load import load_graphs
+from app.partition.load import load_graphs, load_united
 from app.partition.whole import whole_of
 
 WORLD = MPI.COMM_WORLD
@@ -351,7 +353,9 @@ def test_peak_memory_falls_with_the_ranks(tmp_path):
 def test_a_graph_is_not_read_to_its_end_where_a_rank_was_asked_to_stop(
     group, shared_path, any_size, monkeypatch, by_parts
 ):
-    """Whichever rank heard it before the first piece, and rank 0 behind it; all leave with the same error."""
+    """Whichever rank heard it before the first piece, and rank 0 behind it, or its time is up; all leave with
+    the same error.
+    """
     path = write(group, shared_path / "ring.txt", "".join(f"{i} {i + 1}\n" for i in range(999)))
     for looks, rank in ((0, group.size - 1), (1, 0)):
         seen = []
@@ -364,3 +368,22 @@ def test_a_graph_is_not_read_to_its_end_where_a_rank_was_asked_to_stop(
         with pytest.raises(Halted, match="asked to stop"):
             assemble(group, open_edges(path) if by_parts or group.rank == 0 else None)
         assert len(seen) < 100
+    monkeypatch.undo()
+    stopping.end_at(time.monotonic())  # by --max-hours
+    try:
+        with pytest.raises(Halted, match="asked to stop"):
+            assemble(group, open_edges(path) if by_parts or group.rank == 0 else None)
+    finally:
+        stopping.forget()
+    assert not stopping.asked()
+
+
+def test_a_set_of_graphs_is_not_generated_to_its_end_where_time_is_up(group):
+    graphs = GraphCase(generator="motifs", nodes=9, count=1 << 20, random_classes=2)
+    case = Case(run=RunCase(task="classify"), graph=graphs, gnn=GnnCase(level="graph"))
+    stopping.end_at(time.monotonic() + 0.1)
+    try:
+        with pytest.raises(Halted, match="asked to stop"):
+            load_united(group, graphs, case)
+    finally:
+        stopping.forget()

@@ -13,7 +13,7 @@ from jobs import mpirun, run_job
 from mpi4py import MPI
 
 from app import classify, solve, train
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.formats.source import Limits, Source
 from app.graphs.nodes import weights as nodes_weights
 from app.graphs.nodes.weights import read_node_weights
@@ -312,3 +312,21 @@ def best_value(graph, problem, chosen):
     if problem == "mds" and not all(chosen[v] or any(chosen[u] for u in graph[v]) for v in graph):
         return None
     return round(sum(graph.nodes[v]["weight"] for v in graph if chosen[v]), 3)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("problem", "given", "said"),
+    [
+        ("mvc", {"node_weights": [1e30, 1e-7, 1, 0]}, "the weight of node 1 is below 0, or nothing beside"),
+        ("partition", {"node_weights": [1e30, 1e-7, 1e30, 0]}, "weight of node 1, 1e-07, counts as 0"),
+        ("steiner", {"node_weights": [1e15, -1e-3, 2, 0]}, "weight of node 1, -0.001, counts as 0"),
+        ("steiner", {"prizes": [1e15, 1e-3, 2, 0]}, "prize of node 1, 0.001, counts as 0"),
+        ("coverage", {"element_weights": [1e30, 1e-7, 1, 0]}, "weight of element .*, 1e-07, counts as 0"),
+    ],
+)
+def test_weights_that_are_nothing_beside_the_largest_are_refused(problem, given, said):
+    graph = nx.path_graph(4) if problem != "coverage" else [[0, 1], [2, 3], [1, 2]]
+    settings = {"search.steps": 10} | ({"problem.budget": 1} if problem == "coverage" else {})
+    with pytest.raises(LockstepError, match=said):
+        solve(graph, problem, settings=settings, **given)

@@ -291,9 +291,16 @@ def test_the_first_line_at_all_targets_counts():
     assert (course.reached()["step"], course.reached()["reached"]) == (5, False)
 
 
-@pytest.mark.parametrize("settings", [{"study.targets": [1.02]}, {"graph.generator": "er"}])
-def test_targets_go_with_families(settings):
-    with pytest.raises(CaseError, match=r"study\.(targets|families)"):
+@pytest.mark.parametrize(
+    ("settings", "right"),
+    [
+        ({"study.targets": [1.02]}, "study.targets: must be one for each"),
+        ({"graph.generator": "er"}, "study.families: graph.generator makes er, got er, ba"),
+        ({"graph.generator": ""}, 'graph.generator: "" makes no graphs to judge by; what makes er and ba'),
+    ],
+)
+def test_targets_go_with_families(settings, right):
+    with pytest.raises(CaseError, match=right):
         run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), {**COURSE, **settings}))
 
 

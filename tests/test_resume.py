@@ -462,6 +462,16 @@ def test_hours_end_a_run_in_time(tmp_path):
     assert time.monotonic() - begun < 30
 
 
+def test_hours_that_are_over_end_a_run_before_its_graph_is_read(tmp_path):
+    graph, out = tmp_path / "m.txt", tmp_path / "out"
+    case = (ROOT / "inputs" / "mvc.toml", f"graph.path={graph}", *SMALL)
+    graph.write_text("1 2\n2 3\n")
+    code, printed = job(case, out, "--max-hours", "0.000001")
+    assert (code, "by --max-hours" in printed, "3 nodes" in printed) == (3, True, False), printed
+    code, printed = job(case, out, "--resume")
+    assert (code, "3 nodes" in printed) == (0, True), printed
+
+
 # ---- how long it took -------------------------------------------------------------------------------------
 
 
@@ -616,6 +626,12 @@ def test_a_complete_run_of_a_file_that_has_changed_is_refused(tmp_path):
     assert job(case, out)[0] == 0
     code, printed = job(case, out, "--resume")
     assert (code, "complete already" in printed) == (0, True), printed
+    whole = result_of(out)["digest"]
+    for damaged in (b"", b'{\n "status": "comp', b"\xff\xfe"):  # by a disk, or an editor
+        (out / "result.json").write_bytes(damaged)
+        code, printed = job(case, out, "--resume")
+        assert (code, "result.json is damaged" in " ".join(printed.split())) == (0, True), printed
+        assert result_of(out)["digest"] == whole
     graph.write_text("1 2\n2 3\n3 4\n4 5\n")
     code, printed = job(case, out, "--resume")
     assert (code, "the file m.txt (sha256)" in printed) == (2, True), printed

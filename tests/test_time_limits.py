@@ -22,6 +22,7 @@ from app.graphs.sized import sized_of
 from app.graphs.steiner import steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
+from app.search.communities import baselines as communities
 from app.search.cover.tools import CoverTools
 from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
@@ -245,7 +246,7 @@ def ringing_after(monkeypatch, questions):
     monkeypatch.setattr(pipeline, "StartClock", Clock)
 
 
-@pytest.mark.parametrize("problem", ["dfvs", "partition"])
+@pytest.mark.parametrize("problem", ["dfvs", "partition", "communities"])
 def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, problem):
     draws, n = np.random.default_rng(3), 150
     arcs = np.zeros((n, n))
@@ -253,6 +254,7 @@ def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, pro
     np.fill_diagonal(arcs, 0)
     graph = arcs.astype(int) if problem == "dfvs" else nx.from_numpy_array(arcs)
     monkeypatch.setattr(baselines, "BETWEEN", 2)
+    monkeypatch.setattr(communities, "LOOKED_AT", 20)
     settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
     settings |= {"search.start": "greedy", "problem.parts": 4} if problem == "partition" else {}
     kept, free = entries(monkeypatch), solve(graph, problem, settings=settings)

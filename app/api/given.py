@@ -66,6 +66,9 @@ def setting(settings: Any, table: str, key: str) -> Any:
     return settings.get(f"{table}.{key}", found)
 
 
+LAYERS = ("model", "depth", "hidden", "layers")  # keys of [gnn] that say together what layers there are
+
+
 @dataclass(frozen=True)
 class Begun:
     """Trained weights that a call is given: applied, or trained further where its settings name epochs.
@@ -91,16 +94,23 @@ class Begun:
     def keys(self) -> dict[str, Any]:
         """Settings to be laid over those of the call."""
         if self.in_memory:  # no case has these: `put` enters them
-            return self._positions() | ({f"{self.table}.epochs": 1} if self.applied else {})
+            return self._brought() | ({f"{self.table}.epochs": 1} if self.applied else {})
         path = {} if self.weights is None else {f"{self.table}.weights": os.fspath(self.weights)}
         return path | ({f"{self.table}.epochs": 0} if self.applied else {})
 
-    def _positions(self) -> dict[str, Any]:
-        """The positions that weights in memory bring, of which keys are read (gnn.position_work)."""
+    def _brought(self) -> dict[str, Any]:
+        """What weights in memory bring and keys of the settings are read of, where these name none of it:
+        positions (gnn.position_work), and layers beside gnn.jump.
+        """
         model = getattr(self.weights, "model", None)
-        if not isinstance(model, SavedModel) or setting(self.settings, "gnn", "positions") is not None:
+        if not isinstance(model, SavedModel):
             return {}
-        return {"gnn.positions": list(model.case.positions)}
+        wanted = ("positions",), LAYERS if setting(self.settings, "gnn", "jump") else ()
+        brought = {}
+        for keys in wanted:
+            if all(setting(self.settings, "gnn", key) is None for key in keys):
+                brought |= {f"gnn.{key}": getattr(model.case, key) for key in keys}
+        return brought
 
     def put(self, context: Context, kind: type[Model]) -> tuple[Context, Model | None]:
         """The context of the call with weights in memory, and their model; None: there are none.

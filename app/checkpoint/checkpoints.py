@@ -263,6 +263,11 @@ class Stops:
     begun: float = 0.0
     again: str = "the same command and --resume"
 
+    @property
+    def margin_s(self) -> float:
+        """Seconds before the limit that are kept in reserve in any case."""
+        return min(MARGIN * self.limit_s, LARGEST_MARGIN_S)
+
 
 class Checkpoints(Keeper):
     """The checkpoints of one run in FOLDER/checkpoint/; see Keeper.
@@ -450,7 +455,7 @@ class Checkpoints(Keeper):
             self._pause_s = max(now - self._last_asked, 0.9 * self._pause_s)
         self._last_asked = now
         limit = self.stops.limit_s
-        reserve = 2 * self._save_s + self._pause_s + min(MARGIN * limit, LARGEST_MARGIN_S)
+        reserve = 2 * self._save_s + self._pause_s + self.stops.margin_s
         late = limit and now - self.stops.begun + reserve >= limit
         return self._heard() or (HOURS if late else NOTHING)
 

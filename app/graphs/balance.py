@@ -12,7 +12,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.contracted import WeightedRows
-from app.graphs.fixed_point import integer_weights, whole_numbers
+from app.graphs.fixed_point import integer_weights, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph
 
 FULL = 1 << 52  # of all weights: sums of squares are Python's
@@ -89,7 +89,10 @@ def _sizes(graph: Graph) -> tuple[np.ndarray, float]:
             f"{graph.name}: node {graph.called(node)} has the weight {graph.node_weights[node]:g} < 0; "
             "weights from 0 on would be right"
         )
-    return whole_numbers(graph.node_weights, f"{graph.name}: a node weight", FULL)
+    sizes, unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight", FULL)
+    named = f"{graph.name}: the weight of node"
+    refuse_vanished(sizes, graph.node_weights, lambda node: f"{named} {graph.called(node)}")
+    return sizes, unit
 
 
 def _refuse_negative(graph: Graph, weights: np.ndarray) -> None:

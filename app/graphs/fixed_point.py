@@ -1,6 +1,7 @@
 """Weights of edges and nodes as whole numbers, so that sums are exact and the same in any order."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,6 +41,18 @@ def whole_numbers(weights: np.ndarray, what: str, largest: int = LARGEST) -> tup
     whole = np.array_equal(np.rint(weights), weights)
     unit = 2.0 ** max(0 if whole else min(_exact_exponent(weights), 0), coarsest)
     return np.rint(weights / unit).astype(np.int64), unit
+
+
+def refuse_vanished(numbers: np.ndarray, given: np.ndarray, called: Callable[[int], str]) -> None:
+    """Refuse numbers [k] of a unit that are 0, where those given [k] are not. Raises GraphError.
+
+    called   what the i-th one is called, with its file's or graph's name: "g: the weight of node 7"
+    """
+    lost = np.flatnonzero((numbers == 0) & (given != 0))
+    if len(lost):
+        first = int(lost[0])
+        told = f"{called(first)}, {float(given[first]):g}, counts as 0 beside others of up to"
+        raise GraphError(f"{told} {float(np.abs(given).max()):g}; larger or 0 would be right")
 
 
 def _exact_exponent(weights: np.ndarray) -> int:

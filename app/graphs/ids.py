@@ -21,6 +21,7 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 HALVES = re.compile("[\ud800-\udfff]")  # of pairs of surrogates, which no UTF-8 has
 PLAIN = bytes(range(ord(" "), ord("~") + 1))
 MARKS = (b"#", b"%")  # begin a comment
+MOST_DIGITS = 19  # of 2^63 - 1
 RULES = f"1 to {LONGEST} bytes of UTF-8, neither # nor % first"
 
 
@@ -52,6 +53,16 @@ def one_id(ids: np.ndarray, at: Any) -> str:
     """The id at a place, for a message."""
     found = plain_ids(ids[[int(at)]])[0]
     return shown(found) if isinstance(found, str) else str(found)
+
+
+def whole_number(word: str) -> int | None:
+    """The number that a word of digits is, as ids of files and those below 0 are; None: of more than 64 bits,
+    or none."""
+    digits = word.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        return None
+    number = int(word)
+    return number if abs(number) < 1 << 63 else None
 
 
 def blank_between(ids: np.ndarray) -> str:

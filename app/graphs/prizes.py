@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 
 from app.errors import GraphError
-from app.graphs.fixed_point import LARGEST, whole_numbers
+from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph, narrow
 from app.graphs.prize_ways import Ways, best_within
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
@@ -130,6 +130,9 @@ def _numbered(graph: Graph, prizes: np.ndarray, largest: int) -> tuple[np.ndarra
     numbers, unit = whole_numbers(both, f"{graph.name}: a length or a prize", largest)
     lengths, own = np.split(numbers, [len(weights)])
     refuse_lengths(graph, lengths, float(prizes.max()))
+    if largest == LARGEST:  # in the coarser units of large graphs the least ones may count as 0
+        row = len(weights)
+        refuse_vanished(numbers, both, lambda i: f"{graph.name}: the prize of node {graph.called(i - row)}")
     return lengths, own, 0, unit
 
 
@@ -143,6 +146,8 @@ def _shifted(graph: Graph, weights: np.ndarray, largest: int) -> tuple[np.ndarra
     Source   Rehfeldt and Koch 2018, as above
     """
     numbers, unit = whole_numbers(weights, f"{graph.name}: a node weight", largest)
+    if largest == LARGEST:
+        refuse_vanished(numbers, weights, lambda i: f"{graph.name}: the weight of node {graph.called(i)}")
     least = int(numbers.min())
     if least >= 0:
         least = -max(int(numbers.max()), 1)

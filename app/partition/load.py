@@ -1,16 +1,17 @@
 """From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.case.config import Case
 from app.case.graph import BY_EDGE, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, Halted
 from app.graphs.covering import COVERING, NEIGHBOURHOODS, count_candidates
 from app.graphs.deliveries import Deliveries
 from app.graphs.facility import Demands
@@ -24,6 +25,7 @@ from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
+from app.partition.deal import ASKED
 from app.partition.generators import base_seed, drawn_of, generated
 from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
@@ -376,12 +378,20 @@ def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:
     make = _maker(group, table, sizes, seeds, int(case.memory.max_decompressed_gb * 1e9))
     with raise_together(group, "generating graphs"):
         if group.rank == 0:
-            united = unite([make(i) for i in range(table.count)], f"{table.generator}-{table.count}")
+            united = unite(list(_opened(make, table.count)), f"{table.generator}-{table.count}")
             source = with_own_rows(replace(united, sizes=sizes, graph_names=()))
     item = replace(
         load_stream(group, source, table, case), source="generator", seed=base_seed(table, case.seed)
     )
     return recut_all(group, [item], read_cost_model(group, case))[0]
+
+
+def _opened(make: Callable[[int], EdgeStream], count: int) -> Iterator[EdgeStream]:
+    """The streams of `count` generated graphs. Raises Halted where this rank is asked to stop meanwhile."""
+    for number in range(count):
+        if stopping.asked():
+            raise Halted(ASKED)
+        yield make(number)
 
 
 def generate_set(

@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.source import Limits, shown
 from app.graphs.formats.tsplib import read_tour
-from app.graphs.ids import NodeIndex, blank_between, one_id, plain_ids
+from app.graphs.ids import NodeIndex, blank_between, one_id, plain_ids, whole_number
 
 LARGEST_FILE = 1 << 32  # bytes
 BLANKS = " \t\r\n"
@@ -148,12 +148,11 @@ class _Numbers:
 
     def of(self, line: int, words: list[str], wanted: int) -> int:
         """The node that a line names."""
-        digits = words[0].removeprefix("-")
-        number = digits.isascii() and digits.isdigit() and len(digits) <= 18
-        if len(words) != wanted or not (number or self.index.named):
+        name = words[0].encode() if self.index.named else whole_number(words[0])
+        if len(words) != wanted or name is None:
             right = "one node id" if wanted == 1 else "a node id and its value"
             raise GraphError(f"{self.path}:{line}: found {' '.join(words)[:60]!r}; right is {right} per line")
-        row = self.index.row(words[0].encode() if self.index.named else int(words[0]))
+        row = self.index.row(name)
         if row is None:
             raise GraphError(f"{self.path}:{line}: node {shown(words[0])} is not in the graph")
         return row

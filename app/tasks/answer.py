@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 import time
 from dataclasses import astuple, dataclass, replace
@@ -84,8 +85,9 @@ class Solved:
         if kind == ROUTES:
             return [node for route in routes_named(self.solution, ids, labels) for node in route]
         if kind in CLASSES:
-            order, sizes = np.argsort(self.solution, kind="stable"), np.bincount(self.solution)
-            return [_called_by(ids[part], labels) for part in np.split(order, np.cumsum(sizes))[:-1]]
+            called = _called_by(ids[np.argsort(self.solution, kind="stable")], labels)
+            ends = np.cumsum(np.bincount(self.solution)).tolist()
+            return [called[start:end] for start, end in itertools.pairwise([0, *ends])]
         return _called_by(
             ids[np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution], labels
         )

@@ -14,7 +14,7 @@ from app.graphs.deliveries import MOST_TIME, Deliveries, Times
 from app.graphs.facility import Demands
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
-from app.graphs.ids import NodeIndex, named, one_id
+from app.graphs.ids import NodeIndex, named, one_id, whole_number
 from app.graphs.metric import Metric
 from app.partition.load import Loaded
 from app.problems.table import ROUTES, make_problem
@@ -230,8 +230,8 @@ def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal
                     f"{path}:{line}: found {shown(' '.join(words))!r}; 'id demand' would be right"
                 )
             name = " ".join(words[:-1])
-            number = name.isascii() and name.isdigit() and len(name) <= 18
-            row = index.row(name.encode() if texts else int(name)) if texts or number else None
+            found = name.encode() if texts else whole_number(name)
+            row = None if found is None else index.row(found)
             if row is None:
                 raise GraphError(f"{path}:{line}: node {shown(name)} is not in the graph")
             if amounts[row] is not None:

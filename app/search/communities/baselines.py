@@ -12,9 +12,10 @@ from app.graphs.contracted import numbered
 from app.graphs.graph import Graph
 from app.graphs.quality import Quality, quality_of
 from app.search.communities.moves import Mover
+from app.toolbox import Look, never
 
 MOST_MERGED = 1 << 14  # entries of a graph that `greedy` merges
-ALL = 1 << 62
+LOOKED_AT = 1 << 16  # nodes between two looks at a clock, some hundredths of a second
 LOUVAIN = "Louvain"
 
 
@@ -26,20 +27,22 @@ def louvain(
 
     Source   Blondel et al., Journal of Statistical Mechanics 2008
     """
-    return by_moves(quality_of(graph, null, resolution).quality, compiled), LOUVAIN
+    return by_moves(quality_of(graph, null, resolution).quality, compiled)[0], LOUVAIN
 
 
-def by_moves(quality: Quality, compiled: bool = True) -> np.ndarray:
-    """[n] int64, the communities of `louvain`."""
-    found = np.arange(quality.n)
+def by_moves(quality: Quality, compiled: bool = True, look: Look = never) -> tuple[np.ndarray, bool]:
+    """[n] int64, the communities of `louvain`, True; or of what had moved when `look` was true, and False."""
+    found, late = np.arange(quality.n), False
     while True:
         every = np.arange(quality.n)
         mover = Mover(quality, every, every, compiled)
-        mover.run(ALL)
+        while mover.waiting and not late:
+            mover.run(LOOKED_AT)
+            late = look()
         label = numbered(mover.label)
         found = label[found].astype(np.int64)
-        if mover.gain == 0:
-            return found
+        if late or mover.gain == 0:
+            return found, not late
         quality = quality.contracted(label, compiled)
 
 

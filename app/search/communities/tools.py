@@ -30,6 +30,7 @@ class CommunityTools(LabelTools):
     words, sense = "partition", "maximise"
     every = "all nodes are in communities, none inside or outside"
     baseline_costs: ClassVar = {"louvain": 4e-7}
+    start_share = 0.9
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -37,7 +38,7 @@ class CommunityTools(LabelTools):
         self.unit = self.asked.unit
         self.weights = self.asked.quality.weights if instance.null == "none" else None
         self.kernel = CommunityKernel(self.asked.quality, instance.compiled)
-        self._begun: np.ndarray | None = None
+        self._begun: np.ndarray | None = None  # what Louvain's method makes, where it came to its end
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -97,9 +98,10 @@ class CommunityTools(LabelTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """Louvain's method."""
-        self._begun = by_moves(self.kernel.core, self.instance.compiled)
-        return self._begun.copy()
+        """Louvain's method, as far as it comes."""
+        begun, whole = by_moves(self.kernel.core, self.instance.compiled, self.look)
+        self._begun = begun if whole else None
+        return begun.copy()
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Regions clustered anew; none where nothing is left."""

@@ -12,7 +12,7 @@ from app.bounds.coverage.prices import PriceBound, proved_by, spread
 from app.errors import CaseError, FixedNodesError
 from app.graphs.covering import count_candidates
 from app.graphs.family import Family, ascending_family
-from app.graphs.fixed_point import whole_numbers
+from app.graphs.fixed_point import refuse_vanished, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
 from app.graphs.weights import decimals_of
@@ -81,6 +81,8 @@ class CoverageTools(Toolbox):
                 right = "0 or more would be right"
                 raise CaseError(f"{graph.name}: the {kind} of {what} {name} is below 0; {right}")
         self.weights, self.unit = whole_numbers(weights, f"{graph.name}: an element's weight")
+        named = f"{graph.name}: the weight of element"
+        refuse_vanished(self.weights, weights, lambda i: f"{named} {self._called(self.count + i)}")
         self.scale, self.costs = whole_costs(costs, graph.name)
 
     def _called(self, node: int) -> str:

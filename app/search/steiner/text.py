@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.source import shown
-from app.graphs.ids import NodeIndex, blank_between, named, one_id, plain_ids
+from app.graphs.ids import NodeIndex, blank_between, named, one_id, plain_ids, whole_number
 from app.graphs.joined import root_of
 from app.graphs.steiner import ends_of, tree_of_edges
 from app.search.solution_text import lines_of
@@ -86,10 +86,10 @@ def _lines(path: str, texts: bool) -> Iterator[tuple[int, list[str]]]:
 
 def _row(path: str, line: int, index: NodeIndex, word: str, texts: bool) -> int:
     """The row of the node that a line names."""
-    digits = word.removeprefix("-")
-    if not texts and not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+    name = word.encode() if texts else whole_number(word)
+    if name is None:
         raise GraphError(f"{path}:{line}: found {shown(word)!r}; two node ids would be right")
-    row = index.row(word.encode() if texts else int(word))
+    row = index.row(name)
     if row is None:
         raise GraphError(f"{path}:{line}: node {shown(word)} is not in the graph")
     return row

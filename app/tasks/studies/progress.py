@@ -192,6 +192,9 @@ def _targets(case: Case) -> dict[str, float]:
     families, targets = case.study.families, case.study.targets
     if len(families) != len(targets):
         raise CaseError(f"study.targets: must be one for each of study.families, got {len(targets)}")
+    if not case.graph.generator:
+        makes = " and ".join(families)
+        raise CaseError(f'graph.generator: "" makes no graphs to judge by; what makes {makes} would be right')
     known = dict.fromkeys(family_names(case.graph))
     if not set(families) <= set(known):
         raise CaseError(
