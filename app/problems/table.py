@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from app.graphs.covering import COVERAGE, COVERING
+from app.graphs.ordering import ORDERING
 from app.graphs.quadratic import QUADRATIC
 from app.tables import Table
 
@@ -31,6 +32,7 @@ PROBLEMS = Table(
         "coverage": "app.problems.coverage:Coverage",
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
+        ORDERING: "app.problems.ordering:LinearOrdering",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -40,6 +42,7 @@ UNTRAINED = (
     COVERAGE,
     "influence",
     "facility",
+    ORDERING,
     "dfvs",
     "coloring",
     "communities",
@@ -66,6 +69,7 @@ COURSES = {"dismantle": "dismantling", "facility": "assignment"}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops
+ORDERS = ("tour", "order")  # solutions that are all nodes, one after the other
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
@@ -73,6 +77,7 @@ WEIGHED = {
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     "facility": "edges",
+    ORDERING: "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }

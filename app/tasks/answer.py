@@ -25,7 +25,7 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, ROUTES, TREE
+from app.problems.table import CLASSES, ORDERS, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
@@ -102,8 +102,14 @@ def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None
     return [_called_by(ids[route], labels) for route in routes]
 
 
-def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
-    """The nodes of a course in its order, by ids [n], or by labels; none where there is none."""
+def order_named(
+    solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None, kind: str
+) -> list[Any]:
+    """The nodes of a course, or of a solution that is an order, in that, by ids [n], or by labels; none where
+    there is none.
+    """
+    if kind == ORDERS[-1]:
+        return solved.named(ids, labels, kind)
     if not solved.course or solved.course.startswith(OF_NODES):
         return []
     named, written = read_order(solved.course), written_ids(loaded, ids)
@@ -288,10 +294,11 @@ def given_solution(
         return _routes_of_rows(rows, loaded.routes, ids, called)
     if problem.solution in CLASSES:
         return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
-    if problem.dynamics != "tour":
+    if problem.solution not in ORDERS:
         return np.isin(np.arange(len(ids)), rows)
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
-        raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
+        what = "cities" if problem.dynamics == "tour" else "nodes"
+        raise GraphError(f"{called}: found {len(rows)} {what}; each of {len(ids)} once would be right")
     return rows
 
 
