@@ -193,9 +193,7 @@ def as_summed(stream: EdgeStream) -> EdgeStream:
 
 def _summed(stream: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
     """All arcs, and loops of weight 0, which tell of nodes."""
-    found = [
-        (u, v, np.ones(len(u)) if w is None else w.astype(np.float64)) for u, v, w in stream.chunks()
-    ]
+    found = [(u, v, np.ones(len(u)) if w is None else w.astype(np.float64)) for u, v, w in stream.chunks()]
     made.ids, made.first_id = stream.ids, stream.first_id
     for text in stream.warnings:
         made.warn(text)

@@ -1,6 +1,7 @@
 """Square matrices as LOLIB has them: perhaps a line of text, the number n of rows, then n times n numbers."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -57,8 +58,7 @@ def _chunks(source: Source, nodes: int, skip: int) -> Iterator[Chunk]:
         wanted = np.flatnonzero(values)
         at = seen + wanted
         kept = kept_weights(
-            values[wanted], lambda i: f"{source.where}: the entry {at[i] // nodes + 1}, {at[i] % nodes + 1}",
-            source.warnings,
+            values[wanted], partial(_called, source, at, nodes), source.warnings
         )  # fmt: skip
         if not np.isfinite(kept).all():
             raise source.error("found an entry beyond 3.4e38; smaller entries would be right")
@@ -67,6 +67,11 @@ def _chunks(source: Source, nodes: int, skip: int) -> Iterator[Chunk]:
     if seen != most:
         said = f"the header states {nodes} rows, {most} numbers; found {seen}"
         raise source.error(f"{said}; equal numbers would be right", skip)
+
+
+def _called(source: Source, at: np.ndarray, nodes: int, i: int) -> str:
+    """The i-th of some entries [k] of a matrix of so many rows."""
+    return f"{source.where}: the entry {at[i] // nodes + 1}, {at[i] % nodes + 1}"
 
 
 def _numbers(source: Source, text: bytes, line: int) -> np.ndarray:

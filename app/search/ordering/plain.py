@@ -164,9 +164,7 @@ def _window(s: Search, draws: SplitMix) -> None:
         low = (some & -some).bit_length() - 1
         for i in range(k):
             behind[i][some] = behind[i][some & (some - 1)] + above[low][i]
-        least[some] = min(
-            least[some ^ 1 << i] + behind[i][some ^ 1 << i] for i in range(k) if some >> i & 1
-        )
+        least[some] = min(least[some ^ 1 << i] + behind[i][some ^ 1 << i] for i in range(k) if some >> i & 1)
     some = (1 << k) - 1
     saved = least[some] - now
     if saved >= 0:

@@ -17,7 +17,6 @@ Source   insertion, iterated local search and crosses by order: Schiavinotto and
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,6 @@ DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
 DENSE, SHARE = 1024, 0.25  # nodes, at most, and arcs of all pairs, at least, of what has a table
 EVERY = 64  # trials between two windows
 KICKS = 3  # of a trial, at most
-HEAT = 4  # a trial may be worse by the mean weight of an arc over this, times -log of a uniform number
 PATIENCE, LEAST_PATIENCE = 60, 2000  # trials of a round without a better order, for each node, and at least
 KNOWN = 8  # best orders that are kept
 LEAST_MEETING = 1 << 20
@@ -104,7 +102,9 @@ class OrderingSearch(Search):
             setattr(self, name, 0)
         self.patience = max(PATIENCE * n, LEAST_PATIENCE)
         self.kicks, self.every, self.shift = KICKS, EVERY, ONE
-        self.heat = int(net.weights.sum()) // max(HEAT * net.arcs, 1)
+        # By turns a trial may be worse by these, times -log of a uniform number.
+        self._heats = int(net.weights.sum()) // max(net.arcs, 1), int(np.median(net.weights)), 0
+        self._rounds, self.heat = 0, self._heats[0]
         self.random = SplitMix(seed).state
         self._draws = SplitMix(seed ^ 0x5EED)
         self._search = _Search(n)
@@ -184,6 +184,8 @@ class OrderingSearch(Search):
             self.best_order[:] = least[1]
         for cost, order in found:
             self._keep(cost, order)
+        self._rounds += 1
+        self.heat = self._heats[self._rounds % len(self._heats)]
         self._load(self._crossed())
 
     def _current(self) -> np.ndarray:
