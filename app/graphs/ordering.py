@@ -115,7 +115,7 @@ def ordering_of(graph: Graph) -> Ordering:
 
 
 def net_of(n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tuple[NetArcs, int]:
-    """The net arcs of arcs [a], no loops, and what every order pays beside; arcs that are listed twice add up.
+    """The net arcs of arcs [a], no loops, and what every order pays beside; arcs listed twice add up.
 
     weights   int64, of any sign
     """

@@ -113,7 +113,8 @@ def refuse_undirected(stream: EdgeStream, problem: str) -> None:
     """Refuse edges that go nowhere, where arcs are wanted. Raises GraphError."""
     if stream.undirected or stream.metric is not None:
         what = "a graph without directions" if stream.format == "networkx" else "edges without directions"
-        right = "an edge list 'from to', Matrix Market general, DIMACS 'a' lines, PACE 2022 or LOLIB would be right"
+        right = "an edge list 'from to', Matrix Market general, DIMACS 'a' lines, PACE 2022 or LOLIB"
+        right += " would be right"
         if stream.format in ("memory", "networkx"):
             right = "a networkx.DiGraph, a matrix or a list of pairs (from, to) would be right"
         found = f"{stream.path or stream.name}: found {what} ({stream.format})"

@@ -13,8 +13,8 @@ from app.toolbox import Instance
 
 
 class LinearOrdering(Unlearned):
-    """The arcs that lead backward in an order are a feedback arc set, of least weight: without them there is no
-    directed cycle. What is saved, the weight of those that lead forward, is as large as may be.
+    """The arcs that lead backward in an order are a feedback arc set, of least weight: without them there is
+    no directed cycle. What is saved, the weight of those that lead forward, is as large as may be.
 
     A solution is [n] int64, the nodes from first to last.
     """

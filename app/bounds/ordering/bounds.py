@@ -1,6 +1,7 @@
 """Lower bounds on what orders pay that improve in slices of time, part by part."""
 
 import time
+from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,8 @@ from app.graphs.ordering import NetArcs, least_order
 from app.reductions.ordering.reducer import topological_components
 from app.toolbox import Bounds
 
+Descend = Callable[[NetArcs, np.ndarray], np.ndarray]
+
 NEAR = 0.25  # gap from which on a proof gets time
 ROW_SECONDS = 2e-5  # of a check, for each arc of a part
 FIRST_SECONDS = 4e-6  # of the first steps of all parts, for each node and arc, about
@@ -18,8 +21,8 @@ MOST_BLOCKS = 100_000  # arcs of a component that is taken apart at single nodes
 
 
 def parts_of(net: NetArcs) -> list[np.ndarray]:
-    """The nodes [k] of parts that have no two nodes with a net arc in common and that all cycles are within: the
-    biconnected components of strongly connected ones, small ones first.
+    """The nodes [k] of parts that all cycles are within; no two of them have two nodes with a net arc in
+    common: the biconnected components of strongly connected ones, small ones first.
     """
     label = topological_components(net)
     order = np.argsort(label, kind="stable")
@@ -41,14 +44,22 @@ def parts_of(net: NetArcs) -> list[np.ndarray]:
     return sorted(found, key=lambda nodes: (len(nodes), nodes.tolist()))
 
 
+def as_it_is(net: NetArcs, order: np.ndarray) -> np.ndarray:
+    """No descent."""
+    return order
+
+
 class OrderingBounds(Bounds):
-    """Bounds of net arcs: those of their parts together."""
+    """Bounds of net arcs: those of their parts together.
+
+    descend   from an order of net arcs to a better one, for those that a linear program leads to
+    """
 
     near = NEAR
 
-    def __init__(self, net: NetArcs, compiled: bool = True) -> None:
+    def __init__(self, net: NetArcs, compiled: bool = True, descend: Descend = as_it_is) -> None:
         self.net, self._compiled = net, compiled
-        self._parts = [PartBounds(net.part(nodes), nodes, compiled) for nodes in parts_of(net)]
+        self._parts = [PartBounds(net.part(nodes), nodes, compiled, descend) for nodes in parts_of(net)]
         self._left = list(self._parts)
         self._turn, self._best = 0, 0
         self._solution: np.ndarray | None = None
@@ -124,7 +135,7 @@ class OrderingBounds(Bounds):
     def _joined(self) -> np.ndarray:
         """[n] int64, an order in which all parts stand as in their best ones.
 
-        Parts meet in single nodes, and never in a ring, so that there is one; arcs between parts lead forward.
+        Parts meet in single nodes, never in a ring, so that there is one; arcs between parts lead forward.
         """
         tails, heads = [], []
         for part in self._parts:

@@ -51,7 +51,7 @@ class Finder:
         self._ptr = starts(net.tails, net.n)
 
     def violated(self, y: np.ndarray, most: int) -> list[Cycle]:
-        """Shortest cycles of less than 1, by y [arcs], through some nodes; through all, if those have none."""
+        """Shortest cycles of less than 1 by y [arcs], through some nodes; through all if those have none."""
         n, net = self.net.n, self.net
         length = np.maximum(y, 0) + LONG
         matrix = sp.csr_array((length, net.heads, self._ptr), shape=(n, n))
@@ -88,8 +88,8 @@ class Finder:
 
 
 def packed(net: NetArcs) -> Iterator[list[tuple[Cycle, int]]]:
-    """Cycles of net arcs and whole numbers whose sums are at no arc above its weight; all that there are so far,
-    again and again. Short ones first: through each node by turns with a longer reach.
+    """Cycles of net arcs and whole numbers whose sums are at no arc above its weight; all that there are so
+    far, again and again. Short ones first: through each node by turns with a longer reach.
     """
     n, found, work = net.n, [], 0
     out: list[dict[int, int]] = [{} for _ in range(n)]

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from app.bounds.ordering.cycles import Finder, packed, triangles
 from app.bounds.ordering.program import Cycle, Program
 from app.bounds.ordering.witness import LARGEST, LEAF, OrderingPart, Pairs
 from app.graphs.ordering import NetArcs, least_order
-from app.search.ordering.search import OrderingSearch
 
 PACKING, PROGRAM, TREE = "packed cycles", "linear program of cycles", "branch and bound"
 LONGEST = 1 << 12  # nodes of a cycle, for which sums have room
@@ -36,7 +36,6 @@ CANDIDATES, STEPS, RELIABLE = 10, 60, 3
 LITTLE = 1e-3  # of a mean weight: a rise of no less counts
 SECONDS, LEAST_SECONDS = 60.0, 0.01  # of one linear program, at most, and where the time is up
 WHOLE = 1e-6
-DESCENT = 30  # steps for each node from an order that a point of the program leads to
 
 
 @dataclass
@@ -65,9 +64,9 @@ class PartBounds:
     end      when, by time.perf_counter(), all has to be over
     """
 
-    def __init__(self, net: NetArcs, nodes: np.ndarray, compiled: bool) -> None:
-        """net   of the part alone"""
-        self.net, self.nodes, self._compiled = net, nodes, compiled
+    def __init__(self, net: NetArcs, nodes: np.ndarray, compiled: bool, descend: Any) -> None:
+        """net   of the part alone     descend   as of OrderingBounds"""
+        self.net, self.nodes, self._compiled, self._descend = net, nodes, compiled, descend
         total = int(net.weights.sum())
         self.one = 1 << max(min(PLACES, (LARGEST // (LONGEST * max(total, 1))).bit_length() - 1), 0)
         self.lower, self.method, self.done, self.best = 0, "", False, total
@@ -145,7 +144,7 @@ class PartBounds:
             yield True
 
     def _lift(self, waiting: list[tuple[int, int, int, Node]], at_work: int | None = None) -> None:
-        """The least bound of the leaves that are open is that of the part; closed ones reach the best order."""
+        """The least bound of open leaves is that of the part; closed ones reach the best order."""
         least = min(waiting[0][0] if waiting else self.best, self.best if at_work is None else at_work)
         self.lower = max(self.lower, min(least, self.best))
 
@@ -213,9 +212,7 @@ class PartBounds:
             if len(order) == n:
                 self.offer(order)
                 return
-        search = OrderingSearch(self.net, np.argsort(behind, kind="stable"), 0, self._compiled)
-        search.run(DESCENT * n)
-        self.offer(search.solution())
+        self.offer(self._descend(self.net, np.argsort(behind, kind="stable")))
 
     # ---- divisions -----------------------------------------------------------------------------------------
 
@@ -256,7 +253,7 @@ class PartBounds:
         return found
 
     def _gains(self, node: Node, pair: tuple[int, int], value: float) -> tuple[float, float]:
-        """By how much the program rises with two nodes in one order, and in the other: tried, or as before."""
+        """By how much the program rises with two nodes in one order, and the other: tried, or as before."""
         known = self._risen.setdefault(pair, ([], []))
         if min(map(len, known)) < RELIABLE:
             for rises, each in zip(known, (pair, pair[::-1])):

@@ -1,23 +1,24 @@
 """What proves a lower bound on what orders pay, part by part of net arcs.
 
-For two nodes u, v let y(u, v) be 1 where v stands before u, else 0: y(v, u) = 1 - y(u, v), and a net arc u -> v
-of weight w costs w y(u, v). Along a cycle of nodes, whether they have arcs or not, some step leads backward:
+For two nodes u, v let y(u, v) be 1 where v stands before u, else 0: y(v, u) = 1 - y(u, v), and a net arc
+u -> v of weight w costs w y(u, v). Along a cycle of nodes, with arcs or not, some step leads backward:
 
     y(v1, v2) + y(v2, v3) + ... + y(vk, v1) >= 1
 
-Take one y for each two nodes, that of the net arc, if there is one. A step against it is 1 - y, so that a cycle
-says a y >= b with coefficients of 1 and -1 and b = 1 - steps against. For any numbers g >= 0 of some cycles,
+Take one y for each two nodes, that of the net arc, if there is one. A step against it is 1 - y, so that a
+cycle says a y >= b with coefficients of 1 and -1 and b = 1 - steps against. For any g >= 0 of some cycles,
 
     w y  >=  g b + (w - g A) y  >=  g b + sum over F of r + sum over the free ones of min(0, r)
 
-where r = w - g A, F are those y that are fixed to 1, and those fixed to 0 count nothing: whatever g is, so that
-rounded duals of a linear program prove nearly what that says. Where all cycles follow net arcs this is a
-fractional packing of cycles. Two nodes are fixed by a tree: the first subtree of a division has u before v, the
-second v before u, so both together have all orders. The least that a leaf proves, rounded up, is proved.
+where r = w - g A, F are those y that are fixed to 1, and those fixed to 0 count nothing: whatever g is, so
+that rounded duals of a linear program prove nearly what that says. Where all cycles follow net arcs this is
+a fractional packing of cycles. Two nodes are fixed by a tree: the first subtree of a division has u before
+v, the second v before u, so both together have all orders. The least that a leaf proves, rounded up, is
+proved.
 
 Parts may have nodes in common, but no two nodes with a net arc: what they prove then adds up.
 
-Source   Groetschel, Juenger and Reinelt, Facets of the linear ordering polytope, Mathematical Programming 1985
+Source   Groetschel, Juenger and Reinelt, Facets of the linear ordering polytope, Math. Programming 1985
 """
 
 from dataclasses import dataclass

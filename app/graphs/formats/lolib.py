@@ -16,8 +16,8 @@ RIGHT = "the number of rows, then so many times so many numbers,"
 
 
 def read_lolib(path: str, limits: Limits) -> EdgeStream:
-    """The stream of a matrix: an entry (i, j) that is not 0 is an arc from i to j of that weight. Lines may end
-    anywhere within the matrix.
+    """The stream of a matrix: an entry (i, j) that is not 0 is an arc from i to j of that weight. Lines may
+    end anywhere within the matrix.
 
     Source   Reinelt's library of linear ordering problems (LOLIB)
     """

@@ -194,7 +194,7 @@ def _is_heads(lines: list[list[bytes]]) -> bool:
 
 
 def _is_lolib(lines: list[list[bytes]]) -> bool:
-    """True if a line of one number, the first or behind one of text, is followed by whole lines of numbers."""
+    """True if a line of one number, the first or behind one of text, is followed by lines of numbers."""
     rows = [fields for fields in lines if fields][:3]
     alone = [len(fields) == 1 and fields[0].isdigit() for fields in rows]
     if len(rows) < 2 or not any(alone[:2]):

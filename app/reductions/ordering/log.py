@@ -11,8 +11,8 @@ Proof of BEHIND, with w the weight of u -> v. Wherever v stands behind u, moving
 arcs out of v that are paid lead to nodes before it, and there are fewer of these right behind u. Where v
 stands before u, w is paid; right behind u that is saved, and no more than all arcs out of v, w at most, are
 paid. So some best order has v right behind u, and what is paid of its arcs is what is paid of the same arcs
-out of u. BEFORE is the same with all arcs turned. A node with one arc in and one out is always one of the two:
-whichever arc weighs less is what remains.
+out of u. BEFORE is the same with all arcs turned. A node with one arc in and one out is always one of the
+two: whichever arc weighs less is what remains.
 
 Where two arcs come to lie between the same nodes, they are added, or the lighter of two opposite ones is paid
 in any case: see app/graphs/ordering.py.

@@ -43,8 +43,8 @@ class _Left:
 
 
 def verify_log(net: NetArcs, log: np.ndarray) -> tuple[NetArcs, np.ndarray, int]:
-    """What a log leaves: net arcs, their nodes [k] by the old numbers, ascending, and what is paid beside: the
-    least of the whole is that and the least of what is left.
+    """What a log leaves: net arcs, their nodes [k] by the old numbers, ascending, and what is paid beside:
+    the least of the whole is that and the least of what is left.
 
     Raises BadReduction where a word does not hold.
     """

@@ -219,8 +219,8 @@ def _begin(s: Search, draws: SplitMix) -> None:
 
 
 def run(s: Search, count: int) -> int:
-    """At most `count` steps, each a node that is settled or a trial that is begun; fewer where a round is over.
-    Returns how many.
+    """At most `count` steps, each a node that is settled or a trial that is begun; fewer where a round is
+    over. Returns how many.
     """
     draws, done = SplitMix(s.random), 0
     while done < count:

@@ -1,4 +1,4 @@
-"""Local search for orders of little weight backward: iterated local search, and rounds of it that cross orders.
+"""Local search for orders of little weight backward: iterated, in rounds that cross the best orders.
 
 A node is *settled* by moving it to where the order pays least with it, which sums of its own arcs tell: only
 right behind a neighbour, or right before one, can it be better off than between. A local optimum has all
@@ -200,7 +200,7 @@ class OrderingSearch(Search):
             del self._known[KNOWN:]
 
     def _crossed(self) -> np.ndarray:
-        """[n] int32, one of the best orders, half of whose places have their nodes in the order of another."""
+        """[n] int32, one of the best orders, half of whose places have their nodes as another has them."""
         first = self._draws.below(len(self._known))
         second = self._draws.below(len(self._known))
         order, other = (np.array(self._known[i][1], dtype=np.int32) for i in (first, second))

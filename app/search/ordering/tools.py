@@ -28,6 +28,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 REDUCE_SECONDS = 6e-6  # for each node and arc, about
 STEPS, STEPS_PER_NODE = 3_000_000, 200  # of a search, or so many for each node
+DESCENT = 30  # steps for each node from an order that a linear program leads to
 SEARCH_SECONDS = 5e-7  # of making a search, for each node and arc, about
 
 
@@ -94,8 +95,8 @@ class OrderingTools(Toolbox):
         self._take(*reducer.kernel())
         used = [f"{name} {count}" for name, count in zip(NAMES, reducer.counts) if count]
         return (
-            f"reduced to {self.inner.n} of {self.graph.n} nodes, {self.inner.arcs} of {self.asked.net.arcs} net"
-            f" arcs ({', '.join(used) or 'no rule applies'})"
+            f"reduced to {self.inner.n} of {self.graph.n} nodes, {self.inner.arcs} of {self.asked.net.arcs}"
+            f" net arcs ({', '.join(used) or 'no rule applies'})"
         )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
@@ -204,12 +205,20 @@ class OrderingTools(Toolbox):
         return canonical_order(self.asked.net, order, self.instance.compiled), label
 
 
+def _descended(compiled: bool, net: NetArcs, order: np.ndarray) -> np.ndarray:
+    """A local optimum near an order of net arcs, or better."""
+    search = OrderingSearch(net, order, 0, compiled)
+    search.run(DESCENT * net.n)
+    return search.solution()
+
+
 class CycleBounds(InnerBounds):
     """Lower bounds of the core's orders, with the reductions that prove them of the graph's."""
 
     def __init__(self, tools: OrderingTools) -> None:
         self.tools = tools
-        super().__init__(OrderingBounds(tools.inner, tools.instance.compiled))
+        descend = partial(_descended, tools.instance.compiled)
+        super().__init__(OrderingBounds(tools.inner, tools.instance.compiled, descend))
         self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
 
     @property
