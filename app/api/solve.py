@@ -216,8 +216,8 @@ def check(
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, all nodes from
                  first to last, a tree's edges, routes, or the classes of a colouring, or communities; a
-                 mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring and communities to whole numbers from 0 on); or the path of a file
-                 of solutions
+                 mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring and communities to whole
+                 numbers from 0 on); or the path of a file of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """

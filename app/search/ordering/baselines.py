@@ -39,7 +39,7 @@ def eades_lin_smyth(net: NetArcs, compiled: bool = True) -> tuple[np.ndarray, st
 
 
 def net_weight(net: NetArcs, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """Nodes by the weight of their arcs out less that of those in, most first: Borda's count, or Copeland's."""
+    """Nodes by the weight of arcs out less that of arcs in, most first: Borda's, or Copeland's, count."""
     gap = np.zeros(net.n, dtype=np.int64)
     np.add.at(gap, net.tails, net.weights)
     np.subtract.at(gap, net.heads, net.weights)
