@@ -17,6 +17,7 @@ import ctypes
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -55,6 +56,7 @@ class NetArcs:
         place[order] = np.arange(self.n)
         return int(self.weights[place[self.tails] > place[self.heads]].sum())
 
+    @cached_property
     def both_ways(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """ptr [n+1] int64, near [2m] int32, pull [2m] int64: the other end of each arc of a node, and what it
         gains to have that before it: the weight of an arc from there, minus that of one to there.
@@ -62,11 +64,20 @@ class NetArcs:
         rows = np.concatenate([self.tails, self.heads])
         near = np.concatenate([self.heads, self.tails])
         pull = np.concatenate([-self.weights, self.weights])
-        order = np.lexsort((near, rows))
+        order = np.argsort(rows * self.n + near, kind="stable")
         return starts(rows, self.n), near[order].astype(np.int32), pull[order]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """[k] int64, ascending: the nodes that have arcs."""
+        found = np.zeros(self.n, dtype=bool)
+        found[self.tails] = found[self.heads] = True
+        return np.flatnonzero(found)
 
     def part(self, nodes: np.ndarray) -> "NetArcs":
         """What nodes [k], ascending, span, numbered anew."""
+        if len(nodes) == self.n:
+            return self
         place = np.full(self.n, -1, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         inside = (place[self.tails] >= 0) & (place[self.heads] >= 0)
@@ -75,7 +86,7 @@ class NetArcs:
 
     def pattern(self, name: str) -> Graph:
         """Which nodes have a net arc, as a graph without directions."""
-        ptr, near, _ = self.both_ways()
+        ptr, near, _ = self.both_ways
         return Graph(name, self.n, 0, self.n, ptr, near, self.arcs)
 
 
@@ -122,14 +133,15 @@ def net_of(n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) ->
     low, high = np.minimum(tails, heads), np.maximum(tails, heads)
     keys, pair = np.unique(low * n + high, return_inverse=True)
     pair = pair.reshape(-1)
-    there, back = (np.zeros(len(keys), dtype=np.int64) for _ in range(2))
     ahead = tails < heads
-    np.add.at(there, pair[ahead], weights[ahead])
-    np.add.at(back, pair[~ahead], weights[~ahead])
+    # Sums of float64 are exact: all weights together are below 2^53 (app/graphs/fixed_point.py).
+    there, back = (
+        np.bincount(pair[some], weights[some], len(keys)).astype(np.int64) for some in (ahead, ~ahead)
+    )
     low, high, net = keys // max(n, 1), keys % max(n, 1), there - back
     from_, to = np.where(net > 0, low, high)[net != 0], np.where(net > 0, high, low)[net != 0]
     net = np.abs(net[net != 0])
-    order = np.lexsort((to, from_))
+    order = np.argsort(from_ * n + to)
     return NetArcs(n, from_[order], to[order], net[order]), int(np.minimum(there, back).sum())
 
 

@@ -69,6 +69,7 @@ def plot_learning(
 
 MEASURES = {
     "cut": "weight",
+    "order": "weight",
     "tour": "length",
     "coloring": "colors",
     "partition": "quality",

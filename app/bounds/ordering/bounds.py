@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 
-import networkx as nx
 import numpy as np
 
 from app.bounds.ordering.part import PACKING, TREE, PartBounds
@@ -37,6 +36,8 @@ def parts_of(net: NetArcs) -> list[np.ndarray]:
             found.append(np.sort(nodes))
             continue
         part = net.part(np.sort(nodes))
+        import networkx as nx  # where there is something to take apart
+
         graph = nx.Graph(zip(part.tails.tolist(), part.heads.tolist()))
         found += [
             np.sort(nodes)[sorted(block)] for block in nx.biconnected_components(graph) if len(block) > 2

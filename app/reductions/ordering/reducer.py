@@ -155,14 +155,14 @@ class OrderingReducer:
     def kernel(self) -> tuple[NetArcs, np.ndarray]:
         """The net arcs that are left of the nodes that have some, and [k] int64, these nodes."""
         net = self._left()
-        self._names = names = np.unique(np.concatenate([net.tails, net.heads]))
+        self._names = names = net.ends
         return net.part(names), names
 
     def lift(self, order: np.ndarray) -> np.ndarray:
         """[n] int64, an order of all nodes that pays what one [k] of the kernel pays, and `paid`."""
-        ends = np.array(self.gone, dtype=bool)
-        apart = np.setdiff1d(np.flatnonzero(~ends), self._names)
-        behind = _Row(self.n, np.concatenate([self._names[order], apart]))
+        apart = ~np.array(self.gone, dtype=bool)
+        apart[self._names] = False
+        behind = _Row(self.n, np.concatenate([self._names[order], np.flatnonzero(apart)]))
         for rule, what in reversed(self._done):
             if rule == COMPONENTS:
                 row = behind.order()

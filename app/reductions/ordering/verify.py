@@ -1,6 +1,5 @@
 """The check of a log of reductions, which shares nothing with those who wrote it but the words (log.py)."""
 
-import networkx as nx
 import numpy as np
 
 from app.graphs.ordering import NetArcs
@@ -91,6 +90,8 @@ def _apply(left: _Left, rule: int, nodes: list[int]) -> None:
 
 def _part_components(left: _Left) -> None:
     """Remove the arcs between strongly connected components."""
+    import networkx as nx  # not needed by those who check nothing
+
     graph, label = nx.DiGraph(list(left.weight)), {}
     for number, part in enumerate(nx.strongly_connected_components(graph)):
         label.update(dict.fromkeys(part, number))

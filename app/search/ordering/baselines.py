@@ -27,7 +27,7 @@ def eades_lin_smyth(net: NetArcs, compiled: bool = True) -> tuple[np.ndarray, st
 
     Source   Eades, Lin and Smyth, Information Processing Letters 1993, with weights
     """
-    ptr, near, pull = net.both_ways()
+    ptr, near, pull = net.both_ways
     if not (compiled and GREEDY is not None):
         return plain.greedy(net.n, ptr, near, pull).astype(np.int64), "Eades-Lin-Smyth"
     n = net.n
@@ -79,7 +79,7 @@ def quotients(net: NetArcs, compiled: bool = True) -> tuple[np.ndarray, str]:
     out, into = (np.zeros(n, dtype=np.float64) for _ in range(2))
     np.add.at(out, net.tails, net.weights)
     np.add.at(into, net.heads, net.weights)
-    ptr, near, pull = net.both_ways()
+    ptr, near, pull = net.both_ways
     left, order = np.ones(n, dtype=bool), np.empty(n, dtype=np.int64)
     for i in range(n):
         worth = np.where(left, (out + 1) / (into + 1), -1.0)

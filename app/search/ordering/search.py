@@ -87,7 +87,7 @@ class OrderingSearch(Search):
     def __init__(self, net: NetArcs, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         n = self.n = net.n
         self.compiled, self._net = compiled and available(), net
-        self.ptr, self.near, self.pull = net.both_ways()
+        self.ptr, self.near, self.pull = net.both_ways
         self.dense = self._table() if self.compiled else None
         spaced = ((np.arange(DRAWS) + 0.5) / DRAWS).astype(np.float32)
         self.escape = np.rint(-log(np, spaced).astype(np.float64) * (1 << ONE)).astype(np.int64)
