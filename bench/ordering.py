@@ -4,11 +4,11 @@
 
 Questions are drawn: matrices of uniform entries, tables with heavy tails as input-output tables have them,
 tournaments with a planted ranking and noise, sparse digraphs with and without weights; FILEs hold matrices as
-LOLIB has them. HiGHS (by SciPy) solves an integer program with a row for each cycle of net arcs known: shortest
-ones that its last point leaves, until it leaves none; its order is the best of those that its points leave,
-completed greedily. igraph's feedback_arc_set, where it is installed, finds an order by the heuristic of Eades,
-Lin and Smyth; its exact method, an integer program by GLPK, has no time limit and is left out. One thread, one
-rank. Objectives are weights of backward arcs.
+LOLIB has them. HiGHS (by SciPy) solves an integer program with a row for each cycle of net arcs known:
+shortest ones that its last point leaves, until it leaves none; its order is the best of those that its points
+leave, completed greedily. igraph's feedback_arc_set, where it is installed, finds an order by the heuristic
+of Eades, Lin and Smyth; its exact method, an integer program by GLPK, has no time limit and is left out. One
+thread, one rank. Objectives are weights of backward arcs.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def highs(net: NetArcs, paid: int, seconds: float) -> list[str]:
         kept = point < 0.5
         left = NetArcs(net.n, net.tails[kept], net.heads[kept], net.weights[kept])
         best = min(best, net.cost(eades_lin_smyth(left)[0]))
-        cycles += [cycle for cycle in new]
+        cycles += new
         rest = seconds - (time.perf_counter() - begun)
         if not new or rest <= 0:
             break
@@ -142,7 +142,7 @@ def igraph_order(n: int, arcs: np.ndarray) -> str:
     except ImportError:
         return "-"
     graph = igraph.Graph(n, arcs[:, :2].tolist(), directed=True)
-    chosen = graph.feedback_arc_set(weights=arcs[:, 2].tolist(), algo="eades")
+    chosen = graph.feedback_arc_set(weights=arcs[:, 2].tolist(), method="eades")
     return str(int(arcs[chosen, 2].sum()))
 
 
