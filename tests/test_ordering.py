@@ -16,6 +16,7 @@ from test_certificates import altered, refused_or_valid
 from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.ordering.bounds import OrderingBounds, parts_of
+from app.bounds.ordering.cycles import packed
 from app.errors import CaseError, GraphError
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph
@@ -205,6 +206,22 @@ def test_bounds_reach_the_least_order_and_are_proved_on_the_way():
             part.check(net)
         if (found := bounds.pieces()) is not None:
             assert net.cost(found) == best
+
+
+@alone
+def test_packings_are_the_same_without_kernels_and_use_no_arc_up_twice():
+    for seed in range(6):
+        net = drawn(seed, 60, 4.0 if seed % 2 else 25.0, 30)
+        (*_, found), (*_, plain) = packed(net), packed(net, False)
+        assert found == plain and found
+        load: dict[tuple[int, int], int] = {}
+        for cycle, value in found:
+            for pair in zip(cycle, (*cycle[1:], cycle[0])):
+                load[pair] = load.get(pair, 0) + value
+        held = dict(zip(zip(net.tails.tolist(), net.heads.tolist()), net.weights.tolist()))
+        assert all(value <= held[pair] for pair, value in load.items())
+        left = [pair for pair, weight in held.items() if weight > load.get(pair, 0)]
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(left))
 
 
 @alone

@@ -467,3 +467,78 @@ void lk_order_greedy(int64_t n, const int64_t *ptr, const int32_t *near, const i
         }
     }
 }
+
+/* ---- packed cycles ------------------------------------------------------------------------------------------ */
+
+enum { SEEN = 400 };                     /* nodes that the search for one cycle looks at, about */
+
+typedef struct {
+    int64_t n;
+    const int64_t *out_ptr, *in_ptr;     /* [n+1] */
+    const int32_t *out, *into;           /* [m] heads of arcs, in order of tails; tails, in order of heads */
+    const int64_t *in_arc;               /* [m] which arc that is */
+    const int32_t *turns;                /* [n] nodes in the order in which they are asked */
+    int64_t *rest;                       /* [m] what is left of the weights */
+    int64_t *seen, *goal, *by, *last;    /* [n] when; by which arc a node was found; that back to the root */
+    int32_t *queue, *above;              /* [n] */
+    int32_t *nodes;                      /* [room] of cycles, one behind the other */
+    int64_t *ends, *values;              /* [room] */
+    int64_t room, at, stamp, cycles, used;
+} Packing;
+
+/* Take a shortest cycle through v of at most `reach` arcs; returns how many nodes were looked at, below 0: and found
+ * none. */
+static int64_t take_cycle(Packing *p, int32_t v, int64_t reach) {
+    const int64_t stamp = ++p->stamp;
+    for (int64_t i = p->in_ptr[v]; i < p->in_ptr[v + 1]; ++i)
+        if (p->rest[p->in_arc[i]]) {
+            p->goal[p->into[i]] = stamp;
+            p->last[p->into[i]] = p->in_arc[i];
+        }
+    int64_t from = 0, to = 1, length = 0, count = 1;
+    p->queue[0] = v;
+    p->seen[v] = stamp;
+    while (from < to && length + 1 < reach && count < SEEN) {
+        ++length;
+        for (const int64_t end = to; from < end; ++from) {
+            const int32_t u = p->queue[from];
+            for (int64_t i = p->out_ptr[u]; i < p->out_ptr[u + 1]; ++i) {
+                const int32_t w = p->out[i];
+                if (!p->rest[i] || p->seen[w] == stamp) continue;
+                p->seen[w] = stamp;
+                p->above[w] = u;
+                p->by[w] = i;
+                ++count;
+                if (p->goal[w] != stamp) {
+                    p->queue[to++] = w;
+                    continue;
+                }
+                int64_t value = p->rest[p->last[w]];
+                for (int32_t x = w; x != v; x = p->above[x])
+                    if (p->rest[p->by[x]] < value) value = p->rest[p->by[x]];
+                p->rest[p->last[w]] -= value;
+                int64_t place = p->used + length;
+                for (int32_t x = w; x != v; x = p->above[x]) {
+                    p->rest[p->by[x]] -= value;
+                    p->nodes[place--] = x;
+                }
+                p->nodes[place] = v;
+                p->used += length + 1;
+                p->ends[p->cycles] = p->used;
+                p->values[p->cycles++] = value;
+                return count;
+            }
+        }
+    }
+    return -count;
+}
+
+/* Cycles through nodes by turns, from p->at on, until so many nodes were looked at or there is no more room. */
+void lk_order_pack(Packing *p, int64_t reach, int64_t work) {
+    while (p->at < p->n && work > 0) {
+        if (p->used + SEEN + 2 > p->room) return;
+        const int64_t count = take_cycle(p, p->turns[p->at], reach);
+        work -= count < 0 ? -count : count;
+        if (count < 0) ++p->at;
+    }
+}

@@ -98,7 +98,7 @@ class PartBounds:
     # ---- the course ----------------------------------------------------------------------------------------
 
     def _course(self) -> Iterator[bool]:
-        for found in packed(self.net):
+        for found in packed(self.net, self._compiled):
             if len(found) >= 2 * max(len(self._cycles), 1) or not self.method:
                 self._take_packed(found)
             yield True
