@@ -29,6 +29,7 @@ DENSE_NODES, DENSE_SHARE = (
 MOST_ARCS = 60_000  # of a part with a linear program
 ROWS_EACH = 6  # of a round, for each node, and:
 LEAST_ROWS = 300
+MOST_FIRST = 10_000  # packed cycles that are the first rows of a program with a y for each pair
 # A node is divided after so many rounds of rows that gain less than this part of what it is worth.
 TAIL, GAIN = 8, 1e-4
 # Pairs that are tried before a node of the tree is divided, simplex steps of a try, tries that tell enough.
@@ -109,7 +110,7 @@ class PartBounds:
         if arcs > MOST_ARCS or not available():
             return
         self._program, self._finder = Program(self.net, self._dense), Finder(self.net)
-        if self._dense:  # the packing is of few of the program's rows: these are numbered behind it
+        if self._dense and len(found) > MOST_FIRST:  # rows of the program are numbered behind them
             self._ahead = len(found)
         else:
             self._program.add(self._cycles)
