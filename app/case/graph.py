@@ -20,6 +20,7 @@ class GraphCase(Table, frozen=True):
             "dimacs",
             "gset",
             "pace2022",
+            "lolib",
             "stp",
             "qubo",
             "sets",

@@ -95,8 +95,8 @@ class OrderingBounds(Bounds):
 
     @property
     def gaining(self) -> bool:
-        """Whether it is, and has still to gain."""
-        return self.closing
+        """Whether it is, or cycles are still being packed."""
+        return self.closing or any(part.packing for part in self._left)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, a step of each part by turns."""

@@ -61,6 +61,7 @@ class PartBounds:
 
     nodes    [k] of the core, ascending       lower   no order pays less for the part
     best     what the best order known pays for it; order [k], that order; None: none is known
+    packing, searching   whether cycles are being packed, or a linear program or a tree is at work
     done     nothing is left to try
     end      when, by time.perf_counter(), all has to be over
     """
@@ -72,7 +73,7 @@ class PartBounds:
         self.one = 1 << max(min(PLACES, (LARGEST // (LONGEST * max(total, 1))).bit_length() - 1), 0)
         self.lower, self.method, self.done, self.best = 0, "", False, total
         self.order: np.ndarray | None = None
-        self.searching, self.end = False, math.inf
+        self.searching, self.packing, self.end = False, True, math.inf
         empty = np.zeros(0, dtype=np.int64)
         self._root, self._divisions = Node([], 0, empty, empty), []
         self._cycles: list[Cycle] = []
@@ -104,6 +105,7 @@ class PartBounds:
                 self._take_packed(found)
             yield True
         self._take_packed(found)
+        self.packing = False
         yield True
         n, arcs = self.net.n, self.net.arcs
         self._dense = n <= DENSE_NODES and arcs >= DENSE_SHARE * n * (n - 1) / 2
