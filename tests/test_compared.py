@@ -36,7 +36,7 @@ def instance(problem, seed):
         return couplings(50, 0.4, seed)
     if problem in (*COVERING, COVERAGE):
         return np.random.default_rng(seed).random((50, 50)) < 0.15
-    return nx.gnp_random_graph(50, 0.3, seed=seed, directed=problem in ("dfvs", "influence"))
+    return nx.gnp_random_graph(50, 0.3, seed=seed, directed=problem in ("dfvs", "influence", "ordering"))
 
 
 def worse(problem, objective, other):

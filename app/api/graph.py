@@ -28,7 +28,14 @@ from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERAGE, count_candidates
 from app.graphs.diffusion import WEIGHTS
 from app.graphs.formats.frames import is_frame
-from app.graphs.formats.memory import ARCS, BOTH_WAYS, LENGTHS, stream_of_object, weights_of_nodes
+from app.graphs.formats.memory import (
+    ADDED,
+    ARCS,
+    BOTH_WAYS,
+    LENGTHS,
+    stream_of_object,
+    weights_of_nodes,
+)
 from app.graphs.formats.memory_edges import (
     edge_rows,
     features_of_rows,
@@ -41,12 +48,14 @@ from app.graphs.formats.memory_sets import stream_of_family, with_demands
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
+from app.graphs.ordering import ORDERING
 from app.graphs.quadratic import SPINS
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
 from app.problems.table import (
     CLASSES,
+    NODE_ORDERS,
     NODE_WEIGHTS_RIGHT,
     ORDERS,
     ROUTES,
@@ -143,9 +152,13 @@ def loaded_graph(
 
 
 def _counted_of(case: Case, counts: str) -> str:
-    """The weights that count: of facilities those of nodes beside lengths, and of news probabilities."""
+    """The weights that count: of facilities those of nodes beside lengths, of news probabilities, of orders
+    sums.
+    """
     if case.problem.name == FACILITY:
         return LENGTHS
+    if case.problem.name == ORDERING:
+        return ADDED
     if case.problem.name == "influence" and case.influence.probabilities == WEIGHTS:
         return ARCS if case.influence.directed else BOTH_WAYS
     return counts
@@ -370,9 +383,8 @@ def _nodes_of(case: Case, count: int, given: Any, called: str) -> Any:
         return given.nodes
     if problem.solution in ORDERS and isinstance(given, set | frozenset | Mapping):
         kind = "a mapping" if isinstance(given, Mapping) else "a set"
-        raise GraphError(
-            f"{called}: found {kind}, which has no order; a list of {ORDERS[problem.solution]} would be right"
-        )
+        what = "all nodes" if problem.solution in NODE_ORDERS else ORDERS[problem.solution]
+        raise GraphError(f"{called}: found {kind}, which has no order; a list of {what} would be right")
     if isinstance(given, Mapping) and problem.solution not in CLASSES:
         return _nodes_of_values(given, count, problem.name == SPINS, called)
     return given

@@ -61,6 +61,8 @@ class Solution:
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
     assignment   of facilities, the one that serves each node, a mapping; else none
+    kept    of an order (ordering), whose nodes `nodes` and `order` have from first to last, the weight of the
+            arcs that lead forward: the weight of all arcs less the objective; else None
     spread  of seeds (influence): `objective` is the mean of so many `simulations`, with its `standard_error`;
             the expected spread is `at_least` so much, and that of no seeds above `bound`, with probability
             `confidence`; `sets`, `judges`: reverse reachable sets that seeds were chosen and judged by
@@ -95,6 +97,7 @@ class Solution:
     length: float | None = None
     prizes_lost: float | None = None
     assignment: dict[Any, Any] = field(default_factory=dict)
+    kept: float | None = None
 
     @property
     def curve(self) -> list[int]:

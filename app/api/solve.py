@@ -98,8 +98,9 @@ def solve(
                NumPy arrays [n, 2] and [n, n], or DataFrames, as for a tour
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), facility, coloring, communities, partition, steiner, treewidth, tsp or cvrp; the
-               same as problem.name of the settings
+               directed), facility, ordering (of arcs; parallel ones add up, weights may have any sign),
+               coloring, communities, partition, steiner, treewidth, tsp or cvrp; the same as
+               problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
@@ -169,7 +170,7 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread", "length", "prizes_lost", "assignment", "bags", "tree",
+        "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree",
     }  # fmt: skip
     bags, tree = bags_named(solved, ids, labels)
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
@@ -177,10 +178,11 @@ def solve(
     return Solution(
         nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
         problem=context.case.problem.name, edges=edges, routes=routes,
-        order=order_named(solved, loaded, ids, labels), curves=read_curves(solved.curves),
+        order=order_named(solved, loaded, ids, labels, problem.solution), curves=read_curves(solved.curves),
         robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
         length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
-        assignment=assignment_named(solved, loaded, ids, labels), bags=bags, tree=tree,
+        assignment=assignment_named(solved, loaded, ids, labels), kept=solved.entry.get("kept"), bags=bags,
+        tree=tree,
     )  # fmt: skip
 
 
@@ -215,11 +217,10 @@ def check(
     graph, problem, node_weights, element_weights, inside, outside, terminals, prizes, demands,
     capacity, depot, vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
-                 nodes of side 1, variables that are 1, all cities in the order of a tour, all nodes in
-                 that of their elimination, a tree's edges,
-                 routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of
-                 spins -1 or 1, of coloring and communities to whole numbers from 0 on); or the path of a file
-                 of solutions
+                 nodes of side 1, variables that are 1, all cities in the order of a tour, all nodes from
+                 first to last, or in that of their elimination, a tree's edges, routes, or the classes of a
+                 colouring, or communities; a mapping of all nodes to 0 or 1 (of spins -1 or 1, of coloring
+                 and communities to whole numbers from 0 on); or the path of a file of solutions
     certificate  what proves a bound: the bytes, or the file, of a Solution's `certificate`; None: those of
                  the answer if it has some, else a bound is looked for within search.bound_seconds
     """

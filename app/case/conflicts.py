@@ -384,9 +384,9 @@ def _steiner(case: Case) -> Iterator[Mistake]:
 
 def _directed(case: Case) -> Iterator[Mistake]:
     """Graphs of a problem of arcs that have none."""
-    if case.problem.name != "dfvs" or case.run.task != "solve":
+    if case.problem.name not in ("dfvs", "ordering") or case.run.task != "solve":
         return
-    right = f"dfvs is of arcs: {', '.join(OF_ARCS)} would be right"
+    right = f"{case.problem.name} is of arcs: {', '.join(OF_ARCS)} would be right"
     if case.graph.generator not in ("", *OF_ARCS):
         yield ("graph", "generator"), f"{right}, got {show(case.graph.generator)}"
     if case.graph.complement:

@@ -20,6 +20,7 @@ class GraphCase(Table, frozen=True):
             "dimacs",
             "gset",
             "pace2022",
+            "lolib",
             "stp",
             "qubo",
             "sets",
@@ -177,8 +178,8 @@ class GraphCase(Table, frozen=True):
             "customers",
         ],
         about(
-            "er: Erdos-Renyi; arcs: likewise, with directions, for dfvs; ba: Barabasi-Albert; torus: square "
-            "grid, closed; small_world: Watts-Strogatz; "
+            "er: Erdos-Renyi; arcs: likewise, with directions, for dfvs and ordering; ba: Barabasi-Albert; "
+            "torus: square grid, closed; small_world: Watts-Strogatz; "
             "geometric: points that are near each other; motifs: trees with one of random_classes motifs, "
             "which is a graph's class; rmat; rmat_natural: rmat, hubs first; chung_lu: "
             "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "

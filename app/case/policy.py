@@ -28,6 +28,8 @@ class ProblemCase(Table, frozen=True):
             "between them weigh as little as may be; steiner: the shortest tree that holds all terminals "
             "(graph.terminals), or pays the prizes of nodes that it leaves out (graph.prizes); "
             "dfvs: the fewest nodes without which a directed graph has no directed cycle; "
+            "ordering: an order of the nodes of a directed graph in which the arcs that lead backward weigh "
+            "as little as may be (minimum feedback arc set, linear ordering); "
             "dismantle: the fewest nodes without which no component has more than problem.component; "
             "treewidth: an order in which to eliminate all nodes, and its tree decomposition, of the least "
             "width, or fill-in (problem.eliminate); "

@@ -7,10 +7,11 @@ from app.case.conflicts import OF_ARCS
 from app.errors import GraphError
 from app.graphs.covering import COVERAGE, FAMILIES, NEIGHBOURHOODS, OF_FAMILIES, as_covering
 from app.graphs.members import counted, with_own_rows
+from app.graphs.ordering import ORDERING, as_summed
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
-DIRECTED = ("dfvs",)  # problems of arcs
+DIRECTED = ("dfvs", ORDERING)  # problems of arcs
 SPREADING = "influence"  # one of arcs, or of edges that lead both ways
 OF_GRAPHS = ("ogb", "tu")  # formats that may hold graphs with labels of their own
 
@@ -28,6 +29,11 @@ def is_covering(case: Case) -> bool:
 def of_neighbourhoods(case: Case) -> bool:
     """Whether the sets of a case are the closed neighbourhoods of a graph."""
     return is_covering(case) and case.problem.name == COVERAGE and case.problem.sets == "neighbourhoods"
+
+
+def is_ordering(case: Case) -> bool:
+    """Whether arcs of a case that are listed several times add up."""
+    return case.problem.name == ORDERING and case.run.task != "classify"
 
 
 def is_directed(case: Case) -> bool:
@@ -56,16 +62,22 @@ def is_set(case: Case) -> bool:
 
 
 def stands_for(case: Case) -> str:
-    """The problem, where what a case reads stands for another graph: terms of functions, sets; else ""."""
+    """The problem, where what a case reads stands for another graph: terms of functions, sets, arcs that add
+    up; else "".
+    """
     if of_neighbourhoods(case):
         return NEIGHBOURHOODS
-    return case.problem.name if is_quadratic(case) or is_covering(case) else ""
+    return case.problem.name if is_quadratic(case) or is_covering(case) or is_ordering(case) else ""
 
 
 def graph_of(stream: EdgeStream, problem: str) -> EdgeStream:
     """The graph that terms or sets stand for, of a problem that `stands_for` names; else the stream."""
     if problem in QUADRATIC:
         return as_cut(stream, problem)
+    if problem == ORDERING:
+        refuse_family(stream)
+        refuse_undirected(stream, problem)
+        return as_summed(stream)
     return as_covering(stream, problem) if problem in OF_FAMILIES else stream
 
 
@@ -101,7 +113,8 @@ def refuse_undirected(stream: EdgeStream, problem: str) -> None:
     """Refuse edges that go nowhere, where arcs are wanted. Raises GraphError."""
     if stream.undirected or stream.metric is not None:
         what = "a graph without directions" if stream.format == "networkx" else "edges without directions"
-        right = "an edge list 'from to', Matrix Market general, DIMACS 'a' lines or PACE 2022 would be right"
+        right = "an edge list 'from to', Matrix Market general, DIMACS 'a' lines, PACE 2022 or LOLIB"
+        right += " would be right"
         if stream.format in ("memory", "networkx"):
             right = "a networkx.DiGraph, a matrix or a list of pairs (from, to) would be right"
         found = f"{stream.path or stream.name}: found {what} ({stream.format})"

@@ -70,6 +70,7 @@ def plot_learning(
 ORDER = "elimination order"  # what a solution of treewidth is called
 MEASURES = {
     "cut": "weight",
+    "order": "weight",
     "tour": "length",
     "coloring": "colors",
     "partition": "quality",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from app.graphs.covering import COVERAGE, COVERING
+from app.graphs.ordering import ORDERING
 from app.graphs.quadratic import QUADRATIC
 from app.tables import Table
 
@@ -32,6 +33,7 @@ PROBLEMS = Table(
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
         "treewidth": "app.problems.treewidth:Treewidth",
+        ORDERING: "app.problems.ordering:LinearOrdering",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -41,6 +43,7 @@ UNTRAINED = (
     COVERAGE,
     "influence",
     "facility",
+    ORDERING,
     "dfvs",
     "coloring",
     "communities",
@@ -68,7 +71,8 @@ COURSES = {"dismantle": "dismantling/{}.csv", "facility": "assignment/{}.csv", "
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
 ROUTES = "routes"  # solutions that are lists of stops
-ORDERS = {"tour": "cities", "elimination order": "nodes"}  # solutions that are orders, and of what
+NODE_ORDERS = ("order", "elimination order")  # solutions that are all nodes, one after the other
+ORDERS = {"tour": "cities"} | dict.fromkeys(NODE_ORDERS, "nodes")  # those that are orders, and of what
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
 WEIGHED = {
@@ -76,6 +80,7 @@ WEIGHED = {
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     "facility": "edges",
+    ORDERING: "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",
 }

@@ -30,6 +30,7 @@ from app.bounds.dismantle import witness as dismantle_witness
 from app.bounds.domination import packing as domination_packing
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.fvs import witness as fvs_witness
+from app.bounds.ordering.witness import OrderingPart
 from app.bounds.partition.witness import DiagonalBound, PairBound, PartitionProof, TreeBound
 from app.bounds.routing.proof import RoutingBound, Values
 from app.bounds.steiner.witness import Case, Heights, SteinerBound
@@ -48,6 +49,7 @@ from app.proofs.kinds import (
     DominationProof,
     FeedbackProof,
     InfluenceProof,
+    OrderingProof,
     PrizedProof,
     SteinerProof,
 )
@@ -139,6 +141,13 @@ KINDS = {
     ),
     "dismantling": Kind(DismantleProof, {"log": "int64"}),
     "dismantling bound": Kind(dismantle_witness.DismantleBound),
+    "ordering": Kind(OrderingProof, {"log": "int64"}),
+    "ordering part": Kind(
+        OrderingPart,
+        dict.fromkeys((
+            "nodes", "ptr", "row_nodes", "tree", "us", "vs", "leaf_ptr", "leaf_rows", "leaf_values"
+        ), "int64"),
+    ),
     "dismantling part": Kind(
         dismantle_witness.PartBound,
         dict.fromkeys((

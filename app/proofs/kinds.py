@@ -18,6 +18,7 @@ from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.dismantle.witness import DismantleBound
 from app.bounds.domination.packing import Mask, Packing
 from app.bounds.fvs.witness import FeedbackBound
+from app.bounds.ordering.witness import OrderingPart
 from app.bounds.steiner.witness import SteinerBound
 from app.reductions.domination.reducer import Step
 
@@ -152,6 +153,19 @@ class DirectedFeedbackProof:
     def checked(self) -> bool:
         """False where a finished search has found a better bound."""
         return self.cover is None or self.cover.checked
+
+
+@dataclass(frozen=True, eq=False)
+class OrderingProof:
+    """Of orders of little weight backward.
+
+    log     [words] int64, reductions (app/reductions/ordering/log.py)
+    parts   bounds of parts of what they leave, without common arcs
+    """
+
+    log: np.ndarray
+    parts: tuple[OrderingPart, ...]
+    checked = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,6 +123,20 @@ def read_order(path: str, ids: np.ndarray) -> np.ndarray:
     return np.array(order, dtype=np.int64)
 
 
+def read_ranks(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] int64: all nodes from first to last, one id per line. Raises GraphError."""
+    numbers = _Numbers(path, ids)
+    order, met = [], np.zeros(len(ids), dtype=bool)
+    for line, words in _lines(path, numbers.split(1)):
+        node = numbers.of(line, words, 1)
+        if met[node]:
+            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; an order has each once")
+        met[node] = True
+        order.append(node)
+    _complete(path, ids, met)
+    return np.array(order, dtype=np.int64)
+
+
 def _stops(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of a list of stops; of a TSPLIB tour file the cities of its first tour."""
     lines = _lines(path, split)

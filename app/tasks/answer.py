@@ -26,7 +26,7 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, ORDERS, ROUTES, TREE
+from app.problems.table import CLASSES, NODE_ORDERS, ORDERS, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
@@ -105,9 +105,13 @@ def routes_named(solution: np.ndarray, ids: np.ndarray, labels: list[Any] | None
     return [_called_by(ids[route], labels) for route in routes]
 
 
-def order_named(solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
-    """The nodes of a course, or of an order, by ids [n], or by labels; none where there is none."""
-    if solved.course.startswith(OF_BAGS):
+def order_named(
+    solved: Solved, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None, kind: str
+) -> list[Any]:
+    """The nodes of a course, or of a solution that is an order, in that, by ids [n], or by labels; none where
+    there is none.
+    """
+    if kind in NODE_ORDERS:
         return _called_by(ids[solved.solution], labels)
     if not solved.course or solved.course.startswith(OF_NODES):
         return []

@@ -39,7 +39,7 @@ from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.order import check_order
 from app.partition.recut import read_cost_model
-from app.partition.stands_for import is_covering, is_quadratic
+from app.partition.stands_for import is_covering, is_ordering, is_quadratic
 from app.partition.whole import held_whole
 from app.problems.table import (
     NODE_WEIGHTS_RIGHT,
@@ -80,6 +80,7 @@ UNREAD_BY_RELATIONS = (
     ("output", "importance", "0"),
 )  # fmt: skip
 SETS_WANT = {"order": "natural", "complement": False, "neighbours": "both", "edge_weights": "one"}
+ARCS_WANT = {"self_loops": "drop", "duplicates": "merge"}
 TERMS_WANT = {"order": "natural", "complement": False, "self_loops": "drop", "duplicates": "merge"}
 # Stored entries of all states of an evaluation, and of a node, from which on a GPU is faster than a core.
 LAUNCHES_WORTH, DENSE = 1 << 22, 64
@@ -166,6 +167,8 @@ def _refuse_for_terms(case: Case) -> None:
     if case.run.task == "study" and not set(QUADRATIC).isdisjoint(problems):
         said = "no study compares values of quadratic functions, which are below 0; maxcut would be right"
         raise CaseError(f"problem.name, study.problems: {said}")
+    if is_ordering(case):
+        _refuse_keys(case, ARCS_WANT, "has arcs that add up")
     if not is_quadratic(case):
         return
     _refuse_keys(case, TERMS_WANT, "holds the terms of a function")

@@ -16,8 +16,9 @@ from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
 
 LENGTHS, ARCS, BOTH_WAYS = "edges and nodes", "arcs and nodes", "arcs both ways and nodes"
+ADDED = "arcs that add up"
 EDGES = ("edges", LENGTHS)
-COUNTED = (*EDGES, "terms")
+COUNTED = (*EDGES, "terms", ADDED)
 OF_NODES = ("nodes", LENGTHS, ARCS, BOTH_WAYS)
 LARGEST_NUMBER = (1 << 32) - 3  # of a node
 MANY, SPARSEST = 10_000_000, 100  # nodes, and beyond these nodes an edge: numbers are ids, not numbers from 0
@@ -51,7 +52,8 @@ def stream_of_object(
              "terms": so do those of loops, and nothing is merged, so that nothing is lost by it;
              "nodes": the node attributes `weight` of NetworkX become node weights; LENGTHS: as "edges", and
              as "nodes"; ARCS, BOTH_WAYS: as "nodes", with probabilities of edges, of which what is lost by
-             merging is a warning, of the same direction alone or of both; "": none
+             merging is a warning, of the same direction alone or of both; ADDED: as "edges", and nothing is
+             merged; "": none
     Raises GraphError for anything else.
     """
     if hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type):

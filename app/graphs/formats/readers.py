@@ -12,6 +12,7 @@ from app.graphs.formats.edge_list import read_edge_list
 from app.graphs.formats.graphsage import GRAPH as GRAPHSAGE
 from app.graphs.formats.graphsage import read_graphsage
 from app.graphs.formats.gset import read_gset
+from app.graphs.formats.lolib import read_lolib
 from app.graphs.formats.matrix_market import read_matrix_market
 from app.graphs.formats.metis import read_metis
 from app.graphs.formats.named_edges import read_named_edges
@@ -52,6 +53,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "graphsage": read_graphsage,
     "tu": read_tu,
     "pace2022": read_pace2022,
+    "lolib": read_lolib,
 }
 SUFFIXES = {
     ".graph": "metis",
@@ -68,6 +70,7 @@ SUFFIXES = {
     ".tsp": "tsplib",
     ".atsp": "tsplib",
     ".vrp": "tsplib",
+    **dict.fromkeys([".lop", ".lolib"], "lolib"),
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
 }
 # First bytes of files that hold no graph we read, and what to say instead.
@@ -93,6 +96,7 @@ LOADERS = {
     "GraphML": "read_graphml", "JSON": "node_link_graph", "GML": "read_gml", "DOT": "nx_pydot.read_dot",
     "Pajek": "read_pajek",
 }  # fmt: skip
+NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 HEAD_BYTES = 1 << 14
 HEAD_LINES = 2000
 
@@ -154,8 +158,9 @@ def detect(path: str, limits: Limits) -> str:
         return "pace2022"
     if _is_qubo(lines):
         return "qubo"
-    suffix = SUFFIXES.get(graph_suffix(path))
-    return suffix or ("gset" if _is_gset(lines) else "edges")
+    if suffix := SUFFIXES.get(graph_suffix(path)):
+        return suffix
+    return "gset" if _is_gset(lines) else ("lolib" if _is_lolib(lines) else "edges")
 
 
 def _refuse_other_formats(source: Source, start: bytes) -> None:
@@ -186,6 +191,17 @@ def _is_heads(lines: list[list[bytes]]) -> bool:
     """True if the first line that is no comment has three numbers, the last of them 0."""
     first = next((fields for fields in lines if fields and fields[0][:1] != b"%"), [])
     return len(first) == 3 and all(field.isdigit() for field in first) and int(first[2]) == 0
+
+
+def _is_lolib(lines: list[list[bytes]]) -> bool:
+    """True if a line of one number, the first or behind one of text, is followed by lines of numbers."""
+    rows = [fields for fields in lines if fields][:3]
+    alone = [len(fields) == 1 and fields[0].isdigit() for fields in rows]
+    if len(rows) < 2 or not any(alone[:2]):
+        return False
+    after = rows[alone.index(True) + 1 :]
+    numbers = all(NUMBER.fullmatch(field) for fields in after for field in fields)
+    return bool(after) and numbers and len(after[0]) >= min(int(rows[alone.index(True)][0][:9]), 4)
 
 
 def _is_gset(lines: list[list[bytes]]) -> bool:

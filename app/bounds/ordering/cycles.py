@@ -1,0 +1,201 @@
+"""Cycles that a point of the linear program violates, and packings of cycles of net arcs.
+
+A cycle begins with its smallest node.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
+
+from app.bounds.ordering.program import Cycle
+from app.graphs.ordering import NetArcs, starts
+from app.native.library import function, give_arrays, numbers_in
+
+LEAST = 1e-4  # a row is violated by more than that
+LONG = 1e-5  # what each arc of a cycle weighs beside its y: of equal cycles short ones are taken
+# Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
+ROOTS, ENTRIES = 300, 1 << 22
+SEEN, WORK = 400, 200_000  # nodes that the search for one cycle of a packing looks at; such ones of a step
+REACHES = 3, 5  # arcs of cycles that are packed first
+ROOM = 1 << 16  # nodes of the cycles of a step
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+GIVEN = ("out_ptr", "in_ptr", "out", "into", "in_arc", "turns")
+ARRAYS = ("rest", "seen", "goal", "by", "last", "queue", "above", "nodes", "ends", "values")
+NUMBERS = ("room", "at", "stamp", "cycles", "used")
+
+
+def turned(cycle: list[int]) -> Cycle:
+    """The same cycle from its smallest node on."""
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
+
+
+def triangles(Y: np.ndarray, most: int) -> list[Cycle]:
+    """Cycles of three nodes whose sum is below 1, the lowest first; Y [n, n] with Y + Y^T = 1."""
+    n, found, sums = len(Y), [], []
+    for i in range(n - 2):
+        # i -> j -> k -> i, i the smallest
+        sum_ = Y[i, i + 1 :, None] + Y[i + 1 :, i + 1 :] + Y[i + 1 :, i][None, :]
+        np.fill_diagonal(sum_, 2.0)
+        j, k = np.nonzero(sum_ < 1 - LEAST)
+        sums.append(sum_[j, k])
+        found.append(np.stack([np.full(len(j), i), j + i + 1, k + i + 1], axis=1))
+    if not found:
+        return []
+    rows = np.concatenate(found)[np.argsort(np.concatenate(sums), kind="stable")[:most]]
+    return [tuple(row) for row in rows.tolist()]
+
+
+class Finder:
+    """Finds shortest cycles of net arcs."""
+
+    def __init__(self, net: NetArcs) -> None:
+        self.net, self._turn = net, 0
+        self._back = np.argsort(net.heads, kind="stable")  # arcs by heads
+        self._into = starts(net.heads, net.n)
+        self._ptr = starts(net.tails, net.n)
+
+    def violated(self, y: np.ndarray, most: int) -> list[Cycle]:
+        """Shortest cycles of less than 1 by y [arcs], through some nodes; through all if those have none."""
+        n, net = self.net.n, self.net
+        length = np.maximum(y, 0) + LONG
+        matrix = sp.csr_array((length, net.heads, self._ptr), shape=(n, n))
+        count = min(n, ROOTS, max(ENTRIES // max(n, 1), 1))
+        found: dict[Cycle, float] = {}
+        for _ in range(0, n, count):
+            roots = np.unique(np.arange(self._turn, self._turn + count) % n)
+            self._turn = (self._turn + count) % n
+            self._through(roots, matrix, length, y, found)
+            if found:
+                break
+        return sorted(found, key=lambda cycle: (found[cycle], cycle))[:most]
+
+    def _through(
+        self, roots: np.ndarray, matrix: sp.csr_array, length: np.ndarray, y: np.ndarray,
+        found: dict[Cycle, float],
+    ) -> None:  # fmt: skip
+        limit = 1 - LEAST + LONG * self.net.n
+        dist, above = dijkstra(matrix, indices=roots, return_predecessors=True, limit=limit)
+        for i, v in enumerate(roots.tolist()):
+            arcs = self._back[self._into[v] : self._into[v + 1]]
+            if not len(arcs):
+                continue
+            ways = dist[i, self.net.tails[arcs]] + length[arcs]
+            last = int(arcs[np.argmin(ways)])
+            if not np.isfinite(ways.min()):
+                continue
+            cycle = [int(self.net.tails[last])]
+            while cycle[-1] != v:
+                cycle.append(int(above[i, cycle[-1]]))
+            value = float(ways.min()) - LONG * len(cycle)
+            if value < 1 - LEAST:
+                found[turned(cycle[::-1])] = value
+
+
+class _Packing(ctypes.Structure):
+    _fields_ = (
+        ("n", Long),
+        *((name, Pointer) for name in (*GIVEN, *ARRAYS)),
+        *((name, Long) for name in NUMBERS),
+    )
+
+
+PACK = function("lk_order_pack", ctypes.POINTER(_Packing), Long, Long)
+
+
+def packed(net: NetArcs, compiled: bool = True) -> Iterator[list[tuple[Cycle, int]]]:
+    """Cycles of net arcs and whole numbers whose sums are at no arc above its weight; all that there are so
+    far, again and again. Short ones first: through each node by turns with a longer reach.
+    """
+    packing, found = Packing(net, compiled and PACK is not None), []
+    for reach in (*REACHES, net.n):
+        packing.at = 0
+        while packing.at < net.n:
+            found += packing.more(reach, WORK)
+            yield found
+    yield found
+
+
+class Packing:
+    """Cycles that use up weights, by the compiled kernel or plainly, with the same results.
+
+    at     the node, by its turn, that is asked next
+    rest   [m] int64, what is left of the weights
+    """
+
+    def __init__(self, net: NetArcs, compiled: bool) -> None:
+        n, back = net.n, np.argsort(net.heads, kind="stable")
+        self.n, self.compiled = n, compiled
+        self.out_ptr, self.out = starts(net.tails, n), net.heads.astype(np.int32)
+        self.in_ptr, self.into = starts(net.heads, n), net.tails[back].astype(np.int32)
+        self.in_arc, self.rest = back.astype(np.int64), net.weights.copy()
+        ways = np.diff(self.out_ptr) * np.diff(self.in_ptr)
+        self.turns = np.argsort(ways, kind="stable").astype(np.int32)
+        self.seen, self.goal, self.by, self.last = (np.zeros(n, dtype=np.int64) for _ in range(4))
+        self.queue, self.above = (np.zeros(n, dtype=np.int32) for _ in range(2))
+        self.room = ROOM + SEEN
+        self.nodes = np.zeros(self.room, dtype=np.int32)
+        self.ends, self.values = (np.zeros(self.room, dtype=np.int64) for _ in range(2))
+        self.at = self.stamp = self.cycles = self.used = 0
+        self._packing = _Packing(n)
+        give_arrays(self, self._packing, (*GIVEN, *ARRAYS))
+
+    def more(self, reach: int, work: int) -> list[tuple[Cycle, int]]:
+        """Cycles of at most `reach` arcs that are found next, while so many nodes are looked at."""
+        self.cycles = self.used = 0
+        if self.compiled:
+            with numbers_in(self, self._packing, NUMBERS):
+                PACK(self._packing, reach, work)
+        else:
+            self._plain(reach, work)
+        nodes, ends = self.nodes[: self.used].tolist(), [0, *self.ends[: self.cycles].tolist()]
+        found = [turned(nodes[first:last]) for first, last in pairwise(ends)]
+        return list(zip(found, self.values[: self.cycles].tolist()))
+
+    def _plain(self, reach: int, work: int) -> None:
+        """What the kernel does."""
+        while self.at < self.n and work > 0:
+            if self.used + SEEN + 2 > self.room:
+                return
+            found, count = self._take_cycle(int(self.turns[self.at]), reach)
+            work -= count
+            self.at += not found
+
+    def _take_cycle(self, v: int, reach: int) -> tuple[bool, int]:
+        """Whether there is a shortest cycle through v of so many arcs, which is taken; nodes looked at."""
+        arcs = range(int(self.in_ptr[v]), int(self.in_ptr[v + 1]))
+        last = {int(self.into[i]): int(self.in_arc[i]) for i in arcs if self.rest[self.in_arc[i]]}
+        above, front, length = {v: (v, -1)}, [v], 0
+        while front and length + 1 < reach and len(above) < SEEN:
+            length += 1
+            later: list[int] = []
+            for u in front:
+                for i in range(int(self.out_ptr[u]), int(self.out_ptr[u + 1])):
+                    w = int(self.out[i])
+                    if not self.rest[i] or w in above:
+                        continue
+                    above[w] = u, i
+                    if w in last:
+                        self._take(v, w, last[w], above)
+                        return True, len(above)
+                    later.append(w)
+            front = later
+        return False, len(above)
+
+    def _take(self, v: int, w: int, closing: int, above: dict[int, tuple[int, int]]) -> None:
+        """The cycle from v to w and back by the closing arc."""
+        cycle, arcs = [w], [closing]
+        while cycle[-1] != v:
+            u, arc = above[cycle[-1]]
+            cycle.append(u)
+            arcs.append(arc)
+        value = int(self.rest[arcs].min())
+        self.rest[arcs] -= value
+        self.nodes[self.used : self.used + len(cycle)] = cycle[::-1]
+        self.used += len(cycle)
+        self.ends[self.cycles], self.values[self.cycles] = self.used, value
+        self.cycles += 1

@@ -1,0 +1,544 @@
+/* Orders of the nodes of a digraph with little weight backward; app/search/ordering/search.py describes the search
+ * and its arrays, app/search/ordering/plain.py has the same functions with the same results. */
+#include <stdlib.h>
+
+#include "random.h"
+
+enum { DRAWS = 4096, WINDOW = 10, MOVES = 8192 };
+
+#define TOP (INT64_C(1) << 62)           /* the label of the end */
+
+typedef struct {
+    int64_t label, pull;
+    int32_t node;
+} Near;
+
+typedef struct {
+    int64_t n;
+    const int64_t *ptr;                  /* [n+1] */
+    const int32_t *near;                 /* [2 arcs] nodes at the other ends of the arcs of each node */
+    const int64_t *pull;                 /* [2 arcs] what it gains to have that node before it; below 0: behind it */
+    const int64_t *dense;                /* [n, n] the same of all pairs, or null */
+    const int64_t *escape;               /* [DRAWS] */
+    int64_t *label;                      /* [n+1] ascending along the order; label[n] = 0, that of the beginning */
+    int32_t *next, *before;              /* [n+1] along the order, a ring with n for both ends */
+    int32_t *queue;                      /* [n] a ring of nodes whose best place may have changed */
+    uint8_t *queued;                     /* [n] */
+    int32_t *moves;                      /* [3 MOVES] of this trial: the node, what it stood behind, and stands */
+    int32_t *best_order;                 /* [n] */
+    Near *scratch;                       /* [largest degree] */
+    int64_t *table;                      /* [(WINDOW + 1) << WINDOW] */
+    int64_t head, size, made, cost, current, best, steps, found_at, unsaved, descending, stale, patience, trials, heat,
+        shift, kicks, every;
+    uint64_t random;
+} Search;
+
+INLINE int64_t end_label(const Search *s, int32_t v) { return v == s->n ? TOP : s->label[v]; }
+
+/* ---- the order ---------------------------------------------------------------------------------------------- */
+
+static void relabel_all(Search *s) {
+    const int64_t step = TOP / (s->n + 2);
+    int64_t label = 0;
+    for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->label[v] = label += step;
+}
+
+/* Spread the nodes behind p evenly, as far as it takes to have room: Dietz and Sleator 1987, section 2. */
+static void spread(Search *s, int32_t p) {
+    const int64_t low = s->label[p];
+    int64_t count = 1;
+    int32_t q = s->next[p];
+    while (end_label(s, q) - low <= count * count) {
+        if (q == s->n) {
+            relabel_all(s);
+            return;
+        }
+        q = s->next[q];
+        ++count;
+    }
+    const int64_t step = (end_label(s, q) - low) / count;
+    int64_t label = low;
+    for (int32_t v = s->next[p]; v != q; v = s->next[v]) s->label[v] = label += step;
+}
+
+/* v goes behind p, which is another node, n being the beginning. */
+static void place(Search *s, int32_t v, int32_t p) {
+    if (s->before[v] == p) return;
+    const int32_t from = s->before[v], to = s->next[v];
+    s->next[from] = to;
+    s->before[to] = from;
+    if (end_label(s, s->next[p]) - s->label[p] < 2) spread(s, p);
+    const int32_t q = s->next[p];
+    s->label[v] = s->label[p] + (end_label(s, q) - s->label[p]) / 2;
+    s->next[v] = q;
+    s->before[v] = p;
+    s->next[p] = s->before[q] = v;
+}
+
+INLINE void push(Search *s, int32_t v) {
+    if (s->queued[v]) return;
+    int64_t at = s->head + s->size++;
+    if (at >= s->n) at -= s->n;
+    s->queue[at] = v;
+    s->queued[v] = 1;
+}
+
+INLINE int32_t pop(Search *s) {
+    const int32_t v = s->queue[s->head];
+    if (++s->head == s->n) s->head = 0;
+    --s->size;
+    s->queued[v] = 0;
+    return v;
+}
+
+static void move(Search *s, int32_t v, int32_t p) {
+    if (!s->descending) {
+        int32_t *at = s->moves + 3 * s->made++;
+        at[0] = v;
+        at[1] = s->before[v];
+        at[2] = p;
+    }
+    place(s, v, p);
+}
+
+static void undo(Search *s) {
+    for (int64_t i = s->made - 1; i >= 0; --i) place(s, s->moves[3 * i], s->moves[3 * i + 1]);
+}
+
+static void redo(Search *s) {
+    for (int64_t i = 0; i < s->made; ++i) place(s, s->moves[3 * i], s->moves[3 * i + 2]);
+}
+
+/* The state before this trial is the best. */
+static void keep(Search *s) {
+    if (s->made) undo(s);
+    int64_t i = 0;
+    for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->best_order[i++] = v;
+    if (s->made) redo(s);
+    s->unsaved = 0;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------- */
+
+static int by_label(const void *a, const void *b) {
+    const int64_t x = ((const Near *)a)->label, y = ((const Near *)b)->label;
+    return (x > y) - (x < y);
+}
+
+/* The neighbours of v in the order of their places; returns how many stand before it. */
+static int64_t sorted_near(Search *s, int32_t v) {
+    const int64_t first = s->ptr[v], degree = s->ptr[v + 1] - first, label = s->label[v];
+    int64_t ahead = 0;
+    Near *near = s->scratch;
+    for (int64_t i = 0; i < degree; ++i) {
+        const int32_t u = s->near[first + i];
+        near[i].label = s->label[u];
+        near[i].pull = s->pull[first + i];
+        near[i].node = u;
+        ahead += near[i].label < label;
+    }
+    if (degree > 24) {
+        qsort(near, (size_t)degree, sizeof *near, by_label);
+        return ahead;
+    }
+    for (int64_t i = 1; i < degree; ++i) {
+        const Near each = near[i];
+        int64_t at = i;
+        for (; at && near[at - 1].label > each.label; --at) near[at] = near[at - 1];
+        near[at] = each;
+    }
+    return ahead;
+}
+
+/* v goes to where it gains most, of such places to the nearest, behind rather than before; those that it passes wait. */
+static void settle_sparse(Search *s, int32_t v) {
+    const Near *near = s->scratch;
+    const int64_t degree = s->ptr[v + 1] - s->ptr[v], ahead = sorted_near(s, v);
+    int64_t gain = 0, most = 0, at = -1;
+    for (int64_t i = ahead; i < degree; ++i)
+        if ((gain += near[i].pull) > most) {
+            most = gain;
+            at = i;
+        }
+    gain = 0;
+    for (int64_t i = ahead - 1; i >= 0; --i)
+        if ((gain -= near[i].pull) > most) {
+            most = gain;
+            at = i;
+        }
+    if (!most) return;
+    move(s, v, at >= ahead ? near[at].node : s->before[near[at].node]);
+    s->cost -= most;
+    if (at >= ahead)
+        for (int64_t i = ahead; i <= at; ++i) push(s, near[i].node);
+    else
+        for (int64_t i = ahead - 1; i >= at; --i) push(s, near[i].node);
+}
+
+static void settle_dense(Search *s, int32_t v) {
+    const int64_t *row = s->dense + (int64_t)v * s->n;
+    int64_t gain = 0, most = 0;
+    int32_t at = -1, back = -1;
+    for (int32_t u = s->next[v]; u != s->n; u = s->next[u])
+        if ((gain += row[u]) > most) {
+            most = gain;
+            at = u;
+        }
+    gain = 0;
+    for (int32_t u = s->before[v]; u != s->n; u = s->before[u])
+        if ((gain -= row[u]) > most) {
+            most = gain;
+            back = u;
+        }
+    if (!most) return;
+    const int32_t after = s->next[v], ahead = s->before[v];
+    move(s, v, back >= 0 ? s->before[back] : at);
+    s->cost -= most;
+    if (back >= 0) {
+        for (int32_t u = ahead;; u = s->before[u]) {
+            if (row[u]) push(s, u);
+            if (u == back) break;
+        }
+    } else {
+        for (int32_t u = after;; u = s->next[u]) {
+            if (row[u]) push(s, u);
+            if (u == at) break;
+        }
+    }
+}
+
+INLINE void settle(Search *s, int32_t v) {
+    if (s->dense)
+        settle_dense(s, v);
+    else
+        settle_sparse(s, v);
+}
+
+/* v goes to the other side of a neighbour, to be next to it. */
+static void kick(Search *s, int32_t v, int32_t u) {
+    const int64_t from = s->label[v], to = s->label[u], first = s->ptr[v], last = s->ptr[v + 1];
+    int64_t loss = 0;
+    for (int64_t i = first; i < last; ++i) {
+        const int64_t label = s->label[s->near[i]];
+        if (from < to ? label > from && label <= to : label < from && label >= to) {
+            loss -= from < to ? s->pull[i] : -s->pull[i];
+            push(s, s->near[i]);
+        }
+    }
+    move(s, v, from < to ? u : s->before[u]);
+    s->cost += loss;
+    push(s, v);
+}
+
+/* The best order of some nodes that follow each other: Held and Karp's program of subsets. */
+static void window(Search *s) {
+    int32_t node[WINDOW];
+    int64_t above[WINDOW][WINDOW];       /* what it costs to have the one before the other */
+    int64_t *least = s->table, *behind = s->table + (INT64_C(1) << WINDOW);
+    int32_t v = (int32_t)random_below(&s->random, (uint32_t)s->n);
+    const int32_t first = s->before[v];
+    int k = 0;
+    for (; v != s->n && k < WINDOW; v = s->next[v]) node[k++] = v;
+    memset(above, 0, sizeof above);
+    for (int i = 0; i < k; ++i)
+        for (int64_t j = s->ptr[node[i]]; j < s->ptr[node[i] + 1]; ++j) {
+            const int64_t label = s->label[s->near[j]];
+            if (s->pull[j] > 0 && label >= s->label[node[0]] && label <= s->label[node[k - 1]])
+                for (int l = 0; l < k; ++l)
+                    if (node[l] == s->near[j]) above[i][l] = s->pull[j];
+        }
+    int64_t now = 0;
+    for (int i = 0; i < k; ++i)
+        for (int j = i + 1; j < k; ++j) now += above[i][j];
+    if (!now) return;
+    const int64_t full = (INT64_C(1) << k) - 1;
+    for (int i = 0; i < k; ++i) behind[(int64_t)i << WINDOW] = 0;
+    least[0] = 0;
+    for (int64_t set = 1; set <= full; ++set) {
+        const int64_t rest = set & (set - 1);
+        int low = 0;
+        while (!(set >> low & 1)) ++low;
+        for (int i = 0; i < k; ++i)
+            behind[((int64_t)i << WINDOW) + set] = behind[((int64_t)i << WINDOW) + rest] + above[low][i];
+        int64_t best = TOP;
+        for (int i = k - 1; i >= 0; --i)
+            if (set >> i & 1) {
+                const int64_t other = set ^ (INT64_C(1) << i);
+                const int64_t cost = least[other] + behind[((int64_t)i << WINDOW) + other];
+                if (cost < best) best = cost;
+            }
+        least[set] = best;
+    }
+    if (least[full] >= now) return;
+    int32_t order[WINDOW];
+    int64_t set = full;
+    for (int at = k - 1; at >= 0; --at)
+        for (int i = k - 1; i >= 0; --i) {
+            const int64_t other = set ^ (INT64_C(1) << i);
+            if (set >> i & 1 && least[set] == least[other] + behind[((int64_t)i << WINDOW) + other]) {
+                order[at] = node[i];
+                set = other;
+                break;
+            }
+        }
+    int32_t p = first;
+    for (int i = 0; i < k; ++i) {
+        if (s->before[order[i]] != p) move(s, order[i], p);
+        push(s, p = order[i]);
+    }
+    s->cost += least[full] - now;
+}
+
+/* Whether what a trial has come to is taken; else all is as before it. */
+static void judge(Search *s) {
+    if (s->descending) {
+        s->descending = 0;
+    } else if (s->made) {
+        if (s->cost < s->best) {
+            s->best = s->cost;
+            s->found_at = s->steps;
+            s->unsaved = 1;
+            s->stale = 0;
+        } else {
+            const int64_t slack = s->heat * s->escape[random_bits(&s->random) % DRAWS] >> s->shift;
+            ++s->stale;
+            if (s->cost > s->current + slack || s->made >= MOVES - WINDOW - s->kicks) {
+                undo(s);
+                s->cost = s->current;
+            } else if (s->unsaved && s->cost > s->best) {
+                keep(s);
+            }
+        }
+    }
+    s->made = 0;
+    s->current = s->cost;
+}
+
+static void begin(Search *s) {
+    if (++s->trials % s->every == 0) {
+        window(s);
+        return;
+    }
+    const int64_t kicks = 1 + random_below(&s->random, (uint32_t)s->kicks);
+    int32_t v = (int32_t)random_below(&s->random, (uint32_t)s->n);
+    for (int64_t i = 0; i < kicks; ++i) {
+        const int64_t first = s->ptr[v], degree = s->ptr[v + 1] - first;
+        const int32_t u = s->near[first + random_below(&s->random, (uint32_t)degree)];
+        kick(s, v, u);
+        v = u;
+    }
+}
+
+/* At most `count` steps, each a node that is settled or a trial that is begun; fewer where a round is over, which is
+ * when so many trials have found nothing better. Returns how many. */
+int64_t lk_order_run(Search *s, int64_t count) {
+    int64_t done = 0;
+    while (done < count) {
+        if (!s->size) {
+            judge(s);
+            if (s->stale >= s->patience) break;
+        }
+        ++done;
+        ++s->steps;
+        if (!s->size) {
+            begin(s);
+            continue;
+        }
+        settle(s, pop(s));
+        if (s->descending && s->cost < s->best) {
+            s->best = s->cost;
+            s->found_at = s->steps;
+            s->unsaved = 1;
+        }
+        if (s->made >= MOVES - WINDOW - s->kicks)  /* a trial as long as that is given up */
+            while (s->size) pop(s);
+    }
+    if (s->unsaved) keep(s);
+    return done;
+}
+
+/* Go on from an order [n], from which every node is settled first. */
+void lk_order_load(Search *s, const int32_t *order) {
+    const int64_t step = TOP / (s->n + 2);
+    int32_t p = (int32_t)s->n;
+    s->label[s->n] = 0;
+    while (s->size) pop(s);
+    for (int64_t i = 0; i < s->n; ++i) {
+        const int32_t v = order[i];
+        s->label[v] = (i + 1) * step;
+        s->before[v] = p;
+        s->next[p] = v;
+        p = v;
+    }
+    s->next[p] = (int32_t)s->n;
+    s->before[s->n] = p;
+    s->cost = 0;
+    for (int64_t v = 0; v < s->n; ++v)
+        for (int64_t i = s->ptr[v]; i < s->ptr[v + 1]; ++i)
+            if (s->pull[i] > 0 && s->label[s->near[i]] > s->label[v]) s->cost += s->pull[i];
+    for (int64_t i = 0; i < s->n; ++i) push(s, order[i]);
+    s->descending = 1;
+    s->made = s->stale = 0;
+    s->current = s->cost;
+}
+
+/* ---- other orders ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t key;
+    int32_t node;
+} Entry;
+
+INLINE int ahead(Entry a, Entry b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
+
+static void heap_push(Entry *heap, int64_t *size, Entry each) {
+    int64_t at = (*size)++;
+    for (; at && ahead(each, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = each;
+}
+
+static Entry heap_pop(Entry *heap, int64_t *size) {
+    const Entry top = heap[0], last = heap[--*size];
+    int64_t at = 0;
+    for (int64_t child = 1; child < *size; child = 2 * at + 1) {
+        if (child + 1 < *size && ahead(heap[child + 1], heap[child])) ++child;
+        if (!ahead(heap[child], last)) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+    return top;
+}
+
+/* The order in which every arc leads forward, smallest nodes first; heap has room for n. Returns how many nodes have
+ * such a place: fewer than n where there is a cycle. */
+int64_t lk_order_least(int64_t n, const int64_t *ptr, const int32_t *heads, int32_t *degree, Entry *heap,
+                       int32_t *order) {
+    int64_t size = 0, done = 0;
+    for (int64_t i = 0; i < ptr[n]; ++i) ++degree[heads[i]];
+    for (int64_t v = 0; v < n; ++v)
+        if (!degree[v]) heap_push(heap, &size, (Entry){0, (int32_t)v});
+    while (size) {
+        const int32_t v = heap_pop(heap, &size).node;
+        order[done++] = v;
+        for (int64_t i = ptr[v]; i < ptr[v + 1]; ++i)
+            if (!--degree[heads[i]]) heap_push(heap, &size, (Entry){0, heads[i]});
+    }
+    return done;
+}
+
+/* Eades, Lin and Smyth 1993, with weights: nodes without arcs out go to the end, those without arcs in to the
+ * beginning, else the one whose arcs out weigh most over those in. outs, ins [n] counts, gap [n], heap [n + 2 arcs],
+ * gone [n]; order [n]. */
+void lk_order_greedy(int64_t n, const int64_t *ptr, const int32_t *near, const int64_t *pull, int32_t *outs,
+                     int32_t *ins, int64_t *gap, Entry *heap, int32_t *waiting, uint8_t *gone, int32_t *order) {
+    int64_t size = 0, waits = 0, left = 0, right = n;
+    for (int64_t v = 0; v < n; ++v) {
+        for (int64_t i = ptr[v]; i < ptr[v + 1]; ++i) {
+            ++(pull[i] > 0 ? ins : outs)[v];
+            gap[v] -= pull[i];
+        }
+        heap_push(heap, &size, (Entry){gap[v], (int32_t)v});
+    }
+    for (int64_t v = n - 1; v >= 0; --v)
+        if (!outs[v] || !ins[v]) waiting[waits++] = (int32_t)v;
+    while (left < right) {
+        int32_t v = -1;
+        while (waits && v < 0)
+            if (gone[v = waiting[--waits]]) v = -1;
+        const int queued = v >= 0;
+        while (v < 0) {
+            const Entry top = heap_pop(heap, &size);
+            if (!gone[top.node] && gap[top.node] == top.key) v = top.node;
+        }
+        gone[v] = 1;
+        if (queued && !outs[v])
+            order[--right] = v;
+        else
+            order[left++] = v;
+        for (int64_t i = ptr[v]; i < ptr[v + 1]; ++i) {
+            const int32_t u = near[i];
+            if (gone[u]) continue;
+            gap[u] -= pull[i];           /* an arc v -> u is one into u, of pull below 0 at v */
+            if (!--(pull[i] > 0 ? outs : ins)[u])
+                waiting[waits++] = u;
+            else
+                heap_push(heap, &size, (Entry){gap[u], u});
+        }
+    }
+}
+
+/* ---- packed cycles ------------------------------------------------------------------------------------------ */
+
+enum { SEEN = 400 };                     /* nodes that the search for one cycle looks at, about */
+
+typedef struct {
+    int64_t n;
+    const int64_t *out_ptr, *in_ptr;     /* [n+1] */
+    const int32_t *out, *into;           /* [m] heads of arcs, in order of tails; tails, in order of heads */
+    const int64_t *in_arc;               /* [m] which arc that is */
+    const int32_t *turns;                /* [n] nodes in the order in which they are asked */
+    int64_t *rest;                       /* [m] what is left of the weights */
+    int64_t *seen, *goal, *by, *last;    /* [n] when; by which arc a node was found; that back to the root */
+    int32_t *queue, *above;              /* [n] */
+    int32_t *nodes;                      /* [room] of cycles, one behind the other */
+    int64_t *ends, *values;              /* [room] */
+    int64_t room, at, stamp, cycles, used;
+} Packing;
+
+/* Take a shortest cycle through v of at most `reach` arcs; returns how many nodes were looked at, below 0: and found
+ * none. */
+static int64_t take_cycle(Packing *p, int32_t v, int64_t reach) {
+    const int64_t stamp = ++p->stamp;
+    for (int64_t i = p->in_ptr[v]; i < p->in_ptr[v + 1]; ++i)
+        if (p->rest[p->in_arc[i]]) {
+            p->goal[p->into[i]] = stamp;
+            p->last[p->into[i]] = p->in_arc[i];
+        }
+    int64_t from = 0, to = 1, length = 0, count = 1;
+    p->queue[0] = v;
+    p->seen[v] = stamp;
+    while (from < to && length + 1 < reach && count < SEEN) {
+        ++length;
+        for (const int64_t end = to; from < end; ++from) {
+            const int32_t u = p->queue[from];
+            for (int64_t i = p->out_ptr[u]; i < p->out_ptr[u + 1]; ++i) {
+                const int32_t w = p->out[i];
+                if (!p->rest[i] || p->seen[w] == stamp) continue;
+                p->seen[w] = stamp;
+                p->above[w] = u;
+                p->by[w] = i;
+                ++count;
+                if (p->goal[w] != stamp) {
+                    p->queue[to++] = w;
+                    continue;
+                }
+                int64_t value = p->rest[p->last[w]];
+                for (int32_t x = w; x != v; x = p->above[x])
+                    if (p->rest[p->by[x]] < value) value = p->rest[p->by[x]];
+                p->rest[p->last[w]] -= value;
+                int64_t place = p->used + length;
+                for (int32_t x = w; x != v; x = p->above[x]) {
+                    p->rest[p->by[x]] -= value;
+                    p->nodes[place--] = x;
+                }
+                p->nodes[place] = v;
+                p->used += length + 1;
+                p->ends[p->cycles] = p->used;
+                p->values[p->cycles++] = value;
+                return count;
+            }
+        }
+    }
+    return -count;
+}
+
+/* Cycles through nodes by turns, from p->at on, until so many nodes were looked at or there is no more room. */
+void lk_order_pack(Packing *p, int64_t reach, int64_t work) {
+    while (p->at < p->n && work > 0) {
+        if (p->used + SEEN + 2 > p->room) return;
+        const int64_t count = take_cycle(p, p->turns[p->at], reach);
+        work -= count < 0 ? -count : count;
+        if (count < 0) ++p->at;
+    }
+}

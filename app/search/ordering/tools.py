@@ -1,0 +1,241 @@
+"""The toolbox of orders of little weight backward: reductions, a greedy start, a search, bounds."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.ordering.bounds import OrderingBounds
+from app.errors import CaseError
+from app.graphs.ordering import NetArcs, canonical_order, ordering_of
+from app.proofs.kinds import OrderingProof
+from app.reductions.ordering.log import NAMES
+from app.reductions.ordering.reducer import OrderingReducer
+from app.reductions.ordering.verify import ARC_SECONDS, verify_log
+from app.search.core_bounds import InnerBounds
+from app.search.ordering.baselines import (
+    MOST_QUOTIENTS,
+    MOST_WORK,
+    ORDERING_BASELINES,
+    QUOTIENT_SECONDS,
+    SECONDS,
+    eades_lin_smyth,
+)
+from app.search.ordering.search import OrderingSearch
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+REDUCE_SECONDS = 6e-6  # for each node and arc, about
+STEPS, STEPS_PER_NODE = 3_000_000, 200  # of a search, or so many for each node
+DESCENT = 30  # steps for each node from an order that a linear program leads to
+SEARCH_SECONDS = 2e-7  # of making a search, for each node and arc, about
+
+
+class OrderingTools(Toolbox):
+    """Orders of the nodes of one digraph, worth the weight of arcs that lead backward.
+
+    A solution is [n] int64, the nodes from first to last; of the core [k] its nodes.
+
+    asked          the question (app/graphs/ordering.py)
+    inner, places  the net arcs of the core, and its nodes by their numbers in the graph
+    """
+
+    words, sense = "order", "minimise"
+    bounds_follow = True
+    start_share = 0.8
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: all nodes are in an order, none inside or outside; {right}")
+        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        self.asked = ordering_of(instance.graph)
+        self.unit, self.weights = self.asked.unit, self.asked.weights
+        net = self.asked.net
+        self.reducer: OrderingReducer | None = None
+        self._take(net.part(net.ends), net.ends)
+
+    def _take(self, inner: NetArcs, places: np.ndarray) -> None:
+        self.inner, self.places = inner, places
+        self.core = inner.pattern(self.graph.name)
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def _entries(self) -> int:
+        """Nodes and net arcs."""
+        return self.asked.net.n + self.asked.net.arcs
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return max(STEPS, STEPS_PER_NODE * self.inner.n)
+
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes."""
+        return REDUCE_SECONDS * self._entries
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what making a search takes."""
+        return SEARCH_SECONDS * (self.inner.n + self.inner.arcs)
+
+    @property
+    def reduction_steps(self) -> int:
+        """Looks at the clock of the reductions so far."""
+        return self.reducer.steps if self.reducer else 0
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Apply exact reductions, all or as many as there is time for."""
+        self.reducer = reducer = OrderingReducer(self.asked.net)
+        reducer.reduce(look, most)
+        self._take(*reducer.kernel())
+        used = [f"{name} {count}" for name, count in zip(NAMES, reducer.counts) if count]
+        return (
+            f"reduced to {self.inner.n} of {self.graph.n} nodes, {self.inner.arcs} of {self.asked.net.arcs}"
+            f" net arcs ({', '.join(used) or 'no rule applies'})"
+        )
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, the canonical order of those that are the same answer."""
+        if self.reducer is None:
+            rest = np.ones(self.graph.n, dtype=bool)
+            rest[self.places] = False
+            order = np.concatenate([self.places[core_solution], np.flatnonzero(rest)])
+        else:
+            order = self.reducer.lift(core_solution)
+        return canonical_order(self.asked.net, order, self.instance.compiled)
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The core's nodes as they stand in an order; of what was given, each node once."""
+        place = np.empty(self.graph.n, dtype=np.int64)
+        place[solution] = np.arange(self.graph.n)
+        return np.argsort(place[self.places], kind="stable")
+
+    @property
+    def _beside(self) -> int:
+        """What every order pays beside the core."""
+        return self.asked.paid + (self.reducer.paid if self.reducer else 0)
+
+    def value_of_core(self, value: int) -> int:
+        """The instance's value for the value (bound) of a core solution."""
+        return value + self._beside
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value - self._beside
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """An order as it is."""
+        return numbers.astype(np.int64)
+
+    def value(self, solution: np.ndarray) -> int:
+        """The weight of all arcs that lead backward."""
+        return self.asked.value(solution)
+
+    def split(self, solution: np.ndarray) -> dict[str, int]:
+        """What is kept: the weight of all arcs that lead forward."""
+        return {"kept": self.asked.total - self.value(solution)}
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """A node that has no place, or two."""
+        n = self.graph.n
+        if len(solution) and not 0 <= solution.min() <= solution.max() < n:
+            return f"a node number is outside 0..{n - 1}"
+        met = np.bincount(solution, minlength=n) if n else np.zeros(0)
+        wrong = np.flatnonzero(met != 1)
+        if not len(wrong):
+            return None
+        return f"node {self.graph.called(int(wrong[0]))} has {met[wrong[0]]} places in the order"
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """The greedy order of the core."""
+        return eades_lin_smyth(self.inner, self.instance.compiled)[0]
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Iterated local search; none where nothing is left."""
+        return OrderingSearch(self.inner, start, seed, self.instance.compiled) if self.inner.n else None
+
+    def bounds(self) -> Bounds | None:
+        """Packed cycles, the linear program of cycles, branch and bound."""
+        return CycleBounds(self)
+
+    def prove(self, proof: OrderingProof) -> int:
+        """Check the reductions step by step, and the witness of what they leave."""
+        net, paid = self.asked.net, 0
+        if len(proof.log):
+            net, _, paid = verify_log(net, proof.log)
+        else:
+            net = net.part(net.ends)
+        used, lower = np.zeros(net.arcs, dtype=bool), 0
+        for part in proof.parts:
+            part.check(net)
+            inside = np.zeros(net.n, dtype=bool)
+            inside[part.nodes] = True
+            own = inside[net.tails] & inside[net.heads]
+            if used[own].any():
+                raise BadCertificate(f"{part.method}: two parts have an arc in common")
+            used |= own
+            lower += part.lower
+        return self.asked.paid + paid + lower
+
+    @property
+    def baseline_seconds(self) -> Mapping[str, float]:
+        """Estimates of what they take, by name."""
+        known = {name: each * self._entries for name, each in SECONDS.items()}
+        return known | {"quotients": QUOTIENT_SECONDS * self.graph.n**2}
+
+    @property
+    def left_out(self) -> str:
+        """Quotients, of large graphs."""
+        n = self.graph.n
+        return "" if n <= MOST_QUOTIENTS or n * self.asked.net.arcs <= MOST_WORK else "quotients"
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name, on the whole graph."""
+        rules = {name: rule for name, rule in ORDERING_BASELINES.items() if name != self.left_out}
+        return {name: partial(self._plain, rule) for name, rule in rules.items()}
+
+    def _plain(self, rule: Callable[..., Any]) -> tuple[np.ndarray, str]:
+        order, label = rule(self.asked.net, self.instance.compiled)
+        return canonical_order(self.asked.net, order, self.instance.compiled), label
+
+
+def _descended(compiled: bool, net: NetArcs, order: np.ndarray) -> np.ndarray:
+    """A local optimum near an order of net arcs, or better."""
+    search = OrderingSearch(net, order, 0, compiled)
+    search.run(DESCENT * net.n)
+    return search.solution()
+
+
+class CycleBounds(InnerBounds):
+    """Lower bounds of the core's orders, with the reductions that prove them of the graph's."""
+
+    def __init__(self, tools: OrderingTools) -> None:
+        self.tools = tools
+        descend = partial(_descended, tools.instance.compiled)
+        super().__init__(OrderingBounds(tools.inner, tools.instance.compiled, descend))
+        self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
+
+    @property
+    def method(self) -> str:
+        """How it was found, reductions included."""
+        if not self.tools.core.n:
+            return "reductions" if len(self.log) else "no cycles"
+        return (
+            f"reductions, {self.inner.method}" if len(self.log) and self.inner.method else self.inner.method
+        )
+
+    @property
+    def check_seconds(self) -> float:
+        """The reductions are replayed."""
+        replayed = self.tools._entries + len(self.log) if len(self.log) else 0
+        return ARC_SECONDS * replayed + self.inner.check_seconds
+
+    def proof(self) -> OrderingProof:
+        """The log of the reductions, and the witness of the core's bound."""
+        return OrderingProof(self.log, self.inner.witness())
