@@ -16,14 +16,14 @@ from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.graph import Graph, from_edges
 from app.graphs.sized import from_ends
-from app.problems.dismantle import Dismantling
+from app.problems.dismantle import FINEST, Dismantling
 from app.rl import parts_env
 from app.rl.dynamics import begin_environment
 from app.rl.env import RULED_OUT, step_together
 from app.rl.forest import fault_of_parts
 from app.rl.incremental import LiveScores
 from app.rl.qnet import QNetwork
-from app.rl.rollout import drop_redundant, finished_rollout, roll_out
+from app.rl.rollout import drop_redundant, earned, finished_rollout, judged, roll_out
 from app.rl.weights import default_weights, load_weights
 from app.search.dismantle.baselines import DISMANTLE_BASELINES
 from app.search.dismantle.course import (
@@ -73,7 +73,7 @@ def largest(graph, gone):
 def test_states_are_the_large_components(group, exchange, looks, most, monkeypatch):
     """Followed from where nodes were lost, across ranks, and found anew (looks: 0)."""
     monkeypatch.setattr(parts_env, "LOOKS", looks)
-    problem = Dismantling(float(most))
+    problem, most = Dismantling(float(most)), min(most, FINEST)
     for graph in GRAPHS:
         env = begin_environment(group, make_block(group, graph, exchange), problem)
         chosen, draws = np.zeros(graph[0], dtype=bool), np.random.default_rng(1)
@@ -89,6 +89,35 @@ def test_states_are_the_large_components(group, exchange, looks, most, monkeypat
             step_together(group, [env], [nodes])
             chosen[nodes] = True
         assert largest(graph, np.flatnonzero(chosen)) <= most
+
+
+@pytest.mark.parametrize("most", [4, 15])
+def test_an_episode_plays_on_and_is_worth_what_is_left(group, most):
+    """What goes back is told by NetworkX, and earned with the last choice."""
+    for seed, graph in enumerate([random_graph(60, 0.08, 3), growing_graph(43, 2, 2)]):
+        env = begin_environment(group, make_block(group, graph), Dismantling(float(most)))
+        draws, gone, rewards = np.random.default_rng(seed), [], []
+        while not env.done:
+            assert judged(env) == len(gone)
+            before, left = env.totals, as_networkx(graph)
+            left.remove_nodes_from(gone)
+            parts = [part for part in nx.connected_components(left) if len(part) > min(most, FINEST)]
+            gone.append(draws.choice(sorted(set().union(*parts))))
+            step_together(group, [env], [np.array(gone[-1:])])
+            rewards.append(earned(env, before, "none"))
+        needed = set(gone)
+        while True:
+            made = []
+            for v in needed:
+                left = as_networkx(graph)
+                left.remove_nodes_from(needed - {v})
+                made.append((len(nx.node_connected_component(left, v)), v))
+            if not made or min(made)[0] > most:
+                break
+            needed.remove(min(made)[1])
+        back = len(gone) - len(needed)
+        assert judged(env) == len(needed) == -sum(rewards)
+        assert rewards == [*[-1] * (len(gone) - 1), back - 1] and back > 0
 
 
 def test_a_choice_in_one_component_touches_no_other(group):

@@ -14,8 +14,9 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.problems.table import problem_of
 from app.rl.dynamics import begin_environment
-from app.rl.env import objective_of, step_together
+from app.rl.env import step_together
 from app.rl.learners import find_learner
+from app.rl.rollout import earned, judged
 from app.rl.training import limited_network
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
@@ -43,8 +44,8 @@ class GraphEpisode:
 
     @property
     def objective(self) -> float:
-        """Of the solution so far, as `solve` states it."""
-        return objective_of(self.env)
+        """Of the solution so far, as `solve` states it. Ranks: all call."""
+        return judged(self.env)
 
     def candidates(self) -> np.ndarray:
         """[k] int64 the nodes that may be chosen, ascending: rows of the graph, from 0. Ranks: all call."""
@@ -63,7 +64,7 @@ class GraphEpisode:
             raise CaseError(f"step: node {node} is no candidate; one of candidates() would be right")
         step_together(self._group, [env], [np.array([node], dtype=np.int64)])
         agent = self._case.agent
-        reward = env.problem.reward(before, env.totals, 1, agent.shaping)
+        reward = earned(env, before, agent.shaping)
         return reward / env.block.n if agent.reward_scale == "nodes" else reward
 
 

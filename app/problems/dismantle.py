@@ -20,6 +20,7 @@ Array = Any
 Rule = Callable[[SizedGraph, bool], tuple[np.ndarray, str]]
 RULES: dict[str, Rule] = {"high_degree": high_degree, "core_hd_bare": core_hd_bare} | DISMANTLE_BASELINES
 SHARE = 0.01  # of all nodes, as problem.component has it
+FINEST = 8  # nodes of the components that a policy plays on to, where larger ones may stay
 
 
 class PartTotals(NamedTuple):
@@ -28,7 +29,7 @@ class PartTotals(NamedTuple):
     alive        nodes in them
     degree_sum   sum of live degrees: twice the live edges
     worth        sum over alive nodes of Dismantling.worth
-    most         nodes that a component may have that is not large
+    most         nodes that a component may have that is not large (Dismantling.finest)
     """
 
     alive: int
@@ -60,6 +61,10 @@ class Dismantling(FewestNodes, ResidualProblem):
                and 653, with the first part alone 1079 and 643; CoreHD needs 1046 and 654, the largest degree
                1066 and 714
 
+    Where components of K > FINEST nodes may stay a policy plays on to components of FINEST nodes; then as
+    many nodes go back as may, the one that makes the smallest component first. Stopped at K it would leave
+    these little to choose from
+
     component  nodes that a component may have at the end, or that share of all of them
     """
 
@@ -70,6 +75,7 @@ class Dismantling(FewestNodes, ResidualProblem):
     closed = False
     adjacent = True
     redundancy = "parts"
+    plays_on = True
     totals = PartTotals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 9}
     bounds: ClassVar = {}
@@ -81,6 +87,10 @@ class Dismantling(FewestNodes, ResidualProblem):
     def largest(self, n: int) -> int:
         """Nodes that a component of a graph of n nodes may have at the end."""
         return largest_component(n, self.component)
+
+    def finest(self, n: int) -> int:
+        """Nodes that a component of a graph of n nodes has at most where a policy's episode ends."""
+        return min(self.largest(n), FINEST)
 
     def limited(self, most: int) -> "Dismantling":
         """The same problem, components of `most` nodes at the end, whatever the graph."""
