@@ -16,7 +16,7 @@ from app.problems.table import problem_of
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
 from app.rl.learners import find_learner
-from app.rl.rollout import earned, judged
+from app.rl.rollout import judged
 from app.rl.training import limited_network
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
@@ -64,7 +64,7 @@ class GraphEpisode:
             raise CaseError(f"step: node {node} is no candidate; one of candidates() would be right")
         step_together(self._group, [env], [np.array([node], dtype=np.int64)])
         agent = self._case.agent
-        reward = earned(env, before, agent.shaping)
+        reward = env.problem.reward(before, env.totals, 1, agent.shaping)
         return reward / env.block.n if agent.reward_scale == "nodes" else reward
 
 

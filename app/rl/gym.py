@@ -17,7 +17,7 @@ from app.errors import CaseError
 from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
-from app.rl.rollout import earned, judged
+from app.rl.rollout import judged
 from app.sparse.rowblock import RowBlock
 from app.text import is_whole, show
 
@@ -115,7 +115,7 @@ class GraphGym(gymnasium.Env):
         if accepted:
             before = env.totals
             step_together(self.group, [env], [np.array([node])])
-            reward = earned(env, before, self.shaping)
+            reward = self.problem.reward(before, env.totals, 1, self.shaping)
         cut = not env.done and self._steps >= self.most * self.nodes
         return self._observation(), float(reward), env.done, cut, self._info(accepted)
 

@@ -13,7 +13,6 @@ from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.fleet import Fleet
 from app.rl.learner import Learner, Lesson
-from app.rl.rollout import earned
 from app.rng import stream
 
 
@@ -119,11 +118,11 @@ class Replica:
 
     def remember(self) -> None:
         """Tell the learner of every step and what it earned."""
-        agent = self.case.agent
+        problem, agent = self.learner.net.problem, self.case.agent
         for episode, node, totals in zip(self.episodes, self.nodes.tolist(), self.before):
             env = episode.env
             episode.nodes.append(node)
-            reward = earned(env, totals, agent.shaping)
+            reward = problem.reward(totals, env.totals, 1, agent.shaping)
             if agent.reward_scale == "nodes":
                 reward /= env.block.n
             self.learner.remember(episode.number, node, reward, env)

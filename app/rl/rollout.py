@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.problems.problem import Problem, StateTotals
+from app.problems.problem import Problem
 from app.rl import compact
 from app.rl.compiled_lesson import CompiledLessons
 from app.rl.dynamics import begin_environment
@@ -284,16 +284,6 @@ def judged(env: Environment) -> float:
     group = env.block.group
     made = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
     return drop_redundant(group, made).objective
-
-
-def earned(env: Environment, before: StateTotals, shaping: str) -> float:
-    """What the last choice of one node earned, from totals `before`; in the end also what goes back where an
-    episode has played on. Ranks: all of the environment's group call; identical on all.
-    """
-    reward = env.problem.reward(before, env.totals, 1, shaping)
-    if env.problem.plays_on and env.done:
-        reward += objective_of(env) - judged(env)
-    return reward
 
 
 def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
