@@ -48,14 +48,14 @@ class PartTotals(NamedTuple):
 
 
 class Dismantling(FewestNodes, ResidualProblem):
-    """State: the components of more than K nodes of the graph without the chosen ones. Every node of them
-    may be chosen. A solution is [n] bool, the nodes that are taken out (component order connectivity,
-    K-vertex separator); those without which components stay small go back in the end.
+    """State: the components of more than k = min(K, FINEST) nodes of the graph without the chosen ones. Every
+    node of them may be chosen. A solution is [n] bool, the nodes that are taken out (component order
+    connectivity, K-vertex separator); those without which components stay small go back in the end.
 
     Reward     -1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - (2/(1+d_v))^(1/2) + 1/(K+1)) over alive
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - (2/(1+d_v))^(1/2) + 1/(k+1)) over alive
                nodes; the root is at most 1. The first part is near to what breaks cycles (FeedbackVertexSet),
-               the second to what breaks trees, of which a node leaves parts of K. Greedily by the gain of
+               the second to what breaks trees, of which a node leaves parts of k. Greedily by the gain of
                potential, with nodes put back, 32 graphs of 50 and 66 nodes (BA of mean degrees 4 and 8, ER of
                3.5 and p = 0.15) need 1036 nodes at K = 0.03 n and 653 at 0.1 n, with 3 in the place of 2 1037
                and 653, with the first part alone 1079 and 643; CoreHD needs 1046 and 654, the largest degree
@@ -123,14 +123,14 @@ class Dismantling(FewestNodes, ResidualProblem):
         return totals.worth / FIXED_POINT - totals.alive - totals.alive / (totals.most + 1)
 
     def state(self, totals: PartTotals) -> tuple[float, ...]:
-        """The mean degree, K beside what is left, and K."""
+        """The mean degree, k beside what is left, and k."""
         return totals.mean_degree(), coarse(totals.most, totals.alive), float(totals.most)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Node features [..., F].
 
         paper        x_v = 1 for chosen nodes and nodes of small components (RL4GO eq. 1)
-        scale_free   the seven of residual graphs, of the mean degree, then min(K / nodes left, 1) and 1/K;
+        scale_free   the seven of residual graphs, of the mean degree, then min(k / nodes left, 1) and 1/k;
                      zero outside large components
         code         [..., 1], 2 + the live degree     state [..., 3], see `state`
         """
