@@ -241,6 +241,28 @@ def test_the_policy_is_level_with_core_hd_where_both_put_nodes_back():
     assert learned < 1.01 * plain["core_hd"]
 
 
+@alone
+def test_the_policy_is_ahead_of_core_hd_where_larger_components_may_stay():
+    """On graphs with triangles, once nodes have gone back."""
+    group, problem = Group(MPI.COMM_SELF, HostDevice()), Dismantling(25.0)
+    saved = load_weights(default_weights("dismantle"))
+    net = QNetwork(saved.policy, problem)
+    params = Parameters(group.device, net.shapes())
+    params.set(saved.arrays)
+    learned = plain = 0
+    for seed in range(3):
+        for graph in (
+            nx.watts_strogatz_graph(500, 6, 0.1, seed=seed),
+            nx.random_geometric_graph(500, 0.06, seed=seed),
+            nx.powerlaw_cluster_graph(500, 3, 0.8, seed=seed),
+        ):
+            given = listed(len(graph), *graph.edges)
+            rollout = roll_out(group, net, params, make_block(group, given), "single", 1.0)
+            learned += drop_redundant(group, rollout).objective
+            plain += int(problem.baselines["core_hd"](from_edges(len(graph), *given[1].T))[0].sum())
+    assert learned < 0.97 * plain
+
+
 @pytest.mark.parametrize("most", [6, 22])
 def test_large_graphs_are_answered_by_the_policy_alone(most):
     """The same set on any ranks, checked across them."""
