@@ -1,10 +1,11 @@
 """The policy alone on graphs far larger than any in its training, beside the best plain heuristic.
 
     python bench/larger.py [--problems mvc mis] [--weights default FILE ...] [--files FILE ...]
+                           [--settings KEY=VALUE ...] [--rules NAME ...]
 
 Runs `run.py inputs/PROBLEM.toml search.solver=policy`, 1 % of the candidates at once, on one generated graph
 of each of GRAPHS (or on files of graphs), and prints for each graph the objective of the best plain heuristic
-and of every file of weights.
+(with --rules of plain heuristics by name, "-" where one was left out) and of every file of weights.
 """
 
 import argparse
@@ -30,19 +31,21 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=["mvc", "mis"])
     parser.add_argument("--weights", nargs="+", default=["default"], help="as policy.weights")
     parser.add_argument("--files", nargs="+", default=[], help="graphs, in place of generated ones")
+    parser.add_argument("--settings", nargs="+", default=[], help="of the case, KEY=VALUE")
+    parser.add_argument("--rules", nargs="+", default=[], help="plain heuristics, in place of the best one")
     options = parser.parse_args()
     sources = [[f"graph.path={json.dumps(options.files)}"]] if options.files else map(generated, GRAPHS)
     sources = list(sources)
     for problem in options.problems:
-        print(f"\n| {problem} | best plain heuristic | {' | '.join(options.weights)} |")
-        print("|---|---" + "|---" * len(options.weights) + "|")
+        columns = [*(options.rules or ["best plain heuristic"]), *options.weights]
+        print(f"\n| {problem} | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
         for number, source in enumerate(sources):
-            found = [instances(problem, source, weights) for weights in options.weights]
+            given = source + options.settings
+            found = [instances(problem, given, weights) for weights in options.weights]
             for each in zip(*found):
                 name = each[0]["name"] if options.files else GRAPHS[number]
-                print(
-                    f"| {name} | {plain(problem, each[0])} | {' | '.join(map(objective, each))} |", flush=True
-                )
+                told = plain(problem, each[0], options.rules)
+                print(f"| {' | '.join([name, *told, *map(objective, each)])} |", flush=True)
 
 
 def generated(graph: str) -> list[str]:
@@ -64,11 +67,14 @@ def instances(problem: str, source: list[str], weights: str) -> list[dict[str, A
         return json.loads(Path(folder, "out", "result.json").read_text())["instances"]
 
 
-def plain(problem: str, instance: dict[str, Any]) -> str:
-    """The best plain heuristic's objective, and its name."""
+def plain(problem: str, instance: dict[str, Any], rules: list[str]) -> list[str]:
+    """The objectives of plain heuristics, or the best one's and its name."""
+    if rules:
+        found = [instance["baselines"].get(rule) for rule in rules]
+        return ["-" if value is None else f"{value:,.0f}" for value in found]
     best = max if problem in ("mis", "clique", "maxcut") else min
     name, value = best(instance["baselines"].items(), key=lambda item: item[1])
-    return f"{value:,.0f} ({name})"
+    return [f"{value:,.0f} ({name})"]
 
 
 def objective(instance: dict[str, Any]) -> str:

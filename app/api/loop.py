@@ -14,8 +14,9 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.problems.table import problem_of
 from app.rl.dynamics import begin_environment
-from app.rl.env import objective_of, step_together
+from app.rl.env import step_together
 from app.rl.learners import find_learner
+from app.rl.rollout import judged
 from app.rl.training import limited_network
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
@@ -43,8 +44,8 @@ class GraphEpisode:
 
     @property
     def objective(self) -> float:
-        """Of the solution so far, as `solve` states it."""
-        return objective_of(self.env)
+        """Of the solution so far, as `solve` states it. Ranks: all call."""
+        return judged(self.env)
 
     def candidates(self) -> np.ndarray:
         """[k] int64 the nodes that may be chosen, ascending: rows of the graph, from 0. Ranks: all call."""

@@ -143,7 +143,11 @@ class SearchCase(Table, frozen=True):
         Amount, about("what bounds may take beyond the time of the search, where seconds is 0, s")
     ] = 2.0
     drop_redundant: Annotated[
-        bool, about("the policy alone: drop chosen nodes that the solution does not need")
+        bool,
+        about(
+            "the policy alone: drop chosen nodes that the solution does not need (dismantle: many where "
+            "components of more than 8 nodes may stay; its policy plays on for that)"
+        ),
     ] = True
     baselines: Annotated[
         bool,

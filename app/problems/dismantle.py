@@ -20,6 +20,7 @@ Array = Any
 Rule = Callable[[SizedGraph, bool], tuple[np.ndarray, str]]
 RULES: dict[str, Rule] = {"high_degree": high_degree, "core_hd_bare": core_hd_bare} | DISMANTLE_BASELINES
 SHARE = 0.01  # of all nodes, as problem.component has it
+FINEST = 8  # nodes of the components that a policy plays on to, where larger ones may stay
 
 
 class PartTotals(NamedTuple):
@@ -28,7 +29,7 @@ class PartTotals(NamedTuple):
     alive        nodes in them
     degree_sum   sum of live degrees: twice the live edges
     worth        sum over alive nodes of Dismantling.worth
-    most         nodes that a component may have that is not large
+    most         nodes that a component may have that is not large (Dismantling.finest)
     """
 
     alive: int
@@ -47,18 +48,22 @@ class PartTotals(NamedTuple):
 
 
 class Dismantling(FewestNodes, ResidualProblem):
-    """State: the components of more than K nodes of the graph without the chosen ones. Every node of them
-    may be chosen. A solution is [n] bool, the nodes that are taken out (component order connectivity,
-    K-vertex separator); those without which components stay small go back in the end.
+    """State: the components of more than k = min(K, FINEST) nodes of the graph without the chosen ones. Every
+    node of them may be chosen. A solution is [n] bool, the nodes that are taken out (component order
+    connectivity, K-vertex separator); those without which components stay small go back in the end.
 
     Reward     -1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - (2/(1+d_v))^(1/2) + 1/(K+1)) over alive
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum_v (1 - (2/(1+d_v))^(1/2) + 1/(k+1)) over alive
                nodes; the root is at most 1. The first part is near to what breaks cycles (FeedbackVertexSet),
-               the second to what breaks trees, of which a node leaves parts of K. Greedily by the gain of
+               the second to what breaks trees, of which a node leaves parts of k. Greedily by the gain of
                potential, with nodes put back, 32 graphs of 50 and 66 nodes (BA of mean degrees 4 and 8, ER of
                3.5 and p = 0.15) need 1036 nodes at K = 0.03 n and 653 at 0.1 n, with 3 in the place of 2 1037
                and 653, with the first part alone 1079 and 643; CoreHD needs 1046 and 654, the largest degree
                1066 and 714
+
+    Where components of K > FINEST nodes may stay a policy plays on to components of FINEST nodes; then as
+    many nodes go back as may, the one that makes the smallest component first. Stopped at K it would leave
+    these little to choose from
 
     component  nodes that a component may have at the end, or that share of all of them
     """
@@ -70,6 +75,7 @@ class Dismantling(FewestNodes, ResidualProblem):
     closed = False
     adjacent = True
     redundancy = "parts"
+    plays_on = True
     totals = PartTotals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 9}
     bounds: ClassVar = {}
@@ -81,6 +87,10 @@ class Dismantling(FewestNodes, ResidualProblem):
     def largest(self, n: int) -> int:
         """Nodes that a component of a graph of n nodes may have at the end."""
         return largest_component(n, self.component)
+
+    def finest(self, n: int) -> int:
+        """Nodes that a component of a graph of n nodes has at most where a policy's episode ends."""
+        return min(self.largest(n), FINEST)
 
     def limited(self, most: int) -> "Dismantling":
         """The same problem, components of `most` nodes at the end, whatever the graph."""
@@ -113,14 +123,14 @@ class Dismantling(FewestNodes, ResidualProblem):
         return totals.worth / FIXED_POINT - totals.alive - totals.alive / (totals.most + 1)
 
     def state(self, totals: PartTotals) -> tuple[float, ...]:
-        """The mean degree, K beside what is left, and K."""
+        """The mean degree, k beside what is left, and k."""
         return totals.mean_degree(), coarse(totals.most, totals.alive), float(totals.most)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Node features [..., F].
 
         paper        x_v = 1 for chosen nodes and nodes of small components (RL4GO eq. 1)
-        scale_free   the seven of residual graphs, of the mean degree, then min(K / nodes left, 1) and 1/K;
+        scale_free   the seven of residual graphs, of the mean degree, then min(k / nodes left, 1) and 1/k;
                      zero outside large components
         code         [..., 1], 2 + the live degree     state [..., 3], see `state`
         """

@@ -95,6 +95,8 @@ class Problem(Protocol):
     ordered          True: a state depends on the order of the choices, not on their set alone
     adjacent         True: nodes taken in one step may be adjacent
     redundancy       what may be taken out of a finished solution, app/rl/redundant.py: REDUNDANCY; "" nothing
+    plays_on         True: an episode goes on where its choices are a solution already, and of many more than
+                     are needed those go back in the end: what is left is what it is judged by
     feature_counts   columns of each kind of features
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
@@ -121,6 +123,7 @@ class Problem(Protocol):
     ordered: bool
     adjacent: bool
     redundancy: str
+    plays_on: bool
     feature_counts: dict[str, int]
     first_candidate: int
     degree_codes: bool
@@ -275,6 +278,8 @@ def state_size(problem: Problem, graph: Graph) -> tuple[int, int]:
 
 class NodesCount:
     """The objective of problems that count the nodes of a solution."""
+
+    plays_on = False
 
     def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
         """The nodes of the solution among the held rows."""

@@ -16,7 +16,8 @@ from app.comm.group import Group
 from app.errors import CaseError
 from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
-from app.rl.env import Environment, objective_of, step_together
+from app.rl.env import Environment, step_together
+from app.rl.rollout import judged
 from app.sparse.rowblock import RowBlock
 from app.text import is_whole, show
 
@@ -144,7 +145,7 @@ class GraphGym(gymnasium.Env):
     def _info(self, accepted: bool) -> dict[str, Any]:
         return {
             "action_mask": self.action_masks().astype(np.int8),
-            "objective": objective_of(self.env),
+            "objective": judged(self.env),
             "graph": self.graph,
             "accepted": accepted,
         }

@@ -50,7 +50,7 @@ class PartsEnv(CoreEnv):
         self._border = block.boundary_own() if group.size > 1 else np.zeros(block.n_own, dtype=bool)
         self._before = np.full(block.n_own, -1, dtype=np.int32)  # degrees at the last state, of touched rows
         self._touched: list[np.ndarray] = []
-        self.most = most or problem.largest(block.n)
+        self.most = most or problem.finest(block.n)
         if not most:
             small = small_parts(group, block, np.arange(block.n_own) < block.n_real, self.most)
             self.chosen_at[small] = RULED_OUT
@@ -159,7 +159,7 @@ def _in_large_parts(problem: Problem, batch: StateBatch, marks: np.ndarray) -> n
     large = _large_whole if batch.group.size == 1 else _large_split
     for block, first, last in zip(batch.blocks, batch.at, batch.at[1:]):
         own = marks[first:last].reshape(block.n_own, -1) > 0  # [n_own, states f]
-        found = large(batch.group, block, own, problem.largest(block.n))
+        found = large(batch.group, block, own, problem.finest(block.n))
         kept[first:last] = found.reshape(-1, marks.shape[1])
     return kept
 

@@ -335,8 +335,8 @@ def _check_hubs(policy: PolicyCase, problem: Problem) -> None:
     sized = problem.sized_codes and policy.model == "structure2vec"
     if policy.hub_degree and not (sized and policy.mean_degree and policy.features == "scale_free"):
         raise CaseError(
-            "policy.hub_degree: is for structure2vec of covers, independent, dominating and feedback vertex "
-            "sets and cliques, with mean_degree and scale_free features, "
+            "policy.hub_degree: is for structure2vec of covers, cliques, independent, dominating, feedback "
+            "vertex and dismantling sets, with mean_degree and scale_free features, "
             f"got {policy.hub_degree}; 0 would be right"
         )
 

@@ -11,7 +11,7 @@ from app.problems.problem import Problem
 from app.rl import compact
 from app.rl.compiled_lesson import CompiledLessons
 from app.rl.dynamics import begin_environment
-from app.rl.env import Environment, step_together
+from app.rl.env import Environment, objective_of, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.learner import score_environments
 from app.rl.plain_rest import PLAIN, Greedy, play_rest
@@ -273,6 +273,17 @@ def select(
         scores.run(steps if scores.compiled else 1, compact.least_alive(residual))
     else:
         scores.remove(np.array([scores.best()]))
+
+
+def judged(env: Environment) -> float:
+    """The objective of the solution so far; of an episode that is over and has played on (Problem.plays_on)
+    without what it does not need. Ranks: all of the environment's group call; identical on all.
+    """
+    if not (env.problem.plays_on and env.done):
+        return objective_of(env)
+    group = env.block.group
+    made = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
+    return drop_redundant(group, made).objective
 
 
 def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:

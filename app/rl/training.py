@@ -26,13 +26,12 @@ from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget
 from app.problems.problem import Problem, better
-from app.rl.env import objective_of
 from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.replay import paper_bytes
 from app.rl.replica import Replica
-from app.rl.rollout import one_at_a_time
+from app.rl.rollout import judged, one_at_a_time
 from app.sparse.rowblock import RowBlock
 
 Recorder = Callable[[dict[str, float]], None]
@@ -314,7 +313,7 @@ def _held_back(
     for _ in grid.in_step(pieces, "evaluating"):
         tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
         look()
-    values[share] = [objective_of(env) for env in envs]
+    values[share] = [judged(env) for env in envs]
     # One of those beside each other has a graph's value, the others have zeros, whose bits are zeros.
     return grid.beside.sum_integers(values.view(np.int64)).view(np.float64).tolist()
 

@@ -25,10 +25,10 @@ from app.plots.charts import plot_bars
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.rl.dynamics import begin_environment
-from app.rl.env import objective_of, step_together
+from app.rl.env import step_together
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
-from app.rl.rollout import rolled_out_one_at_a_time
+from app.rl.rollout import judged, rolled_out_one_at_a_time
 from app.rl.select import random_candidates
 from app.rl.training import train_policy
 from app.rng import stream
@@ -218,7 +218,7 @@ def _random_values(
         nodes = random_candidates(group, active, picks)
         step_together(group, active, [nodes[i : i + 1] for i in range(len(active))])
         active = [env for env in active if not env.done]
-    return np.array([objective_of(env) for env in envs], dtype=np.float64)
+    return np.array([judged(env) for env in envs], dtype=np.float64)
 
 
 def _trained(alone: Context, grounds: Grounds) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _values(
     params = Parameters(group.device, net.shapes())
     params.set(weights)
     envs = rolled_out_one_at_a_time(group, net, params, blocks)
-    return np.array([objective_of(env) for env in envs], dtype=np.float64)
+    return np.array([judged(env) for env in envs], dtype=np.float64)
 
 
 def _ratios(values: np.ndarray, random: np.ndarray) -> np.ndarray:
