@@ -66,6 +66,7 @@ class Instance:
     budget      what chosen sets may cost together, each one where costs are not given
     spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
     facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
+    pairing     what the nodes are put on (app/graphs/pairing.py: Pairing); None elsewhere
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
     seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
@@ -98,6 +99,7 @@ class Instance:
     seconds: float = math.inf
     facility: str = "median"
     demands: Any = None
+    pairing: Any = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
@@ -465,6 +467,10 @@ class Toolbox(ABC):
 
     def split(self, solution: np.ndarray) -> dict[str, int]:
         """The parts that the value is the sum of, by name; none: it is one thing."""
+        return {}
+
+    def counts(self, solution: np.ndarray) -> dict[str, int]:
+        """What is counted beside the value, by name; none: nothing is."""
         return {}
 
     @abstractmethod

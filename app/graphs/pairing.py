@@ -17,12 +17,29 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.errors import GraphError
+from app.graphs.ids import one_id
 
 QAP, ALIGNMENT = "qap", "alignment"
 LARGEST = 1 << 56  # of all products of entries together, in units
 FINEST = 30  # binary digits of numbers that have more than 8 decimals
 MOST_DECIMALS = 8
 BYTES = 40  # tables of all pairs, for each pair, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Two graphs as a file or a caller has them, matrices of any numbers, in the order of their numbers.
+
+    gain, seeds   as of a Pairing, of any numbers; None: nothing is said
+    others, labels   as of a Pairing; None: by number
+    """
+
+    a: sp.csr_array
+    b: sp.csr_array
+    gain: sp.csr_array | None = None
+    seeds: np.ndarray | None = None
+    others: np.ndarray | None = None
+    labels: list[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +55,8 @@ class Pairing:
     halved     whether half of the sum over pairs counts: each edge without direction once
     maximise   whether large values are sought
     unit       objective = value * unit
-    ids        [m] what files call the nodes of B      labels   what a caller calls them; None: by their ids
+    ids, others   [n], [m] what files call the nodes of A, and of B
+    labels     what a caller calls those of B; None: by their ids
     """
 
     a: sp.csr_array
@@ -49,6 +67,7 @@ class Pairing:
     maximise: bool
     unit: Fraction
     ids: np.ndarray
+    others: np.ndarray
     labels: list[Any] | None = None
 
     @property
@@ -60,6 +79,10 @@ class Pairing:
     def m(self) -> int:
         """Nodes of B."""
         return self.b.shape[0]
+
+    def called(self, node: int) -> str:
+        """A node of B for a message."""
+        return one_id(self.others, node) if self.labels is None else repr(self.labels[node])
 
     def value(self, mapping: np.ndarray) -> int:
         """What a mapping [n] is worth, in units."""
@@ -198,7 +221,7 @@ def whole(values: np.ndarray, what: str) -> tuple[np.ndarray, Fraction]:
 
 def pairing_of(
     name: str, problem: str, a: sp.csr_array, b: sp.csr_array, gain: sp.csr_array, seeds: np.ndarray,
-    ids: np.ndarray, labels: list[Any] | None = None,
+    ids: np.ndarray, others: np.ndarray, labels: list[Any] | None = None,
 ) -> Pairing:  # fmt: skip
     """What is asked of graphs as matrices of any numbers [n, n], [m, m], of what pairs are worth by
     themselves [n, m], and of seeds [n].
@@ -225,7 +248,7 @@ def pairing_of(
     halved = both and (problem == ALIGNMENT or not (gain.nnz or a.diagonal().any() or b.diagonal().any()))
     if halved and problem == QAP:  # each pair counts twice
         unit *= 2
-    return Pairing(a, b, gain, seeds, halved, problem == ALIGNMENT, unit, ids, labels)
+    return Pairing(a, b, gain, seeds, halved, problem == ALIGNMENT, unit, ids, others, labels)
 
 
 def _whole_matrix(matrix: sp.csr_array, what: str) -> tuple[sp.csr_array, Fraction]:

@@ -74,6 +74,7 @@ MEASURES = {
     "partition": "quality",
     "tree": "length",
     "routes": "length",
+    "mapping": "value",
 }  # of solutions; of others the size
 
 

@@ -31,6 +31,8 @@ PROBLEMS = Table(
         "coverage": "app.problems.coverage:Coverage",
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
+        "alignment": "app.problems.assignment:GraphAlignment",
+        "qap": "app.problems.assignment:QuadraticAssignment",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -46,6 +48,8 @@ UNTRAINED = (
     "partition",
     "steiner",
     "cvrp",
+    "alignment",
+    "qap",
 )  # no policy is trained for them
 ROW_PEELED = ("mvc", "mis", "mds")  # whose policies choose on rows until the rest fits a rank
 ROW_FOLLOWED = ("maxcut", "maxcut_once")  # whose policies answer by themselves, then rows are searched
@@ -65,6 +69,7 @@ SETTINGS = {"dismantle": ("component",)}
 COURSES = {"dismantle": "dismantling", "facility": "assignment"}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
+MAPPING = "mapping"  # solutions that put nodes on those of another graph
 ROUTES = "routes"  # solutions that are lists of stops
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
@@ -72,6 +77,7 @@ WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique"], "nodes"),
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
+    **dict.fromkeys(["alignment", "qap"], "edges"),
     "facility": "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",

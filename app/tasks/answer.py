@@ -25,7 +25,7 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, ROUTES, TREE
+from app.problems.table import CLASSES, MAPPING, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
@@ -36,6 +36,7 @@ from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of, demands_of
+from app.tasks.pairings import pairing_for
 from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
@@ -79,6 +80,8 @@ class Solved:
         tree, those of a tour in order, or where there are classes a list of those of each.
         """
         if kind == TREE:
+            return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
+        if kind == MAPPING:
             return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
         if kind == ROUTES:
             return [node for route in routes_named(self.solution, ids, labels) for node in route]
@@ -179,6 +182,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
                 seconds=_seconds_to_prepare(search),
+                pairing=pairing_for(context.case, loaded, whole, written),
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
@@ -351,6 +355,7 @@ def answer_whole(
         if curves:
             entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
         entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(found.solution).items()}
+        entry |= toolbox.counts(found.solution)
         entry |= pipeline.told(toolbox, found)
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:

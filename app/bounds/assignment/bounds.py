@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,20 @@ class AssignmentBounds(Bounds):
         self._stage, self._root, self._cases = 0, None, None
         self.found: np.ndarray | None = None
         self._found_cost, self._known = 1 << 62, 1 << 62
+        self._closed: tuple[int, str] | None = None  # what finished cases prove, and how, where none is kept
 
     @property
     def value(self) -> int:
         """The best bound so far, as far as any cost can be as low."""
+        if self._closed is not None:
+            return self._closed[0]
         return -(1 << 60) if self._proof is None else self._proof.lower
 
     @property
     def method(self) -> str:
         """How it was found."""
+        if self._closed is not None:
+            return self._closed[1]
         return "" if self._proof is None else self._proof.method
 
     @property
@@ -141,7 +147,10 @@ class AssignmentBounds(Bounds):
         return self.core.k <= MOST_CASES
 
     def _branch(self, best: int) -> bool:
-        """A case; the bound is `best` where all are done."""
+        """A case; the bound is `best` where all are done.
+
+        Where a better assignment has made the goal fall, all are done once more, faster, and kept.
+        """
         cases = self._cases
         cases.step(min(best, self._found_cost))
         if cases.found is not None and cases.found_cost < self._found_cost:
@@ -150,12 +159,15 @@ class AssignmentBounds(Bounds):
             return True
         lower = min(best, self._found_cost)
         method = f"{BY_PAIRS}, {cases.count} cases"
-        if cases.kept is None or cases.goal != lower:
-            self._proof = AssignmentBound(
-                lower, method, BY_PAIRS, self._one, NONE, NONE, NONE, NONE, checked=False
-            )
-        else:
+        if cases.kept is not None and cases.goal == lower:
             self._proof = AssignmentBound(lower, method, BY_PAIRS, self._one, *cases.multipliers())
+            return False
+        if not cases.full:
+            self._cases = Cases(self.core, self._root, self._one, self.compiled)
+            return True
+        self._closed = lower, method
+        if self._proof is not None:
+            self._proof = replace(self._proof, checked=False)
         return False
 
     def optimum(self) -> np.ndarray | None:
@@ -191,7 +203,8 @@ class Cases:
 
     more, count   whether there are cases left; how many there were
     found, found_cost   the best assignment that was met     goal   what is proved when none is left
-    kept          multipliers and branches of the cases so far; None: they take too much memory
+    kept          multipliers and branches of the cases so far; None: the goal has fallen since, or
+    full          they take too much memory
     """
 
     def __init__(self, core: Quadratic, root: State, one: int, compiled: bool) -> None:
@@ -200,6 +213,7 @@ class Cases:
         self.found: np.ndarray | None = None
         self.found_cost = 1 << 62
         self.kept: list[Any] | None = []
+        self.full = False
         names = np.arange(core.k)
         self._todo: list[tuple[State, int, int, list[tuple[int, int]], np.ndarray, np.ndarray]] = [
             (root, -1, -1, [], names, names)
@@ -246,11 +260,11 @@ class Cases:
             self.found, self.found_cost = p, cost
 
     def _keep(self, state: State, chosen: int) -> None:
-        if self.kept is None:
-            return
         self._bytes += state.top.nbytes + state.rows.nbytes + state.columns.nbytes
         if self._bytes > KEPT_BYTES:
-            self.kept = None
+            self.kept, self.full = None, True
+            return
+        if self.kept is None:
             return
         self.kept.append((state.top.copy(), state.rows.ravel(), state.columns.ravel(), chosen))
 

@@ -41,6 +41,7 @@ class AssignmentTools(Toolbox):
         self.sense, self.words = problem.sense, problem.solution
         self.asked: Pairing = instance.pairing
         self.quadratic = self.asked.core
+        self.read = self._read
         self.unit = float(self.asked.unit) if self.asked.unit != 1 else 1.0
 
     @property
@@ -81,10 +82,6 @@ class AssignmentTools(Toolbox):
         """What a mapping is worth, summed over the entries of both graphs."""
         return self.asked.value(solution)
 
-    def told(self, solution: np.ndarray) -> np.ndarray:
-        """Nothing: there is no policy."""
-        raise NotImplementedError
-
     def counts(self, solution: np.ndarray) -> dict[str, int]:
         """How many edges of the first graph are on edges of the second, and how many are not."""
         kept, edges = self.asked.kept(solution)
@@ -97,11 +94,12 @@ class AssignmentTools(Toolbox):
 
     # ---- files ---------------------------------------------------------------------------------------------
 
-    def written_by(self, ids: np.ndarray) -> None:
-        """What files call the nodes of the first graph [n]; `text` and `read` use it from then on."""
-        others = self.asked.ids
-        self.text = lambda solution, objective: mapping_text(solution, ids, others)
-        self.read = lambda path: read_mapping(path, ids, others)
+    def text(self, solution: np.ndarray, objective: float | int) -> str:
+        """The lines of its file."""
+        return mapping_text(solution, self.asked.ids, self.asked.others)
+
+    def _read(self, path: str) -> np.ndarray:
+        return read_mapping(path, self.asked.ids, self.asked.others)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
