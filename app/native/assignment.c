@@ -160,21 +160,21 @@ static void cross(Tabu *s, const int32_t *one, const int32_t *other) {
     }
 }
 
-/* Where the next phase begins: at two crossed elites, or where there are too few, or these are alike, shaken. */
+/* Where the next phase begins: one in eight times anywhere, else at two crossed elites, or where there are too few, or
+ * these are alike, shaken. */
 static void next_phase(Tabu *s) {
     const int64_t n = s->n;
     enter(s);
-    if (s->filled == s->elites) {
+    memcpy(s->p, s->best_p, (size_t)n * sizeof(int32_t));
+    if (!(random_bits(&s->random) >> 61)) shake(s, 2 * n);
+    else if (s->filled == s->elites) {
         const uint32_t e = random_below(&s->random, (uint32_t)s->elites);
         const uint32_t f = random_below(&s->random, (uint32_t)s->elites - 1);
         const int32_t *one = s->pool + e * n, *other = s->pool + (f + (f >= e)) * n;
         cross(s, one, other);
         if (!memcmp(s->p, one, (size_t)n * sizeof(int32_t)) || !memcmp(s->p, other, (size_t)n * sizeof(int32_t)))
             shake(s, s->shake);
-    } else {
-        memcpy(s->p, s->best_p, (size_t)n * sizeof(int32_t));
-        shake(s, s->shake * (1 + random_below(&s->random, 4)));
-    }
+    } else shake(s, s->shake * (1 + random_below(&s->random, 4)));
     lk_assignment_load(s);
 }
 
@@ -285,6 +285,13 @@ INLINE int32_t guided(Walk *s, int32_t r) {
     return s->q[s->bt_near[s->bt_ptr[z] + random_below(&s->random, (uint32_t)in)]];
 }
 
+INLINE void keep(Walk *s) {
+    if (s->cost >= s->best) return;
+    s->best = s->cost;
+    s->found_at = s->steps;
+    memcpy(s->best_p, s->p, (size_t)s->n * sizeof(int32_t));
+}
+
 INLINE void propose(Walk *s, int64_t coldness) {
     const uint64_t draw = random_bits(&s->random);
     const int32_t r = (int32_t)(((draw >> 32) * (uint64_t)s->n) >> 32);
@@ -295,6 +302,7 @@ INLINE void propose(Walk *s, int64_t coldness) {
     if (loss > 0) {
         if (loss > s->largest) return;
         if ((__int128)loss * coldness > (__int128)s->escape[draw % DRAWS] * s->unit) return;
+        keep(s);
     }
     const int32_t x = s->p[r];
     s->p[r] = s->p[t];
@@ -302,13 +310,6 @@ INLINE void propose(Walk *s, int64_t coldness) {
     s->q[s->p[r]] = r;
     s->q[x] = t;
     s->cost += loss;
-}
-
-INLINE void keep(Walk *s) {
-    if (s->cost >= s->best) return;
-    s->best = s->cost;
-    s->found_at = s->steps;
-    memcpy(s->best_p, s->p, (size_t)s->n * sizeof(int32_t));
 }
 
 /* Go on from the best places. */

@@ -242,6 +242,8 @@ def _given(
     if loaded.start is None:
         path = case.search.start
         return None if path in STARTS else read_solution(problem, toolbox, path, written_ids(loaded, ids))
+    if problem.solution == MAPPING:
+        return mapping_given(toolbox, loaded, ids)
     return given_solution(case, problem, loaded, ids)
 
 
@@ -297,6 +299,24 @@ def given_solution(
     if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
         raise GraphError(f"{called}: found {len(rows)} cities; each of {len(ids)} once would be right")
     return rows
+
+
+def mapping_given(toolbox: Any, loaded: Loaded, ids: np.ndarray, called: str = "start") -> np.ndarray:
+    """[n] int64, `loaded.start` as a mapping: -1 of nodes that it does not name. Raises GraphError."""
+    rows, places = NodeIndex(ids).find(loaded.start), loaded.start_colors
+    if (rows < 0).any():
+        raise GraphError(
+            f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the first graph"
+        )
+    if toolbox.asked.labels is None:
+        at = NodeIndex(toolbox.asked.others).find(places)
+        if (at < 0).any():
+            lost = one_id(places, int((at < 0).argmax()))
+            raise GraphError(f"{called}: node {lost} is not in the second graph")
+        places = at
+    found = np.full(len(ids), -1, dtype=np.int64)
+    found[rows] = places
+    return found
 
 
 def _tree_of_rows(rows: np.ndarray, named: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:

@@ -119,7 +119,9 @@ def _arcs_of(source: EdgeStream, graph: Graph) -> sp.csr_array:
     parts = list(source.chunks())
     none = np.zeros(0, dtype=np.int64)
     u, v = (np.concatenate([part[end] for part in parts] or [none]) for end in (0, 1))
-    weights = np.concatenate([part[2] for part in parts]) if source.weighted and parts else np.ones(len(u), int)
+    weights = (
+        np.concatenate([part[2] for part in parts]) if source.weighted and parts else np.ones(len(u), int)
+    )
     if source.named:
         numbers = name_numbers(source.ids)[1].astype(np.int64)
         u, v = numbers[u], numbers[v]

@@ -68,9 +68,9 @@ class AssignmentBounds(Bounds):
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         k, proof = self.core.k, self._proof
-        if proof is None or proof.kind == BY_DEGREES:
+        if proof is None or proof.by == BY_DEGREES:
             return 0.0
-        if proof.kind == BY_NODES:
+        if proof.by == BY_NODES:
             return _seconds_by_nodes(self.core)
         return 1e-8 * len(proof.rows) * k + 1e-3 * len(proof.branch)
 

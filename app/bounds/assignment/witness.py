@@ -140,12 +140,12 @@ class AssignmentBound(Proof):
     to say; else `branch` is the node that is put on each place in turn, those left out that the multipliers
     prove to cost `lower` by themselves.
 
-    kind   BY_DEGREES, BY_NODES or BY_PAIRS
+    by   BY_DEGREES, BY_NODES or BY_PAIRS
     """
 
     lower: int
     method: str
-    kind: str
+    by: str
     one: int
     top: np.ndarray
     rows: np.ndarray
@@ -155,17 +155,17 @@ class AssignmentBound(Proof):
 
     def check(self, core: Quadratic) -> None:
         """Prove the bound from the question alone; raises BadCertificate."""
-        if self.kind == BY_PAIRS:
+        if self.by == BY_PAIRS:
             self._check_pairs(core)
             return
-        if self.kind == BY_DEGREES:
+        if self.by == BY_DEGREES:
             proved = degree_sum(core)
-        elif self.kind == BY_NODES:
+        elif self.by == BY_NODES:
             if len(self.top) != core.k or _too_large(self.top):
                 raise BadCertificate(f"{self.method}: needs {core.k} multipliers of a size that can be added")
             proved = by_rows(node_costs(core), self.top) + core.constant
         else:
-            raise BadCertificate(f"{self.kind}: no kind of bound")
+            raise BadCertificate(f"{self.by}: no kind of bound")
         if -(-proved // core.scale) * core.scale < self.lower:
             raise BadCertificate(f"{self.method}: proves {proved}, not {self.lower}")
 
@@ -176,10 +176,14 @@ class AssignmentBound(Proof):
         sizes = (int(np.abs(each).max(initial=0)) for each in (a, b, linear))
         largest = next(sizes) * next(sizes) * core.k + next(sizes) + abs(constant)
         if largest * self.one > MOST or self.lower % core.scale:
-            raise BadCertificate(f"{self.method}: parts that are too small, or a bound that no cost rounds to")
+            raise BadCertificate(
+                f"{self.method}: parts that are too small, or a bound that no cost rounds to"
+            )
         todo: list[Tables] = [(a * self.one, b, linear * self.one, constant * self.one)]
         parts = _parts(self)
-        goal = self.one * (self.lower - core.scale) + 1  # what is above rounds up to the next cost there can be
+        goal = (
+            self.one * (self.lower - core.scale) + 1
+        )  # what is above rounds up to the next cost there can be
         for i in self.branch.tolist():
             if not todo:
                 raise BadCertificate(f"{self.method}: has cases beside its tree")
@@ -214,4 +218,3 @@ def _parts(proof: AssignmentBound) -> Callable[[int], tuple[np.ndarray, np.ndarr
         return top, rows.reshape(k, k, k), columns.reshape(k, k, k)
 
     return cut
-

@@ -12,7 +12,7 @@ from app.toolbox import Look, never
 
 MOST_FAQ = 2000  # nodes: beyond, its matrices and linear assignments take too long
 MOST_PROFILES = 2500  # nodes: beyond, a table of all pairs takes too much memory
-FULL = 400  # nodes of graphs that are nearly full, at most: products then take k^3
+FULL = 800  # nodes of graphs that are nearly full, at most: products then take k^3
 ROUNDS, LEAST_STEP = 30, 1e-4  # of FAQ: steps at most; and the shortest that is worth another
 LEVELS = 16  # of a profile: quantiles of the degrees of neighbours
 
@@ -107,38 +107,56 @@ def faq_fits(core: Quadratic) -> bool:
     return core.k <= (FULL if min(core.a.nnz, core.b.nnz) > core.k**2 // 5 else MOST_FAQ)
 
 
-def faq(core: Quadratic, look: Look = never) -> np.ndarray:
+def faq(core: Quadratic, look: Look = never, near: np.ndarray | None = None) -> np.ndarray:
     """Frank and Wolfe's method on doubly stochastic matrices, from the flat one, and the nearest permutation.
 
+    near   [k] a permutation, halfway to which it begins; None: at the flat matrix
+
     The gradient of tr(A P B^T P^T) + tr(C^T P) at P is A P B^T + A^T P B + C; a step goes towards the
-    permutation that is best along it, as far as the function, a parabola on the way, falls.
+    permutation Q that is best along it, as far as the function, a parabola on the way, falls. The gradient is
+    linear in P, so that only that at Q is made anew, a product of sparse matrices; that at the flat matrix is
+    one of row sums.
 
     Source   FAQ: Vogelstein et al., Fast approximate quadratic programming for graph matching, 2015
     """
-    k = core.k
-    at, bt = core.columnwise
+    k, (at, bt) = core.k, core.columnwise
     a, at, b, bt = (_scaled(each) for each in (core.a, at, core.b, bt))
-    linear = core.linear.toarray() * (_size(core.a) * _size(core.b)) ** -1
+    linear = core.linear.toarray() * (1.0 / (_size(core.a) * _size(core.b)))
     P = np.full((k, k), 1.0 / max(k, 1))
+    slope = (np.outer(_row_sums(a), _row_sums(b)) + np.outer(_row_sums(at), _row_sums(bt))) * (
+        1.0 / max(k, 1)
+    )
 
-    def gradient(X: np.ndarray) -> np.ndarray:
-        out = _product(b, _product(a, X).T).T
-        return 2 * out if core.symmetric else out + _product(bt, _product(at, X).T).T
+    def gradient(q: np.ndarray) -> np.ndarray:
+        found = (_at(a, q) @ bt).toarray()
+        return 2 * found if core.symmetric else found + (_at(at, q) @ b).toarray()
 
+    if near is not None:
+        P, slope = 0.5 * P, 0.5 * (slope + gradient(near))
+        P[np.arange(k), near] += 0.5
     for _ in range(ROUNDS):
-        slope = gradient(P)
-        Q = np.zeros_like(P)
-        Q[np.arange(k), assigned(slope + linear)] = 1.0
-        D = Q - P
-        bend = gradient(D)
-        fall, curve = _sum(D * (slope + linear)), _sum(D * bend) / 2
-        step = 1.0 if curve <= 0 else min(1.0, -fall / (2 * curve))
+        q = assigned(slope + linear)
+        there = gradient(q)
+        D = -P
+        D[np.arange(k), q] += 1.0
+        fall, curve = _sum(D * (slope + linear)), _sum(D * (there - slope)) / 2
         if fall >= 0 or look():
             break
-        P = P + step * D
+        step = 1.0 if curve <= 0 else min(1.0, -fall / (2 * curve))
+        P, slope = P + step * D, slope + step * (there - slope)
         if step < LEAST_STEP:
             break
     return assigned(-P)
+
+
+def _at(matrix: sp.csr_array, q: np.ndarray) -> sp.csr_array:
+    """A matrix times the permutation that has a one in row i and column q[i]."""
+    return sp.csr_array((matrix.data, q[matrix.indices], matrix.indptr), shape=matrix.shape)
+
+
+def _row_sums(matrix: sp.csr_array) -> np.ndarray:
+    """[k] float64, each a chain from left to right."""
+    return matrix @ np.ones(matrix.shape[1])
 
 
 def _size(matrix: sp.csr_array) -> float:
@@ -151,14 +169,16 @@ def _scaled(matrix: sp.csr_array) -> sp.csr_array:
     return matrix.astype(np.float64) * (1.0 / _size(matrix))
 
 
-def _product(matrix: sp.csr_array, X: np.ndarray) -> np.ndarray:
-    """A sparse matrix times X [k, k]: each row one chain, from left to right."""
-    return matrix @ np.ascontiguousarray(X)
-
-
 def _sum(X: np.ndarray) -> float:
     """The sum of all entries, one after the other."""
     return float(np.cumsum(X.reshape(-1))[-1]) if X.size else 0.0
+
+
+def faq_from_profiles(core: Quadratic, look: Look = never) -> np.ndarray:
+    """FAQ from halfway to the assignment by profiles: on graphs that are nearly alike far better than from the
+    flat matrix, which knows nothing of the neighbours' degrees.
+    """
+    return faq(core, look, by_profiles(core))
 
 
 BASELINES = {
@@ -167,4 +187,5 @@ BASELINES = {
     "greedy": (greedy, "greedy by pairs"),
     "profiles": (by_profiles, "by degree profiles"),
     "faq": (faq, "FAQ"),
+    "profiles_faq": (faq_from_profiles, "FAQ from profiles"),
 }

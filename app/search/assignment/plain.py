@@ -104,14 +104,16 @@ def _cross(s: Search, one: np.ndarray, other: np.ndarray) -> None:
 def _next_phase(s: Search) -> None:
     """Where the next phase begins."""
     _enter(s)
-    if s.filled == s.elites:
+    s.p[:] = s.best_p
+    if not bits(s) >> 61:
+        _shake(s, 2 * s.n)
+    elif s.filled == s.elites:
         e, f = below(s, s.elites), below(s, s.elites - 1)
         one, other = s.pool[e].copy(), s.pool[f + (f >= e)].copy()
         _cross(s, one, other)
         if (s.p == one).all() or (s.p == other).all():
             _shake(s, s.shake)
     else:
-        s.p[:] = s.best_p
         _shake(s, s.shake * (1 + below(s, 4)))
     load(s)
 
@@ -194,8 +196,10 @@ def _propose(s: Search, coldness: int) -> None:
     if t == r:
         return
     loss = _change(s, r, t)
-    if loss > 0 and not passes(s, loss, coldness, draw % DRAWS):
-        return
+    if loss > 0:
+        if not passes(s, loss, coldness, draw % DRAWS):
+            return
+        _keep(s)
     s.p[[r, t]] = s.p[[t, r]]
     s.q[s.p[r]], s.q[s.p[t]] = r, t
     s.cost += loss

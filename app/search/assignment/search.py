@@ -4,8 +4,8 @@ Where the tables are small, or full, what every swap would add to the cost is ke
 time for pairs that a swap leaves alone. In a step the best swap is made of those that put one of both nodes
 where it was not for a drawn number of steps, or that are better than all before (robust tabu search). Where
 a phase has found nothing better for `span` steps, its best places go among the elites, and the next phase
-begins where two of these are crossed: at places that both have, else at those of either; or, while there are
-too few, or these are alike, at the best places shaken.
+begins where two of these are crossed: at places that both have, else at those of either; while there are too
+few, or these are alike, at the best places shaken; and one in eight times anywhere.
 
 Large sparse graphs are annealed: a step proposes swaps of a drawn node with the one whose place is next to
 that of a neighbour of the first, or with any, by sums over neighbours alone. A swap is made if it costs
@@ -18,6 +18,7 @@ Source   Taillard, Robust taboo search for the quadratic assignment problem, 199
 """
 
 import ctypes
+import math
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from app.search.assignment import plain
 from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-ELITES, PHASE, LEAST_PHASE = 10, 20, 500  # elites; steps of a phase without gain, for each node and at least
+ELITES, PHASE, LEAST_PHASE = 10, 20, 100  # elites; steps of a phase without gain, for each node and at least
 SHAKEN = 8  # one node in so many is shaken, or four times as many
 TABLED, DENSE, MOST_TABLED = 160, 0.2, 3000  # nodes with a table; beyond, entries of both graphs, and at most
 HOT = (1.5, 2.5)  # coldness at the start of even cycles, of odd ones
@@ -202,7 +203,10 @@ class WalkSearch(_Swaps):
             setattr(self, f"{name}_ptr", matrix.indptr.astype(np.int64))
             setattr(self, f"{name}_near", np.append(matrix.indices, 0).astype(np.int32))
             setattr(self, f"{name}_data", np.append(matrix.data, 0).astype(np.int64))
-        self.q, (self.mark_x, self.mark_y) = np.argsort(start).astype(np.int32), np.zeros((2, self.n), np.int64)
+        self.q, (self.mark_x, self.mark_y) = (
+            np.argsort(start).astype(np.int32),
+            np.zeros((2, self.n), np.int64),
+        )
         self.unit = _unit(core)
         set_course(self, HOT)
         self.best = self.cost = core.cost(start)
@@ -228,7 +232,10 @@ class WalkSearch(_Swaps):
 
 
 def _unit(core: Quadratic) -> int:
-    """A loss that is told apart: what one edge on another counts, of middling weights both."""
-    middle = [int(np.sort(np.abs(each.data))[each.nnz // 2]) if each.nnz else 0 for each in (core.a, core.b)]
-    edge = middle[0] * middle[1] * (2 if core.symmetric else 1)
-    return max(edge, 1) if edge else max(int(np.abs(core.linear.data).max(initial=1)), 1)
+    """A loss that is told apart: what one edge on another counts, of the root mean squares of both weights."""
+    means = [
+        math.isqrt(sum(x * x for x in each.data.tolist()) // each.nnz) if each.nnz else 0
+        for each in (core.a, core.b)
+    ]
+    edge = means[0] * means[1] * (2 if core.symmetric else 1)
+    return edge or max(int(np.abs(core.linear.data).max(initial=1)), 1)

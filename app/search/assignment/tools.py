@@ -31,6 +31,7 @@ class AssignmentTools(Toolbox):
     """
 
     bounds_follow = True
+    start_share = 0.3
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
@@ -84,6 +85,8 @@ class AssignmentTools(Toolbox):
 
     def counts(self, solution: np.ndarray) -> dict[str, int]:
         """How many edges of the first graph are on edges of the second, and how many are not."""
+        if not self.asked.maximise:
+            return {}
         kept, edges = self.asked.kept(solution)
         return {"edges_kept": kept, "edges_lost": edges - kept}
 
@@ -106,15 +109,12 @@ class AssignmentTools(Toolbox):
     def start(self) -> np.ndarray:
         """The best of the plain assignments that are soon made."""
         core = self.quadratic
-        rules = [by_degree]
-        rules += [greedy] if core.linear.nnz else []
-        rules += [by_profiles] if core.k <= MOST_PROFILES else []
-        rules += [faq] if faq_fits(core) else []
-        found: list[np.ndarray] = []
-        for rule in rules:
-            if found and self.look():
+        found = [by_profiles(core) if core.k <= MOST_PROFILES else by_degree(core)]
+        found += [greedy(core)] if core.linear.nnz else []
+        for near in (*found, None) if faq_fits(core) else ():
+            if self.look():
                 break
-            found.append(rule(core, self.look))
+            found.append(faq(core, self.look, near))
         return min(found, key=core.cost)
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
@@ -136,10 +136,11 @@ class AssignmentTools(Toolbox):
     @property
     def left_out(self) -> str:
         """What takes too long on large instances."""
-        return ", ".join(name for name in ("profiles", "faq") if not self._fits(name))
+        return ", ".join(name for name in ("profiles", "faq", "profiles_faq") if not self._fits(name))
 
     def _fits(self, name: str) -> bool:
-        fits = {"profiles": self.quadratic.k <= MOST_PROFILES, "faq": faq_fits(self.quadratic)}
+        faqs = dict.fromkeys(("faq", "profiles_faq"), faq_fits(self.quadratic))
+        fits = {"profiles": self.quadratic.k <= MOST_PROFILES, **faqs}
         return fits.get(name, True) and (name != "greedy" or bool(self.quadratic.linear.nnz))
 
     def baselines(self) -> dict[str, Baseline]:
