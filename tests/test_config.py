@@ -679,6 +679,7 @@ def cases(draw):
             "terminals": "",
             "prizes": "",
             "demands": "",
+            **dict.fromkeys(["onto", "seeds", "similarity"], ""),
             "least_demand": min(graphs["least_demand"], graphs["most_demand"]),
             "neighbours": "both",
             "splits": draw(st.sampled_from(["", "random"])),
@@ -715,8 +716,9 @@ def cases(draw):
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
     facility = data["problem"].pop("facility")
+    arcs, noise = data["problem"].pop("directed"), data["problem"].pop("noise")
     names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
-    which = draw(st.sampled_from(["", *names]))
+    which = draw(st.sampled_from(["", *names, "alignment", "qap"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
@@ -734,6 +736,13 @@ def cases(draw):
             chosen = {} if facility == "uncapacitated" else {"budget": max(chosen["budget"] // 1, 1.0)}
             chosen = {"facility": facility, **chosen} if data["run"]["task"] == "solve" else {}
             data["problem"] |= {"name": which, **chosen}
+        elif which in ("alignment", "qap"):
+            data["graph"]["complement"] = False
+            data["problem"]["name"] = which
+            if data["run"]["task"] == "solve" and data["graph"]["generator"] and which == "alignment":
+                data["problem"]["noise"] = noise
+            if data["run"]["task"] == "solve" and not data["graph"]["generator"]:
+                data["problem"]["directed"] = arcs
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:

@@ -32,8 +32,8 @@ RIGHT = "a pair of NetworkX graphs, SciPy matrices or square arrays, or of paths
 def two_graphs(context: Context, graph: Any) -> tuple[Context, Any, Given | None, list[Any] | None]:
     """What is loaded of a pair of graphs, where the problem is of two.
 
-    returns   the context, in whose case graph.onto names the second of two files; the first graph, as any other
-              is loaded; of two graphs in memory their matrices, and the labels of the first one's nodes
+    returns   the context, in whose case graph.onto names the second of two files; the first graph, as any
+              other is loaded; of two graphs in memory their matrices, and the labels of the first one's nodes
     Ranks     all call
     """
     if not is_paired(context.case):

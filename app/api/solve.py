@@ -103,8 +103,8 @@ def solve(
                direction, or of paths; of qap also the path of a QAPLIB file
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), facility, coloring, communities, partition, steiner, tsp, cvrp, alignment or qap; the same as
-               problem.name of the settings
+               directed), facility, coloring, communities, partition, steiner, tsp, cvrp,
+               alignment or qap; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
@@ -134,12 +134,12 @@ def solve(
                time) in the order of the nodes or a mapping by node, of the depot when vehicles leave and have
                to be back; how long a service takes, a number or [n]; how long a route may be, services
                included, in the place of windows. A vehicle takes a unit of time for each of length
-    seeds, similarity   of alignment and qap, in memory: pairs that are known and stay, a mapping of nodes of A to
-               nodes of B; what pairs add to the objective (qap: cost) by themselves, a matrix [n, m] or a
-               mapping {(node of A, node of B): number}; of files graph.seeds and graph.similarity
+    seeds, similarity   of alignment and qap, in memory: pairs that are known and stay, a mapping of nodes
+               of A to nodes of B; what pairs add to the objective (qap: cost) by themselves, a matrix [n, m]
+               or a mapping {(node of A, node of B): number}; of files graph.seeds and graph.similarity
     start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
-               a NetworkX tree, of cvrp its `routes`, of alignment and qap
-               its `mapping`, or a mapping of all nodes to 0 or 1
+               a NetworkX tree, of cvrp its `routes`, of alignment and qap its
+               `mapping`, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
                begin, as with the file search.start. What is infeasible is repaired; of a feasible one the
                answer is never worse
@@ -228,7 +228,8 @@ def check(
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
     graph, problem, node_weights, element_weights, inside, outside, terminals, prizes, demands,
-    capacity, depot, vehicles, windows, service, max_length, seeds, similarity, settings, comm, verbose   as of `solve`
+    capacity, depot, vehicles, windows, service, max_length, seeds, similarity, settings, comm,
+    verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, a tree's edges,
                  routes, or the classes of a colouring, or communities; a mapping of all nodes to 0 or 1 (of

@@ -352,7 +352,7 @@ def _facility(case: Case) -> Iterator[Mistake]:
 
 
 def _pairs(case: Case) -> Iterator[Mistake]:
-    """Second graphs, known pairs, and what is said of edges, of other problems; what drawn graphs have not."""
+    """Second graphs, and what is said of them, of other problems; what drawn graphs have not."""
     problem, usual = case.problem, ProblemCase()
     asked = problem.name in PAIRED and case.run.task == "solve"
     if problem.name in PAIRED and case.run.task in ("train", "study"):

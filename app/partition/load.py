@@ -30,8 +30,8 @@ from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh, weigh_elements
-from app.partition.pairing import share_pairing
 from app.partition.order import find_order, reorder
+from app.partition.pairing import share_pairing
 from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.partition.stands_for import (

@@ -84,8 +84,8 @@ def _in_order(given: Given, rows: np.ndarray) -> Given:
 
 
 def matrix_of(graph: Graph, directed: bool) -> sp.csr_array:
-    """[n, n] float32, or int64 where there are no weights: a whole graph as a matrix; directed: arcs from row to
-    column.
+    """[n, n] float32, or int64 where there are no weights: a whole graph as a matrix; directed: arcs from row
+    to column.
     """
     data = np.ones(len(graph.indices), dtype=np.int64) if graph.weights is None else graph.weights
     found = sp.csr_array((data, graph.indices, graph.indptr), shape=(graph.n, graph.n))

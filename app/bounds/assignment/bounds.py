@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -102,12 +103,10 @@ class AssignmentBounds(Bounds):
         return self._branch(best)
 
     def _first(self) -> None:
-        """Degrees where all weights are one number, else, or where they may tell more, each node by itself."""
+        """Degrees where all weights are one number, else, or where that may tell more, each node alone."""
         core = self.core
-        try:
+        with suppress(BadCertificate):  # of other weights
             self._take(degree_sum(core), BY_DEGREES, NONE)
-        except BadCertificate:
-            pass
         large = core.k > MOST_NODES or 32 * core.k**2 > self.most_bytes
         plain = self._proof is not None and not core.linear.nnz  # where nodes tell no more than degrees
         if large or (plain and core.k > MOST_PAIRS):

@@ -2,10 +2,10 @@
 
 The variables are x_ix, node i is at place x, and products of two of them. A state is a bound R, costs L of
 the variables and C of the products, none below 0, such that every assignment costs R and what it meets of L
-and C: at first C_ixjy = a_ij b_xy. A sweep goes through all (i, x): what L_ix has is shared out among the rows
-of its products, C_ixjy takes what its mirror image C_jyix has left, and what a least linear assignment of the
-products costs goes to L_ix. At the end the least linear assignment of L goes to R. What was moved is kept as
-multipliers, which prove R (witness.py).
+and C: at first C_ixjy = a_ij b_xy. A sweep goes through all (i, x): what L_ix has is shared out among the
+rows of its products, C_ixjy takes what its mirror image C_jyix has left, and what a least linear assignment
+of the products costs goes to L_ix. At the end the least linear assignment of L goes to R. What was moved is
+kept as multipliers, which prove R (witness.py).
 
 Source   Hahn and Grant, Lower bounds for the quadratic assignment problem based upon a dual formulation, 1998
 """

@@ -45,8 +45,8 @@ def _sorted_rows(matrix: sp.csr_array) -> np.ndarray:
 
 
 def degree_sum(core: Quadratic) -> int:
-    """The least of the sum over edges of A where all weights are one number, and those of B: no node keeps more
-    edges than it has on either side, and sorted degrees keep most. Raises BadCertificate elsewhere.
+    """The least of the sum over edges of A where all weights are one number, and those of B: no node keeps
+    more edges than it has on either side, and sorted degrees keep most. Raises BadCertificate elsewhere.
     """
     for matrix in (core.a, core.b):
         if matrix.nnz and (matrix.data != matrix.data[0]).any():
@@ -98,7 +98,7 @@ def placed(tables: Tables, i: int, x: int) -> Tables:
 def left_by(tables: Tables, top: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> tuple[int, np.ndarray]:
     """The bound that multipliers prove, and what they leave of linear costs [k, k], 0 or more.
 
-    Where x_ix says that node i is at place x, products x_ix x_jy cost a_ij b_xy. For each x_ix its row j holds
+    Where x_ix says that node i is at place x, products x_ix x_jy cost a_ij b_xy. For each x_ix its row j has
     exactly one product x_ix x_jy, worth rows[i, x, j] each, and so does each place y, columns[i, x, y]: that
     much is taken off the products and put on x_ix. What is left of a product and of its mirror image must not
     be below 0 together; then they are dropped, and x is bounded by rows and columns of what is on x_ix.
@@ -134,10 +134,10 @@ BY_DEGREES, BY_NODES, BY_PAIRS = "degree sequences", "Gilmore-Lawler", "dual asc
 class AssignmentBound(Proof):
     """A bound on the cost of every assignment, `lower`.
 
-    By degrees it needs no witness; by nodes `top` [k] are multipliers of rows. By pairs the nodes of a tree of
-    cases, in the order of a depth first search, have multipliers each, in parts of `one`: of k^ numbers of
-    nodes left top [k^], rows and columns [k^, k^, k^], one after the other. Where they prove `lower` no more is
-    to say; else `branch` is the node that is put on each place in turn, those left out that the multipliers
+    By degrees it needs no witness; by nodes `top` [k] are multipliers of rows. By pairs the nodes of a tree
+    of cases, in the order of a depth first search, have multipliers each, in parts of `one`: where j nodes
+    are left top [j], rows and columns [j, j, j], one after the other. Where they prove `lower` no more is to
+    say; else `branch` is the node that is put on each place in turn, those left out that the multipliers
     prove to cost `lower` by themselves.
 
     by   BY_DEGREES, BY_NODES or BY_PAIRS

@@ -1,7 +1,7 @@
 """Plain assignments of a Quadratic: what searches have to beat, and where they begin.
 
-Each returns a permutation [k] int64; the same bits on every machine: sums are those of sparse products, chains
-from left to right, and of whole numbers.
+Each returns a permutation [k] int64; the same bits on every machine: sums are those of sparse products,
+chains from left to right, and of whole numbers.
 """
 
 import numpy as np
@@ -175,8 +175,8 @@ def _sum(X: np.ndarray) -> float:
 
 
 def faq_from_profiles(core: Quadratic, look: Look = never) -> np.ndarray:
-    """FAQ from halfway to the assignment by profiles: on graphs that are nearly alike far better than from the
-    flat matrix, which knows nothing of the neighbours' degrees.
+    """FAQ from halfway to the assignment by profiles: on graphs that are nearly alike far better than from
+    the flat matrix, which knows nothing of the neighbours' degrees.
     """
     return faq(core, look, by_profiles(core))
 

@@ -13,8 +13,8 @@ nothing, else with probability exp(-coldness loss / unit); the coldness rises li
 each cycle takes twice as many as the one before and begins at the best places.
 
 Source   Taillard, Robust taboo search for the quadratic assignment problem, 1991 (the table and its bars);
-         Benlic and Hao, Memetic search for the quadratic assignment problem, 2015, and Misevicius, 2004 (phases of
-         tabu search between elites that are crossed uniformly)
+         Benlic and Hao, Memetic search for the quadratic assignment problem, 2015 (phases of tabu search
+         between elites that are crossed uniformly)
 """
 
 import ctypes
@@ -232,7 +232,7 @@ class WalkSearch(_Swaps):
 
 
 def _unit(core: Quadratic) -> int:
-    """A loss that is told apart: what one edge on another counts, of the root mean squares of both weights."""
+    """A loss that is told apart: what one edge on another counts, by root mean squares of both weights."""
     means = [
         math.isqrt(sum(x * x for x in each.data.tolist()) // each.nnz) if each.nnz else 0
         for each in (core.a, core.b)

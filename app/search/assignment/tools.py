@@ -25,7 +25,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 
 class AssignmentTools(Toolbox):
-    """Mappings of the nodes of one graph to those of another; a solution is [n] int64 (app/graphs/pairing.py).
+    """Mappings of the nodes of one graph to those of another; a solution is [n] int64 (graphs/pairing.py).
 
     A core solution is [k] int64, a permutation of what seeds leave; its value is a cost of the Quadratic.
     """
