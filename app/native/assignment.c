@@ -400,37 +400,51 @@ int64_t lk_assignment_linear(int64_t n, const int64_t *cost, int64_t *u, int64_t
     return total;
 }
 
+/* Share out what variables cost among the rows of their products. */
+static void share_out(int64_t n, int64_t *linear, int64_t *square, int64_t *rows) {
+    const int64_t m = n - 1;
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k < n; ++k) {
+            int64_t *own = square + (i * n + k) * n * n, share = linear[i * n + k] / m;
+            if (share * m > linear[i * n + k]) --share; /* rounded down */
+            linear[i * n + k] -= share * m;
+            for (int64_t j = 0; j < n; ++j) {
+                if (j == i) continue;
+                rows[(i * n + k) * n + j] -= share;
+                for (int64_t l = 0; l < n; ++l)
+                    if (l != k) own[j * n + l] += share;
+            }
+        }
+}
+
 /* One sweep of dual ascent: see app/bounds/assignment/dual.py. linear [n, n], square [n, n, n, n], rows, columns
- * [n, n, n], top [n]. Returns what the bound gains, FAR without memory. */
-int64_t lk_assignment_ascend(int64_t n, int64_t *linear, int64_t *square, int64_t *rows, int64_t *columns, int64_t *top) {
+ * [n, n, n], top [n]; turn 0: nothing is shared out or taken from mirror images, odd: from the first variable on, even:
+ * from the last. Returns what the bound gains, FAR without memory. */
+int64_t lk_assignment_ascend(int64_t n, int64_t turn, int64_t *linear, int64_t *square, int64_t *rows, int64_t *columns,
+                             int64_t *top) {
     const int64_t m = n - 1, nn = n * n;
     int64_t *part = malloc((size_t)(m * m + 6 * n + 1) * sizeof(int64_t));
     if (part == NULL) return FAR;
     int64_t *u = part + m * m, *v = u + n, *row_of = v + n, *scratch = row_of + n;
-    for (int64_t i = 0; i < n; ++i)
-        for (int64_t k = 0; k < n; ++k) {
-            if (m < 1) continue;
-            int64_t *own = square + (i * n + k) * nn, *ru = rows + (i * n + k) * n, *cv = columns + (i * n + k) * n;
-            int64_t share = linear[i * n + k] / m;
-            if (share * m > linear[i * n + k]) --share; /* rounded down */
-            linear[i * n + k] -= share * m;
-            for (int64_t j = 0; j < m; ++j) {
-                const int64_t jj = j + (j >= i);
-                ru[jj] -= share;
-                for (int64_t l = 0; l < m; ++l) {
-                    const int64_t ll = l + (l >= k), other = (jj * n + ll) * nn + i * n + k;
-                    part[j * m + l] = own[jj * n + ll] + share + square[other];
-                    square[other] = 0;
-                }
+    if (turn && m) share_out(n, linear, square, rows);
+    for (int64_t step = 0; step < (m ? nn : 0); ++step) {
+        const int64_t at = turn % 2 || !turn ? step : nn - 1 - step, i = at / n, k = at % n;
+        int64_t *own = square + at * nn;
+        for (int64_t j = 0; j < m; ++j)
+            for (int64_t l = 0; l < m; ++l) {
+                const int64_t jj = j + (j >= i), ll = l + (l >= k), other = (jj * n + ll) * nn + at;
+                part[j * m + l] = own[jj * n + ll];
+                if (!turn) continue;
+                part[j * m + l] += square[other];
+                square[other] = 0;
             }
-            linear[i * n + k] += assign(m, part, m, u, v, row_of, scratch);
-            for (int64_t j = 0; j < m; ++j) {
-                const int64_t jj = j + (j >= i);
-                ru[jj] += u[j];
-                cv[j + (j >= k)] += v[j];
-                for (int64_t l = 0; l < m; ++l) own[jj * n + l + (l >= k)] = part[j * m + l] - u[j] - v[l];
-            }
+        linear[at] += assign(m, part, m, u, v, row_of, scratch);
+        for (int64_t j = 0; j < m; ++j) {
+            rows[at * n + j + (j >= i)] += u[j];
+            columns[at * n + j + (j >= k)] += v[j];
+            for (int64_t l = 0; l < m; ++l) own[(j + (j >= i)) * n + l + (l >= k)] = part[j * m + l] - u[j] - v[l];
         }
+    }
     const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);
     for (int64_t i = 0; i < n; ++i) {
         top[i] += u[i];

@@ -66,6 +66,11 @@ class AssignmentBounds(Bounds):
         return self.core.k <= MOST_PAIRS
 
     @property
+    def early(self) -> bool:
+        """Whether they get their share at once: searches of so few nodes are soon done."""
+        return self.core.k <= MOST_PAIRS
+
+    @property
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         k, proof = self.core.k, self._proof
@@ -136,7 +141,7 @@ class AssignmentBounds(Bounds):
                 root.columns.reshape(-1).copy(), np.array([-1]),
             )  # fmt: skip
         gap = self._one * best - root.bound
-        few = self._sweeps > 20 and gained < max(1, (CASE_GAIN if self._fits_cases else LEAST_GAIN) * gap)
+        few = self._sweeps > 60 and gained < max(1, (CASE_GAIN if self._fits_cases else LEAST_GAIN) * gap)
         if few or self._sweeps >= ROOT_SWEEPS:
             self._stage = 2
         return True

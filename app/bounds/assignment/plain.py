@@ -39,26 +39,38 @@ def assign(costs: np.ndarray, u: np.ndarray, v: np.ndarray, row_of: np.ndarray) 
     return int(u.sum() + v.sum())
 
 
+def _share_out(linear: np.ndarray, square: np.ndarray, rows: np.ndarray) -> None:
+    """Share out what variables cost among the rows of their products."""
+    k, every = len(linear), np.arange(len(linear))
+    share = linear // (k - 1)
+    linear -= share * (k - 1)
+    lost = np.repeat(share[:, :, None], k, axis=2)
+    lost[every, :, every] = 0
+    rows -= lost
+    more = np.repeat(lost[:, :, :, None], k, axis=3)
+    more[:, every, :, every] = 0
+    square += more
+
+
 def ascend(
-    linear: np.ndarray, square: np.ndarray, rows: np.ndarray, columns: np.ndarray, top: np.ndarray
+    turn: int, linear: np.ndarray, square: np.ndarray, rows: np.ndarray, columns: np.ndarray, top: np.ndarray
 ) -> int:
     """One sweep of dual ascent (dual.py: State); returns what the bound gains."""
     k = len(linear)
     u, v, row_of = (np.zeros(max(k - 1, 0), dtype=np.int64) for _ in range(3))
-    for i in range(k):
-        for x in range(k):
-            if k < 2:
-                continue
-            nodes, places = (np.delete(np.arange(k), at) for at in (i, x))
-            share = int(linear[i, x]) // (k - 1)
-            linear[i, x] -= share * (k - 1)
-            part = square[i, x][np.ix_(nodes, places)] + share
-            part += square[:, :, i, x][np.ix_(nodes, places)]
+    if turn and k > 1:
+        _share_out(linear, square, rows)
+    for step in range(k * k if k > 1 else 0):
+        i, x = divmod(step if turn % 2 or not turn else k * k - 1 - step, k)
+        nodes, places = (np.delete(np.arange(k), at) for at in (i, x))
+        part = square[i, x][np.ix_(nodes, places)]
+        if turn:
+            part = part + square[:, :, i, x][np.ix_(nodes, places)]
             square[np.ix_(nodes, places, [i], [x])] = 0
-            linear[i, x] += assign(part, u, v, row_of)
-            rows[i, x, nodes] += u - share
-            columns[i, x, places] += v
-            square[i, x][np.ix_(nodes, places)] = part - u[:, None] - v[None, :]
+        linear[i, x] += assign(part, u, v, row_of)
+        rows[i, x, nodes] += u
+        columns[i, x, places] += v
+        square[i, x][np.ix_(nodes, places)] = part - u[:, None] - v[None, :]
     u, v, row_of = (np.zeros(k, dtype=np.int64) for _ in range(3))
     gained = assign(linear, u, v, row_of)
     top += u

@@ -43,7 +43,8 @@ class AssignmentTools(Toolbox):
         self.asked: Pairing = instance.pairing
         self.quadratic = self.asked.core
         self.read = self._read
-        self.unit = float(self.asked.unit) if self.asked.unit != 1 else 1.0
+        unit = self.asked.unit
+        self.unit = int(unit) if unit.denominator == 1 else float(unit)
 
     @property
     def usual_steps(self) -> int:
