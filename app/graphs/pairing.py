@@ -23,7 +23,7 @@ QAP, ALIGNMENT = "qap", "alignment"
 LARGEST = 1 << 56  # of all products of entries together, in units
 FINEST = 30  # binary digits of numbers that have more than 8 decimals
 MOST_DECIMALS = 8
-BYTES = 40  # tables of all pairs, for each pair, at most
+BYTES, TABLED = 64, 3000  # of tables, for each pair of nodes, at most; nodes that have some, at most
 
 
 @dataclass(frozen=True, eq=False)

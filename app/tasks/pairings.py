@@ -40,6 +40,9 @@ def pairing_for(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -
     drawn = loaded.source == "generator"
     if given is not None and table.onto:
         raise CaseError(f"graph.onto: {whole.name} has a second graph already; leave the key out")
+    if given is not None and case.problem.directed:
+        told = f"problem.directed: the matrices of {whole.name} say it themselves"
+        raise CaseError(f"{told}; leave the key out")
     if given is None and not (table.onto or drawn):
         raise GraphError(f"{whole.name}: found one graph; {RIGHT[case.problem.name]}")
     if given is None:

@@ -130,6 +130,8 @@ class AssignmentBounds(Bounds):
         if self._root is None:
             tables = tables_of(self.core)
             self._one = parts_of(tables)
+            if not self._one:  # numbers too large for products of them
+                return False
             self._root, self._sweeps = state_of(tables, self._one), 0
         root = self._root
         gained = root.sweep(self.compiled)

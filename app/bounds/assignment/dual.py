@@ -47,12 +47,12 @@ def least_assignment(costs: np.ndarray, compiled: bool) -> tuple[int, np.ndarray
 
 
 def parts_of(tables: Tables) -> int:
-    """Parts of a unit, a power of two, in which the multipliers of a question stay far below MOST."""
+    """Parts of a unit, a power of two, in which multipliers of a question stay far below MOST; 0: none."""
     a, b, linear, constant = tables
     sizes = [max(int(np.abs(each).max(initial=0)), 1) for each in (a, b, linear)]
     largest = 64 * (sizes[0] * sizes[1] * (len(a) + 1) ** 2 + sizes[2] * (len(a) + 1) + abs(constant))
-    one = 1
-    while one < MOST_PARTS and 2 * one * largest <= MOST:
+    one = int(largest <= MOST)
+    while 0 < one < MOST_PARTS and 2 * one * largest <= MOST:
         one *= 2
     return one
 

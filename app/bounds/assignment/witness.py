@@ -10,6 +10,7 @@ from app.bounds.certificate import BadCertificate, Proof
 from app.graphs.pairing import Quadratic
 
 EXACT_FLOAT = 1 << 52
+LARGEST_TOP = 1 << 61  # of a multiplier that a cost is compared with, and nothing else
 MOST = 1 << 52  # of a multiplier, so that sums of all of a row fit
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # a, b, linear [k, k] int64, constant
 
@@ -75,7 +76,8 @@ def by_rows(costs: np.ndarray, top: np.ndarray) -> int:
     """What an assignment by costs [k, k] costs at least, by multipliers of the rows [k]: their sum, and that
     of the least entries that they leave in each column.
     """
-    return int(top.sum()) + int((costs - top[:, None]).min(axis=0, initial=1 << 62).sum())
+    low = (costs - top[:, None]).min(axis=0) if len(costs) else top
+    return sum(top.tolist()) + sum(low.tolist())
 
 
 # ---- pairs of nodes ----------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ class AssignmentBound(Proof):
         if self.by == BY_DEGREES:
             proved = degree_sum(core)
         elif self.by == BY_NODES:
-            if len(self.top) != core.k or _too_large(self.top):
+            if len(self.top) != core.k or _too_large(self.top, LARGEST_TOP):
                 raise BadCertificate(f"{self.method}: needs {core.k} multipliers of a size that can be added")
             proved = by_rows(node_costs(core), self.top) + core.constant
         else:
@@ -200,9 +202,9 @@ class AssignmentBound(Proof):
             raise BadCertificate(f"{self.method}: cases are missing")
 
 
-def _too_large(values: np.ndarray) -> bool:
-    """Whether sums of a few millions of them might not fit."""
-    return bool(((values > MOST) | (values < -MOST)).any())
+def _too_large(values: np.ndarray, most: int = MOST) -> bool:
+    """Whether some are beyond what sums have room for."""
+    return bool(((values > most) | (values < -most)).any())
 
 
 def _parts(proof: AssignmentBound) -> Callable[[int], tuple[np.ndarray, np.ndarray, np.ndarray]]:

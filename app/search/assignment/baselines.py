@@ -91,7 +91,7 @@ def by_profiles(core: Quadratic, look: Look = never) -> np.ndarray:
     for level in range(first.shape[1]):
         apart += np.abs(first[:, [level]] - second[None, :, level])
     if core.linear.nnz:
-        apart += core.linear.toarray() * (1 + int(apart.max(initial=0)))
+        return assigned(apart + core.linear.toarray() * (1.0 + float(apart.max(initial=0))))
     return assigned(apart)
 
 
