@@ -66,6 +66,7 @@ class Instance:
     budget      what chosen sets may cost together, each one where costs are not given
     spreading   how news spreads (app/graphs/diffusion.py: Spreading), for influence; None: as by default
     facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
+    pairing     what the nodes are put on (app/graphs/pairing.py: Pairing); None elsewhere
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
     eliminate   what elimination orders are judged by: width or fill
     seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
@@ -100,6 +101,7 @@ class Instance:
     facility: str = "median"
     demands: Any = None
     eliminate: str = "width"
+    pairing: Any = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""
@@ -467,6 +469,10 @@ class Toolbox(ABC):
 
     def split(self, solution: np.ndarray) -> dict[str, int]:
         """The parts that the value is the sum of, by name; none: it is one thing."""
+        return {}
+
+    def counts(self, solution: np.ndarray) -> dict[str, int]:
+        """What is counted beside the value, by name; none: nothing is."""
         return {}
 
     @abstractmethod

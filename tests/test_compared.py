@@ -34,6 +34,8 @@ def instance(problem, seed):
         return np.random.default_rng(seed).integers(0, 1000, (30, 2)).astype(float)
     if problem in ("qubo", "ising"):
         return couplings(50, 0.4, seed)
+    if problem in ("alignment", "qap"):
+        return tuple(nx.gnp_random_graph(50, 0.3, seed=seed + k) for k in (0, 100))
     if problem in (*COVERING, COVERAGE):
         return np.random.default_rng(seed).random((50, 50)) < 0.15
     return nx.gnp_random_graph(50, 0.3, seed=seed, directed=problem in ("dfvs", "influence", "ordering"))

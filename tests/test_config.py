@@ -679,6 +679,7 @@ def cases(draw):
             "terminals": "",
             "prizes": "",
             "demands": "",
+            **dict.fromkeys(["onto", "seeds", "similarity"], ""),
             "least_demand": min(graphs["least_demand"], graphs["most_demand"]),
             "neighbours": "both",
             "splits": draw(st.sampled_from(["", "random"])),
@@ -715,8 +716,9 @@ def cases(draw):
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
     facility, eliminate = data["problem"].pop("facility"), data["problem"].pop("eliminate")
+    arcs, noise = data["problem"].pop("directed"), data["problem"].pop("noise")
     names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
-    which = draw(st.sampled_from(["", *names, "treewidth"]))
+    which = draw(st.sampled_from(["", *names, "treewidth", "alignment", "qap"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
@@ -738,6 +740,13 @@ def cases(draw):
             data["graph"]["node_weights"] = ""
             eliminates = data["run"]["task"] == "solve"
             data["problem"] |= {"name": which, **({"eliminate": eliminate} if eliminates else {})}
+        elif which in ("alignment", "qap"):
+            data["graph"]["complement"] = False
+            data["problem"]["name"] = which
+            if data["run"]["task"] == "solve" and data["graph"]["generator"] and which == "alignment":
+                data["problem"]["noise"] = noise
+            if data["run"]["task"] == "solve" and not data["graph"]["generator"]:
+                data["problem"]["directed"] = arcs
         elif which == "cvrp":
             data["problem"] |= {"name": which, **(routing if data["run"]["task"] == "solve" else {})}
         elif which:

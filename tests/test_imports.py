@@ -44,7 +44,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 INSIDE = {
     "api": (
         ("folds", "given", "results"),
-        ("loop", "routes", "tune"),
+        ("loop", "pairs", "routes", "tune"),
         ("graph", "graphs", "learning"),
         ("classify", "solve", "train", "triples"),
         ("edges", "embed", "links"),

@@ -19,6 +19,7 @@ from app.api.given import (
     refuse_beside_file,
     refuse_file_of_edges,
 )
+from app.api.pairs import pairs_given, places_of
 from app.api.results import Solution
 from app.api.routes import routes_given
 from app.case.config import Case
@@ -55,6 +56,7 @@ from app.partition.load import Loaded, load_stream, ordered, read_paths, weighte
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
 from app.problems.table import (
     CLASSES,
+    MAPPING,
     NODE_ORDERS,
     NODE_WEIGHTS_RIGHT,
     ORDERS,
@@ -314,6 +316,13 @@ def with_start(
         elif start is not None and solution == ROUTES:
             stops, routes = routes_given(start, called)
             found = _ids_of(stops, labels, called, named(loaded.graph.ids))
+        elif start is not None and solution == MAPPING:
+            nodes, places = pairs_given(start, called)
+            texts = named(loaded.graph.ids)
+            found, colors = (
+                _ids_of(nodes, labels, called, texts),
+                places_of(places, loaded.pairing, texts, called),
+            )
         elif start is not None:
             nodes = _nodes_of(context.case, count, start, called)
             if solution in CLASSES:

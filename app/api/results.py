@@ -60,6 +60,9 @@ class Solution:
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
+    mapping      of alignment and qap, the node of the second graph that each of the first is put on
+    edges_kept, edges_lost   of alignment, the edges of the first graph that are on edges of the second, and
+                 those that are not; else None
     assignment   of facilities, the one that serves each node, a mapping; else none
     kept    of an order (ordering), whose nodes `nodes` and `order` have from first to last, the weight of the
             arcs that lead forward: the weight of all arcs less the objective; else None
@@ -98,6 +101,9 @@ class Solution:
     prizes_lost: float | None = None
     assignment: dict[Any, Any] = field(default_factory=dict)
     kept: float | None = None
+    mapping: dict[Any, Any] = field(default_factory=dict)
+    edges_kept: int | None = None
+    edges_lost: int | None = None
 
     @property
     def curve(self) -> list[int]:

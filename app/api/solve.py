@@ -18,6 +18,7 @@ from app.api.graph import (
     with_start,
     with_terminals,
 )
+from app.api.pairs import mapping_named, two_graphs, with_pairs
 from app.api.results import Checked, Solution, TrainedPolicy
 from app.api.routes import with_deliveries, with_needs
 from app.case.file import merged
@@ -25,7 +26,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.partition.ids import ids_everywhere
-from app.problems.table import ROUTES, TREE, WEIGHED, problem_of
+from app.problems.table import MAPPING, ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.search.dismantle.course import read_curves
@@ -60,6 +61,8 @@ def solve(
     windows: Any = None,
     service: Any = None,
     max_length: float | None = None,
+    seeds: Any = None,
+    similarity: Any = None,
     start: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
@@ -95,11 +98,13 @@ def solve(
                NetworkX graph with the node attribute `bipartite` (app/graphs/formats/memory_sets.py); with
                problem.sets = "neighbourhoods" of the settings coverage takes any graph.
                For facility a graph as above, with lengths of edges as their weights; points or distances are
-               NumPy arrays [n, 2] and [n, n], or DataFrames, as for a tour
+               NumPy arrays [n, 2] and [n, n], or DataFrames, as for a tour.
+               For alignment and qap a pair of graphs, or of matrices, (A, B), whose entries may differ by
+               direction, or of paths; of qap also the path of a QAPLIB file
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
                directed), facility, ordering (of arcs; parallel ones add up, weights may have any sign),
-               coloring, communities, partition, steiner, treewidth, tsp or cvrp; the same as
+               coloring, communities, partition, steiner, treewidth, tsp, cvrp, alignment or qap; the same as
                problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -131,8 +136,12 @@ def solve(
                time) in the order of the nodes or a mapping by node, of the depot when vehicles leave and have
                to be back; how long a service takes, a number or [n]; how long a route may be, services
                included, in the place of windows. A vehicle takes a unit of time for each of length
+    seeds, similarity   of alignment and qap, in memory: pairs that are known and stay, a mapping of nodes
+               of A to nodes of B; what pairs add to the objective (qap: cost) by themselves, a matrix [n, m]
+               or a mapping {(node of A, node of B): number}; of files graph.seeds and graph.similarity
     start      a Solution of an earlier call, nodes as its `nodes` are, of steiner edges as its `edges` are or
-               a NetworkX tree, of cvrp its `routes`, or a mapping of all nodes to 0 or 1
+               a NetworkX tree, of cvrp its `routes`, of alignment and qap its
+               `mapping`, or a mapping of all nodes to 0 or 1
                (of spins -1 or 1, of coloring and communities to whole numbers from 0 on): where searches
                begin, as with the file search.start. What is infeasible is repaired; of a feasible one the
                answer is never worse
@@ -151,7 +160,9 @@ def solve(
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     refuse_node_weights(context.case.problem.name, node_weights)
+    context, graph, pair, first = two_graphs(context, graph)
     loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
+    labels = labels if first is None else first
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
@@ -159,6 +170,7 @@ def solve(
     routing = of_routes, capacity, depot, vehicles, windows, service, max_length
     loaded = with_needs(context, loaded, labels, demands)
     loaded = with_deliveries(context, loaded, labels, *routing)
+    loaded = with_pairs(context, loaded, labels, pair, seeds, similarity)
     loaded = with_start(context, loaded, labels, start)
     problem = problem_of(context.case)
     refuse_unfit(context, problem, loaded)
@@ -170,7 +182,8 @@ def solve(
     routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree",
+        "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree", "mapping",
+        "edges_kept", "edges_lost",
     }  # fmt: skip
     bags, tree = bags_named(solved, ids, labels)
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
@@ -183,6 +196,8 @@ def solve(
         length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
         assignment=assignment_named(solved, loaded, ids, labels), kept=solved.entry.get("kept"), bags=bags,
         tree=tree,
+        mapping=mapping_named(solved, loaded, ids, labels) if problem.solution == MAPPING else {},
+        edges_kept=solved.entry.get("edges_kept"), edges_lost=solved.entry.get("edges_lost"),
     )  # fmt: skip
 
 
@@ -206,6 +221,8 @@ def check(
     windows: Any = None,
     service: Any = None,
     max_length: float | None = None,
+    seeds: Any = None,
+    similarity: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -215,7 +232,8 @@ def check(
     Neither the answer's objective nor its bound is believed. GraphError says why an answer is infeasible.
 
     graph, problem, node_weights, element_weights, inside, outside, terminals, prizes, demands,
-    capacity, depot, vehicles, windows, service, max_length, settings, comm, verbose   as of `solve`
+    capacity, depot, vehicles, windows, service, max_length, seeds, similarity, settings, comm,
+    verbose   as of `solve`
     answer       a Solution, whose problem need not be named; nodes as its `nodes` are: those chosen, a cut's
                  nodes of side 1, variables that are 1, all cities in the order of a tour, all nodes from
                  first to last, or in that of their elimination, a tree's edges, routes, or the classes of a
@@ -243,7 +261,9 @@ def check(
     content = sha256(certificate).hexdigest() if isinstance(certificate, bytes) else "a file"
     check_given(context.group, {"certificate": content, "answer": "a file" if path else "nodes"})
     counts = WEIGHED.get(context.case.problem.name, "")
+    context, graph, pair, first = two_graphs(context, graph)
     loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
+    labels = labels if first is None else first
     loaded = with_element_weights(context, loaded, element_weights)
     loaded = with_fixed(context, loaded, labels, inside, outside)
     loaded = with_terminals(context, loaded, labels, terminals)
@@ -251,6 +271,7 @@ def check(
     routing = of_routes, capacity, depot, vehicles, windows, service, max_length
     loaded = with_needs(context, loaded, labels, demands)
     loaded = with_deliveries(context, loaded, labels, *routing)
+    loaded = with_pairs(context, loaded, labels, pair, seeds, similarity)
     refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")

@@ -7,6 +7,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph, narrow
 from app.graphs.metric import Metric
+from app.graphs.pairing import Pairing
 
 
 def edge_inside(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | None:
@@ -145,6 +146,29 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
     if len(apart):
         return f"has no path between the nodes {graph.called(first)} and {graph.called(int(apart[0]))}"
     return None if edges == len(nodes) - 1 else f"has {edges} edges on {len(nodes)} nodes: a circle"
+
+
+def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str | None:
+    """What makes places [n] no mapping of a graph's nodes to those of another; None: nothing.
+
+    mapping   the node that each is put on; -1: none is left, which is so only where all are taken
+    """
+    if mapping.shape != (asked.n,) or mapping.dtype.kind not in "iu":
+        return f"is {mapping.dtype} {mapping.shape}, not one place for each node"
+    taken: dict[int, int] = {}
+    for node, place in enumerate(mapping.tolist()):
+        if not -1 <= place < asked.m:
+            return f"puts node {graph.called(node)} on number {place}, outside 0..{asked.m - 1}"
+        if place in taken:
+            both = f"nodes {graph.called(taken[place])} and {graph.called(node)}"
+            return f"puts {both} on one node, {asked.called(place)}"
+        if place >= 0:
+            taken[place] = node
+        if asked.seeds[node] not in (-1, place):
+            told = f"{asked.called(int(asked.seeds[node]))}, where it is known to be"
+            return f"does not put node {graph.called(node)} on {told}"
+    wanted = min(asked.n, asked.m)
+    return None if len(taken) == wanted else f"puts {len(taken)} nodes on others; {wanted} would be right"
 
 
 def fault_of_routes(

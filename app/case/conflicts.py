@@ -29,6 +29,7 @@ OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of
 OF_RELATIONAL_LAYERS = (
     "hidden", "bases", "blocks", "inverse", "dropout", "partition", "groups", "grouping", "parts",
 )  # fmt: skip
+PAIRED = ("alignment", "qap")  # problems of two graphs
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -45,7 +46,7 @@ def conflicts(
     yield from _policy_conflicts(case, places)
     of_problems = (
         _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _steiner,
-        _routing, _directed, _eliminations,
+        _pairs, _routing, _directed, _eliminations,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -184,7 +185,7 @@ def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
     for key in (
         "complement", *READING, "neighbours", "node_weights", "element_weights", "terminals", "prizes",
-        "demands",
+        "demands", "onto", "seeds", "similarity",
     ):  # fmt: skip
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
@@ -359,6 +360,35 @@ def _eliminations(case: Case) -> Iterator[Mistake]:
     if problem.eliminate != usual.eliminate:
         right = 'only problem.name = "treewidth" has one, and run.task = "solve" reads it: leave it out'
         yield ("problem", "eliminate"), right
+
+
+def _pairs(case: Case) -> Iterator[Mistake]:
+    """Second graphs, and what is said of them, of other problems; what drawn graphs have not."""
+    problem, usual = case.problem, ProblemCase()
+    asked = problem.name in PAIRED and case.run.task == "solve"
+    if problem.name in PAIRED and case.run.task in ("train", "study"):
+        return  # what else there is refuses it by its name
+    right = 'only alignment and qap have {}, and run.task = "solve" reads it: leave it out'
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        for key in ("onto", "seeds", "similarity"):
+            if graphs is not None and getattr(graphs, key) and not (asked and graphs is case.graph):
+                yield (*keys, key), right.format("one")
+    for key in ("directed", "noise"):
+        if not asked and getattr(problem, key) != getattr(usual, key):
+            yield ("problem", key), right.format("it")
+    if not asked:
+        return
+    drawn = case.graph.generator and not case.graph.path
+    if problem.noise != usual.noise and (problem.name == "qap" or not drawn):
+        yield ("problem", "noise"), "is of the copies of graphs that are drawn, of alignment: leave it out"
+    if problem.directed and drawn and case.graph.generator not in OF_ARCS:
+        found = f"{', '.join(OF_ARCS)} would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"problem.directed is of arcs: {found}"
+    if case.graph.generator in ("sets", *OF_POINTS):
+        found = f"er or ba would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"nodes of a graph are put on others: {found}"
+    if case.graph.complement:
+        yield ("graph", "complement"), "is of the first graph alone; false would be right"
 
 
 def _steiner(case: Case) -> Iterator[Mistake]:

@@ -23,6 +23,7 @@ class GraphCase(Table, frozen=True):
             "lolib",
             "stp",
             "qubo",
+            "qaplib",
             "sets",
             "gmt",
             "hgr",
@@ -145,6 +146,27 @@ class GraphCase(Table, frozen=True):
             "cvrp: file of what each customer needs, beside points or distances: a number on each line, in "
             'the order of the ids, or an id and a number; "": those in graph.path (CVRPLIB); facility: of '
             'what each node needs, likewise; "": one each'
+        ),
+    ] = ""
+    onto: Annotated[
+        str,
+        about(
+            "alignment, qap: file of the second graph, read as graph.path is: the one whose nodes those of "
+            'graph.path are put on; "": graph.path holds both (QAPLIB)'
+        ),
+    ] = ""
+    seeds: Annotated[
+        str,
+        about(
+            "alignment, qap: file of pairs that are known, and stay: lines of the id of a node of graph.path "
+            "and of the node of graph.onto that it is put on"
+        ),
+    ] = ""
+    similarity: Annotated[
+        str,
+        about(
+            "alignment: file of what pairs add to the objective by themselves, lines of two ids as of "
+            "graph.seeds and a number (0 of pairs without a line); qap: of what they cost"
         ),
     ] = ""
     order: Annotated[
@@ -295,6 +317,9 @@ GRAPH_FILES = (
     "terminals",
     "prizes",
     "demands",
+    "onto",
+    "seeds",
+    "similarity",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
 WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random"}

@@ -34,6 +34,9 @@ class ProblemCase(Table, frozen=True):
             "treewidth: an order in which to eliminate all nodes, and its tree decomposition, of the least "
             "width, or fill-in (problem.eliminate); "
             "facility: the nodes that serve all others at the least cost (problem.facility); "
+            "alignment: the nodes of a graph on those of another (graph.onto), such that as many edges as "
+            "may be, or as much weight, are on edges; qap: quadratic assignment, facilities on locations at "
+            "the least sum of flows times distances (graph.path of QAPLIB, or graph.onto); "
             "tsp: travelling salesman; cvrp: routes of vehicles, as short together as may be, that bring all "
             "customers what they need"
         ),
@@ -105,6 +108,16 @@ class ProblemCase(Table, frozen=True):
             "tree pays for those that it leaves out; 0: a tree has to hold them"
         ),
     ] = 0
+    directed: Annotated[
+        bool, about("alignment, qap: edges of both graphs go one way, from the first id of a line")
+    ] = False
+    noise: Annotated[
+        BelowOne,
+        about(
+            "alignment, of graphs that a generator draws: the second graph is a copy whose nodes are in a "
+            "drawn order, and this share of its edges is moved"
+        ),
+    ] = 0.05
     capacity: Annotated[
         Amount, about("cvrp: what a vehicle carries; 0: what graph.path, or the generator, says")
     ] = 0.0

@@ -46,6 +46,7 @@ class EdgeStream:
     prized        node_weights are prizes of such a tree, or, where that is asked for, weights of any sign:
     heaviest      what is asked for is the connected subgraph that weighs most
     deliveries    what vehicles deliver to the points of the metric (graphs/deliveries.py), or None
+    pairing       two matrices of a quadratic assignment (graphs/pairing.py: Given), or None
     """
 
     name: str
@@ -76,6 +77,7 @@ class EdgeStream:
     prized: bool = False
     heaviest: bool = False
     deliveries: Any = None
+    pairing: Any = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

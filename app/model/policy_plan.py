@@ -12,6 +12,7 @@ from app.errors import CaseError
 from app.graphs.facility import CENTER, pair_bytes
 from app.graphs.facility_points import LISTED
 from app.graphs.formats.readers import open_edges
+from app.graphs.pairing import ALIGNMENT, BYTES, QAP, TABLED
 from app.model.counts import expected_entries, mean_nodes, stated_entries
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
@@ -193,6 +194,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         wanted = whole_graph(counts.n, counts.entries // 2) / 1e6
         left = f"above memory.whole_graph_mb, {limit:g}: {_beyond(case, counts)}"
         return f"{what} want {wanted:.1f} MB on one rank, {left}"
+    if case.problem.name in (QAP, ALIGNMENT) and counts.n <= TABLED:
+        needs += BYTES * counts.n**2 / 1e6
     if case.problem.name == "facility":
         each = pair_bytes(case.problem.facility)
         tables = each * counts.n**2 / 1e6

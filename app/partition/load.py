@@ -20,6 +20,7 @@ from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
 from app.graphs.members import Members, with_own_rows
 from app.graphs.metric import Metric
+from app.graphs.pairing import Given
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
@@ -32,6 +33,7 @@ from app.partition.metric import share_deliveries, share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh, weigh_elements
 from app.partition.order import find_order, reorder
+from app.partition.pairing import share_pairing
 from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.partition.stands_for import (
@@ -79,6 +81,7 @@ class Loaded:
     labels   [n] what a caller calls the node of each id, for messages; None: by its id
     demands  the same of the nodes that follow, which are not to be chosen (graphs/covering.py)
     members  the rows of the nodes, and of the graphs, of a set of graphs that a network learns on; or None
+    pairing  what the nodes are put on, by a file or a caller; or None
     needs    what nodes need for whom facilities are sought, by a caller; or None
     routes   of a caller's solution to begin with, the route of each of its ids; None: it has none
     stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
@@ -109,6 +112,7 @@ class Loaded:
     members: Members | None = None
     deliveries: Deliveries | None = None
     needs: Demands | None = None
+    pairing: Given | None = None
     routes: np.ndarray | None = None
     stream: EdgeStream | None = None
     made: tuple[Graph, Graph] | None = None
@@ -208,8 +212,8 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
 
 
 def _refuse_several(table: GraphCase) -> None:
-    """Refuse a file of terminals, of prizes, or of demands, beside several graphs. Raises CaseError."""
-    for key in ("terminals", "prizes", "demands"):
+    """Refuse a file that tells of one graph beside several. Raises CaseError."""
+    for key in ("terminals", "prizes", "demands", "onto", "seeds", "similarity"):
         if getattr(table, key) and (found := count_graphs(table)) > 1:
             raise CaseError(f"graph.{key}: is for one graph, found {found}; one would be right")
 
@@ -260,8 +264,9 @@ def read_paths(
     names   of the graphs of a set, in place of those that files have
     """
     source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9), case, names)
-    if group.max_integer(int(source is not None and source.metric is not None)):
-        return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
+    beside = source is not None and (source.metric is not None or source.pairing is not None)
+    if group.max_integer(int(beside)):
+        return replace(load_stream(group, source, table, case), source="file")  # the cache keeps neither
     read_as = () if table.neighbours == "both" else (table.neighbours,)
     read_as += () if table.ids == "numbers" else (table.ids,)
     read_as += ("prizes",) if reads_prizes(case) else ()
@@ -369,6 +374,7 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     return Loaded(
         graph, rows, counts, warnings, table.complement, metric=metric, terminals=terminals,
         prized=prized, heaviest=heaviest, members=members, deliveries=deliveries, stream=held,
+        pairing=share_pairing(group, source),
     )  # fmt: skip
 
 

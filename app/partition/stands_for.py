@@ -6,8 +6,10 @@ from app.case.config import Case
 from app.case.conflicts import OF_ARCS
 from app.errors import GraphError
 from app.graphs.covering import COVERAGE, FAMILIES, NEIGHBOURHOODS, OF_FAMILIES, as_covering
+from app.graphs.formats.qaplib import FORMAT as QAPLIB
 from app.graphs.members import counted, with_own_rows
 from app.graphs.ordering import ORDERING, as_summed
+from app.graphs.pairing import ALIGNMENT, QAP
 from app.graphs.quadratic import QUADRATIC, as_cut
 from app.graphs.stream import EdgeStream
 
@@ -38,6 +40,8 @@ def is_ordering(case: Case) -> bool:
 
 def is_directed(case: Case) -> bool:
     """Whether the problem of a case is one of arcs, from one node to another."""
+    if is_paired(case):
+        return case.problem.directed
     return case.problem.name in DIRECTED and case.run.task != "classify"
 
 
@@ -54,6 +58,11 @@ def directions_made(case: Case, generator: str) -> str:
 def _spreads(case: Case) -> bool:
     """Whether news spreads along the edges of a case."""
     return case.problem.name == SPREADING and case.run.task != "classify"
+
+
+def is_paired(case: Case) -> bool:
+    """Whether the nodes of a case's graph are put on those of another."""
+    return case.problem.name in (QAP, ALIGNMENT) and case.run.task != "classify"
 
 
 def is_set(case: Case) -> bool:
@@ -96,10 +105,15 @@ def graph_to_solve(stream: EdgeStream, case: Case) -> EdgeStream:
     ):
         right = 'problem.name = "cvrp", or a file of TYPE TSP, would be right'
         raise GraphError(f"{stream.path}: holds demands of customers, for several routes; {right}")
+    if stream.format == QAPLIB and case.problem.name != QAP and case.run.task != "classify":
+        raise GraphError(f'{stream.path}: a quadratic assignment; problem.name = "qap" would be right')
+    if stream.metric is not None and is_paired(case):
+        found = f"{stream.path or stream.name}: has distances between all nodes"
+        raise GraphError(f"{found}; a graph, or a QAPLIB file, would be right")
     refuse_family(stream)
     if stream.prized and not reads_prizes(case):
         stream = replace(stream, node_weights=None, prized=False, heaviest=False)  # prizes are no weights
-    if is_directed(case):
+    if is_directed(case) and stream.pairing is None:
         refuse_undirected(stream, case.problem.name)
     return stream
 

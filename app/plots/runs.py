@@ -77,6 +77,7 @@ MEASURES = {
     "tree": "length",
     "routes": "length",
     ORDER: "width or fill-in",
+    "mapping": "value",
 }  # of solutions; of others the size
 
 

@@ -34,6 +34,8 @@ PROBLEMS = Table(
         "facility": "app.problems.facility:FacilityLocation",
         "treewidth": "app.problems.treewidth:Treewidth",
         ORDERING: "app.problems.ordering:LinearOrdering",
+        "alignment": "app.problems.assignment:GraphAlignment",
+        "qap": "app.problems.assignment:QuadraticAssignment",
         "tsp": "app.problems.tsp:TravellingSalesman",
         "cvrp": "app.problems.cvrp:VehicleRouting",
     }
@@ -51,6 +53,8 @@ UNTRAINED = (
     "steiner",
     "cvrp",
     "treewidth",
+    "alignment",
+    "qap",
 )  # no policy is trained for them
 ROW_PEELED = ("mvc", "mis", "mds")  # whose policies choose on rows until the rest fits a rank
 ROW_FOLLOWED = ("maxcut", "maxcut_once")  # whose policies answer by themselves, then rows are searched
@@ -70,6 +74,7 @@ SETTINGS = {"dismantle": ("component",)}
 COURSES = {"dismantle": "dismantling/{}.csv", "facility": "assignment/{}.csv", "treewidth": "solution/{}.td"}
 # Solutions that number nodes, and what they number.
 TREE = "tree"  # solutions that are edges
+MAPPING = "mapping"  # solutions that put nodes on those of another graph
 ROUTES = "routes"  # solutions that are lists of stops
 NODE_ORDERS = ("order", "elimination order")  # solutions that are all nodes, one after the other
 ORDERS = {"tour": "cities"} | dict.fromkeys(NODE_ORDERS, "nodes")  # those that are orders, and of what
@@ -79,6 +84,7 @@ WEIGHED = {
     **dict.fromkeys(["mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique", "treewidth"], "nodes"),
     **dict.fromkeys([*COVERING, COVERAGE, "influence"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
+    **dict.fromkeys(["alignment", "qap"], "edges"),
     "facility": "edges",
     ORDERING: "edges",
     **dict.fromkeys(QUADRATIC, "terms"),

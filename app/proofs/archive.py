@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from app.bounds.assignment.witness import AssignmentBound
 from app.bounds.certificate import BadCertificate, Certificate
 from app.bounds.clique.degeneracy import CliqueBound
 from app.bounds.coloring.witness import ColoringProof
@@ -163,6 +164,7 @@ KINDS = {
     "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
     "coverage": Kind(CoverageProof, {"log": "int64"}),
     "influence": Kind(InfluenceProof),
+    "assignment": Kind(AssignmentBound, dict.fromkeys(("top", "rows", "columns", "branch"), "int64")),
     "facilities": Kind(
         FacilityBound, dict.fromkeys(("rows", "ptr", "branch"), "int64"), tables=("rows",)
     ),

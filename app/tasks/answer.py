@@ -26,7 +26,7 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.problems.problem import Problem
-from app.problems.table import CLASSES, NODE_ORDERS, ORDERS, ROUTES, TREE
+from app.problems.table import CLASSES, MAPPING, NODE_ORDERS, ORDERS, ROUTES, TREE
 from app.search.dismantle.course import curves_text, read_order, robustness
 from app.search.facility.tools import OF_NODES
 from app.search.solution_text import read_nodes
@@ -38,6 +38,7 @@ from app.solver.sampled import SampledPipeline
 from app.tasks.compare import Rival, compare, heuristics, seconds_of_baselines, too_large, whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import deliveries_of, demands_of
+from app.tasks.pairings import pairing_for
 from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
@@ -81,6 +82,8 @@ class Solved:
         tree, those of a tour in order, or where there are classes a list of those of each.
         """
         if kind == TREE:
+            return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
+        if kind == MAPPING:
             return _called_by(ids[np.flatnonzero(self.solution >= 0)], labels)
         if kind == ROUTES:
             return [node for route in routes_named(self.solution, ids, labels) for node in route]
@@ -202,6 +205,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
                 seconds=_seconds_to_prepare(search), eliminate=asked.eliminate,
+                pairing=pairing_for(context.case, loaded, whole, written),
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
@@ -261,6 +265,8 @@ def _given(
     if loaded.start is None:
         path = case.search.start
         return None if path in STARTS else read_solution(problem, toolbox, path, written_ids(loaded, ids))
+    if problem.solution == MAPPING:
+        return mapping_given(toolbox, loaded, ids)
     return given_solution(case, problem, loaded, ids)
 
 
@@ -319,6 +325,24 @@ def given_solution(
     return rows
 
 
+def mapping_given(toolbox: Any, loaded: Loaded, ids: np.ndarray, called: str = "start") -> np.ndarray:
+    """[n] int64, `loaded.start` as a mapping: -1 of nodes that it does not name. Raises GraphError."""
+    rows, places = NodeIndex(ids).find(loaded.start), loaded.start_colors
+    if (rows < 0).any():
+        raise GraphError(
+            f"{called}: node {one_id(loaded.start, int((rows < 0).argmax()))} is not in the first graph"
+        )
+    if toolbox.asked.labels is None:
+        at = NodeIndex(toolbox.asked.others).find(places)
+        if (at < 0).any():
+            lost = one_id(places, int((at < 0).argmax()))
+            raise GraphError(f"{called}: node {lost} is not in the second graph")
+        places = at
+    found = np.full(len(ids), -1, dtype=np.int64)
+    found[rows] = places
+    return found
+
+
 def _tree_of_rows(rows: np.ndarray, named: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
     """[n] int64, the parents of the tree of edges, pairs of rows [2 m], or of one row. Raises GraphError."""
     if len(rows) == 1:
@@ -375,6 +399,7 @@ def answer_whole(
         if curves:
             entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
         entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(found.solution).items()}
+        entry |= toolbox.counts(found.solution)
         entry |= pipeline.told(toolbox, found)
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:

@@ -14,12 +14,13 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.ids import name_array
 from app.partition.load import Loaded
-from app.problems.table import problem_of
+from app.problems.table import MAPPING, problem_of
 from app.tasks.answer import (
     bound_and_gap,
     given_solution,
     in_unit,
     make_toolbox,
+    mapping_given,
     read_solution,
     written_ids,
 )
@@ -84,6 +85,8 @@ def _valued(
         ids = whole.held_ids()
         if loaded.start is None:
             solution = read_solution(problem, toolbox, path, written_ids(loaded, ids))
+        elif problem.solution == MAPPING:
+            solution = mapping_given(toolbox, loaded, ids, path)
         else:
             solution = given_solution(context.case, problem, loaded, ids, path)
         if (fault := _fault(toolbox, loaded, ids, solution)) is not None:

@@ -46,6 +46,7 @@ COLUMNS = (
     "source", "learned", "greedy", "policy_evaluations", "steps", "seconds",
 )  # fmt: skip
 
+KEPT = ("edges_kept", "edges_lost")  # of alignments
 SAMPLED_COLUMNS = ("at_least", "confidence", "standard_error", "simulations", "sets")
 
 
@@ -394,7 +395,7 @@ def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
     with context.log.phase("write"), raise_together(context.group, "writing the answers"):
         rows = [i | i.get("spread", {}) | i["baselines"] for i in instances]
         sampled = SAMPLED_COLUMNS if any("spread" in i for i in instances) else ()
-        split = tuple(name for name in SPLIT if any(name in i for i in instances))
+        split = tuple(name for name in (*SPLIT, *KEPT) if any(name in i for i in instances))
         context.folder.write_csv("answers.csv", COLUMNS + sampled + split + labels, rows)
 
 
@@ -415,6 +416,10 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
     if SPLIT[0] in instance:
         length, lost = (figures(instance[name]) for name in SPLIT)
         context.log.info("%s: edges of length %s, and prizes of %s left out", instance["name"], length, lost)
+    if KEPT[0] in instance:
+        kept, lost = (instance[name] for name in KEPT)
+        edges = f"edges on edges {kept} of {kept + lost}, {lost} are lost"
+        context.log.info("%s: %s", instance["name"], edges)
     others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
     others, objective = others or "no baselines", figures(instance["objective"])
     context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)

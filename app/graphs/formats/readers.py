@@ -19,6 +19,7 @@ from app.graphs.formats.named_edges import read_named_edges
 from app.graphs.formats.ogb import read_ogb
 from app.graphs.formats.pace2022 import read_pace2022
 from app.graphs.formats.ppi import read_ppi
+from app.graphs.formats.qaplib import read_qaplib
 from app.graphs.formats.qubo import read_qubo
 from app.graphs.formats.sets import is_hitting, read_gmt, read_hypergraph, read_scp, read_sets
 from app.graphs.formats.solomon import is_solomon
@@ -40,6 +41,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "gset": read_gset,
     "stp": read_stp,
     "qubo": read_qubo,
+    "qaplib": read_qaplib,
     "sets": read_sets,
     "gmt": read_gmt,
     "hgr": read_hypergraph,
@@ -62,6 +64,7 @@ SUFFIXES = {
     ".gset": "gset",
     ".stp": "stp",
     ".qubo": "qubo",
+    ".dat": "qaplib",
     ".sets": "sets",
     ".gmt": "gmt",
     ".hgr": "hgr",

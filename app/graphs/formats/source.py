@@ -19,7 +19,7 @@ TRACED_BYTES = 1 << 16
 
 COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 GRAPH_SUFFIXES = re.compile(
-    r"\.(txt|tsv|csv|edges|edgelist|el|wel|mtx|graph|metis|col|clq|gr|mis|dimacs|gset|stp|qubo|sets|gmt|hgr|scp|npz|nt|lop|lolib)$",
+    r"\.(txt|tsv|csv|edges|edgelist|el|wel|mtx|graph|metis|col|clq|gr|mis|dimacs|gset|stp|qubo|dat|sets|gmt|hgr|scp|npz|nt|lop|lolib)$",
     re.IGNORECASE,
 )
 PACKED_SUFFIXES = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
