@@ -21,20 +21,24 @@ typedef struct {
     int64_t *mark;                         /* [n] the last tick of each */
     int32_t *slot, *bucket, *chain;        /* [n] variables by the sum of what is near them */
     int64_t *key;                          /* [n] degree, then node */
+    int32_t *rank;                         /* [n] comes before that; variables have nodes of one rank */
     int32_t *heap, *place;                 /* [n] */
     int32_t *order;                        /* [n] */
 } Quotient;
 
+INLINE int earlier(const Quotient *q, int32_t a, int32_t b) {
+    return q->rank[a] != q->rank[b] ? q->rank[a] < q->rank[b] : q->key[a] < q->key[b];
+}
+
 static void sift(Quotient *q, int64_t i) {
     const int32_t own = q->heap[i];
-    const int64_t key = q->key[own];
-    for (; i > 0 && key < q->key[q->heap[(i - 1) / 2]]; i = (i - 1) / 2) {
+    for (; i > 0 && earlier(q, own, q->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         q->heap[i] = q->heap[(i - 1) / 2];
         q->place[q->heap[i]] = (int32_t)i;
     }
     for (int64_t c = 2 * i + 1; c < q->count; c = 2 * i + 1) {
-        if (c + 1 < q->count && q->key[q->heap[c + 1]] < q->key[q->heap[c]]) c += 1;
-        if (q->key[q->heap[c]] >= key) break;
+        if (c + 1 < q->count && earlier(q, q->heap[c + 1], q->heap[c])) c += 1;
+        if (!earlier(q, q->heap[c], own)) break;
         q->heap[i] = q->heap[c];
         q->place[q->heap[i]] = (int32_t)i;
         i = c;
@@ -145,7 +149,7 @@ static int same(const Quotient *q, int32_t v) {
     return 1;
 }
 
-/* Variables of one bucket that are near the same become one, of the lowest number. */
+/* Variables of one bucket and rank that are near the same become one, of the lowest number. */
 static void merge(Quotient *q, int32_t first) {
     for (int32_t v = first; v >= 0; v = q->chain[v]) {
         if (q->kind[v] != VARIABLE || q->chain[v] < 0) continue;
@@ -154,7 +158,8 @@ static void merge(Quotient *q, int32_t first) {
         for (int32_t at = 0; at < length; at++) q->mark[list[at]] = q->tick;
         int32_t own = v;
         for (int32_t u = q->chain[v]; u >= 0; u = q->chain[u]) {
-            if (q->kind[u] != VARIABLE || q->length[u] != length || q->elements[u] != elements || !same(q, u)) continue;
+            if (q->kind[u] != VARIABLE || q->rank[u] != q->rank[v]) continue;
+            if (q->length[u] != length || q->elements[u] != elements || !same(q, u)) continue;
             const int32_t into = u < own ? u : own, other = u < own ? own : u;
             q->many[into] += q->many[other];
             if (q->bag[other] < q->bag[into]) q->bag[into] = q->bag[other];

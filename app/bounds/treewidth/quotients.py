@@ -13,8 +13,8 @@ the newest element, |.| nodes, A the variables near v and E its elements,
     |bag of v|  <=  min(nodes left,  |bag of v| before + |p| - |v|,  |p| + |A| + sum over e in E of |e - p|),
 
 and that of the last two is the degree itself while v has at most one element beside p (Amestoy, Davis and
-Duff, theorem 4.1). The next variable is that of the least bound of nodes in its bag that are not its own,
-then the lowest number.
+Duff, theorem 4.1). The next variable is that of the lowest rank, of these that of the least bound of nodes in
+its bag that are not its own, then of the lowest number.
 
 Source   George and Liu, The evolution of the minimum degree ordering algorithm, SIAM Review 1989; Amestoy,
          Davis and Duff, An approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 1996
@@ -35,7 +35,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 NUMBERS = ("end", "left", "made", "count", "work", "tick")
 GIVEN = (
     "pool", "start", "length", "elements", "kind", "many", "bag", "next", "last", "outside", "inside", "mark",
-    "slot", "bucket", "chain", "key", "heap", "place", "order",
+    "slot", "bucket", "chain", "key", "rank", "heap", "place", "order",
 )  # fmt: skip
 SLICE = 1 << 21  # entries that are looked at between two looks at the clock
 
@@ -57,14 +57,20 @@ LOAD, RUN, END = (
 
 
 def least_degree(
-    graph: Graph, look: Callable[[], Any], compiled: bool = True, share: int = SLICE
+    graph: Graph,
+    look: Callable[[], Any],
+    compiled: bool = True,
+    rank: np.ndarray | None = None,
+    share: int = SLICE,
 ) -> tuple[np.ndarray, bool]:
     """An order [n] int64, and whether all of it is by degree.
 
+    rank    [n] integers, those of lower rank go first, by degree within each; None: all are 0
     look    called after each `share` of work, the same on all ranks; where it is true the rest follows by the
             degrees that it has
     """
-    made = _Compiled(graph) if compiled and RUN else _Plain(graph)
+    rank = np.zeros(graph.n, dtype=np.int32) if rank is None else rank
+    made = _Compiled(graph, rank) if compiled and RUN else _Plain(graph, rank)
     most = share
     while made.left and not (made.work and look()):
         made.run(most)
@@ -77,7 +83,7 @@ def least_degree(
 class _Compiled:
     """The state of the kernel (app/native/quotient.c)."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, rank: np.ndarray) -> None:
         n, entries = graph.n, len(graph.indices)
         degree = np.diff(graph.indptr).astype(np.int32)
         self.end, self.left, self.made, self.count, self.work, self.tick = entries, n, 0, 0, 0, 0
@@ -92,6 +98,7 @@ class _Compiled:
         self.many, self.last = np.ones(n + 1, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
         self.bag, self.mark = self.length + np.int32(1), np.zeros(n + 1, dtype=np.int64)
         self.key = (self.length.astype(np.int64) << 32) | np.arange(n + 1)
+        self.rank = np.append(rank, 0).astype(np.int32)
         self._struct = _Quotient(n=n, room=len(self.pool))
         give_arrays(self, self._struct, GIVEN)
         with numbers_in(self, self._struct, NUMBERS):
@@ -116,13 +123,14 @@ class _Plain:
     near, elements   of each variable, those near it, in sets; of each element its variables in `near`
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, rank: np.ndarray) -> None:
+        self.rank = rank.tolist()
         self.near, self.elements = neighbours(graph), [set() for _ in range(graph.n)]
         self.nodes = [[v] for v in range(graph.n)]
         self.bag = [len(own) + 1 for own in self.near]
         self.size = [0] * graph.n  # of elements
         self.there = set(range(graph.n))
-        self.heap = [(self.bag[v] - 1, v) for v in range(graph.n)]
+        self.heap = [(self.rank[v], self.bag[v] - 1, v) for v in range(graph.n)]
         heapq.heapify(self.heap)
         self.left, self.work, self.order = graph.n, 0, []
 
@@ -132,7 +140,7 @@ class _Plain:
     def _next(self) -> int:
         """The next variable, which is no longer there."""
         while True:
-            degree, v = heapq.heappop(self.heap)
+            _, degree, v = heapq.heappop(self.heap)
             if v in self.there and degree == self.bag[v] - len(self.nodes[v]):
                 self.there.discard(v)
                 self.order += sorted(self.nodes[v])
@@ -165,11 +173,12 @@ class _Plain:
             self.work += 1 + len(self.elements[v]) + len(self.near[v])
         first: dict[Any, int] = {}
         for v in sorted(own):
-            u = first.setdefault((frozenset(self.near[v]), frozenset(self.elements[v])), v)
+            alike = self.rank[v], frozenset(self.near[v]), frozenset(self.elements[v])
+            u = first.setdefault(alike, v)
             if u != v:
                 self.nodes[u] += self.nodes[v]
                 self.bag[u] = min(self.bag[u], self.bag[v])
                 self.there.discard(v)
         own &= self.there
         for v in own:
-            heapq.heappush(self.heap, (self.bag[v] - len(self.nodes[v]), v))
+            heapq.heappush(self.heap, (self.rank[v], self.bag[v] - len(self.nodes[v]), v))
