@@ -9,7 +9,7 @@ enum { VARIABLE, ELEMENT, GONE };
 
 /* A list of a variable has its elements first, then variables; that of an element its variables. */
 typedef struct {
-    int64_t n, room, end;                  /* nodes; places of the pool, and those in use */
+    int64_t n, room, own, end;             /* nodes; places of the pool; whether own nodes count; places in use */
     int64_t left, made, count, work, tick; /* nodes left; eliminated; entries of the heap; those looked at; marks */
     int32_t *pool;                         /* [room] */
     int64_t *from;                         /* [n] where lists begin */
@@ -20,7 +20,7 @@ typedef struct {
     int32_t *outside, *inside;             /* [n] nodes of an element that are not near a pivot; the last pivot near */
     int64_t *mark;                         /* [n] the last tick of each */
     int32_t *slot, *bucket, *chain;        /* [n] variables by the sum of what is near them */
-    int64_t *key;                          /* [n] degree, then node */
+    int64_t *key;                          /* [n] degree, or size of the bag, then node */
     int32_t *rank;                         /* [n] comes before that; variables have nodes of one rank */
     int32_t *heap, *place;                 /* [n] */
     int32_t *order;                        /* [n] */
@@ -218,7 +218,7 @@ static int64_t eliminate(Quotient *q, int32_t p) {
         const int32_t v = own[i];
         if (q->kind[v] != VARIABLE) continue;
         own[kept++] = v;
-        q->key[v] = (int64_t)(q->bag[v] - q->many[v]) << 32 | v;
+        q->key[v] = (int64_t)(q->bag[v] - (q->own ? 0 : q->many[v])) << 32 | v;
         sift(q, q->place[v]);
     }
     q->from[p] = q->end;

@@ -14,7 +14,8 @@ the newest element, |.| nodes, A the variables near v and E its elements,
 
 and that of the last two is the degree itself while v has at most one element beside p (Amestoy, Davis and
 Duff, theorem 4.1). The next variable is that of the lowest rank, of these that of the least bound of nodes in
-its bag that are not its own, then of the lowest number.
+its bag that are not its own, then of the lowest number. Where its own nodes count, too, widths of random
+graphs are smaller, and those of meshes larger.
 
 Source   George and Liu, The evolution of the minimum degree ordering algorithm, SIAM Review 1989; Amestoy,
          Davis and Duff, An approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 1996
@@ -37,13 +38,14 @@ GIVEN = (
     "pool", "start", "length", "elements", "kind", "many", "bag", "next", "last", "outside", "inside", "mark",
     "slot", "bucket", "chain", "key", "rank", "heap", "place", "order",
 )  # fmt: skip
-SLICE = 1 << 21  # entries that are looked at between two looks at the clock
+SLICE = 1 << 19  # entries that are looked at between two looks at the clock
 
 
 class _Quotient(ctypes.Structure):
     _fields_ = (
         ("n", Long),
         ("room", Long),
+        ("own", Long),
         *((name, Long) for name in NUMBERS),
         *((name, Pointer) for name in GIVEN),
     )
@@ -61,16 +63,18 @@ def least_degree(
     look: Callable[[], Any],
     compiled: bool = True,
     rank: np.ndarray | None = None,
+    own: bool = False,
     share: int = SLICE,
 ) -> tuple[np.ndarray, bool]:
     """An order [n] int64, and whether all of it is by degree.
 
     rank    [n] integers, those of lower rank go first, by degree within each; None: all are 0
+    own     whether a variable's own nodes count, too: bags are then as small as may be, and not degrees
     look    called after each `share` of work, the same on all ranks; where it is true the rest follows by the
             degrees that it has
     """
     rank = np.zeros(graph.n, dtype=np.int32) if rank is None else rank
-    made = _Compiled(graph, rank) if compiled and RUN else _Plain(graph, rank)
+    made = _Compiled(graph, rank, own) if compiled and RUN else _Plain(graph, rank, own)
     most = share
     while made.left and not (made.work and look()):
         made.run(most)
@@ -83,11 +87,13 @@ def least_degree(
 class _Compiled:
     """The state of the kernel (app/native/quotient.c)."""
 
-    def __init__(self, graph: Graph, rank: np.ndarray) -> None:
+    def __init__(self, graph: Graph, rank: np.ndarray, own: bool) -> None:
         n, entries = graph.n, len(graph.indices)
         degree = np.diff(graph.indptr).astype(np.int32)
         self.end, self.left, self.made, self.count, self.work, self.tick = entries, n, 0, 0, 0, 0
-        self.pool = np.zeros(entries + entries // 2 + n + 1, dtype=np.int32)  # lists, the newest element, more
+        self.pool = np.zeros(
+            entries + entries // 2 + n + 1, dtype=np.int32
+        )  # lists, the newest element, more
         self.pool[:entries] = graph.indices
         self.start = np.array(graph.indptr, dtype=np.int64)
         self.length = np.append(degree, np.int32(0))
@@ -97,9 +103,10 @@ class _Compiled:
             setattr(self, name, np.full(n + 1, -1, dtype=np.int32))
         self.many, self.last = np.ones(n + 1, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
         self.bag, self.mark = self.length + np.int32(1), np.zeros(n + 1, dtype=np.int64)
-        self.key = (self.length.astype(np.int64) << 32) | np.arange(n + 1)
+        first = self.bag if own else self.length
+        self.key = (first.astype(np.int64) << 32) | np.arange(n + 1)
         self.rank = np.append(rank, 0).astype(np.int32)
-        self._struct = _Quotient(n=n, room=len(self.pool))
+        self._struct = _Quotient(n=n, room=len(self.pool), own=int(own))
         give_arrays(self, self._struct, GIVEN)
         with numbers_in(self, self._struct, NUMBERS):
             LOAD(self._struct)
@@ -123,25 +130,28 @@ class _Plain:
     near, elements   of each variable, those near it, in sets; of each element its variables in `near`
     """
 
-    def __init__(self, graph: Graph, rank: np.ndarray) -> None:
-        self.rank = rank.tolist()
+    def __init__(self, graph: Graph, rank: np.ndarray, own: bool) -> None:
+        self.rank, self.own = rank.tolist(), own
         self.near, self.elements = neighbours(graph), [set() for _ in range(graph.n)]
         self.nodes = [[v] for v in range(graph.n)]
         self.bag = [len(own) + 1 for own in self.near]
         self.size = [0] * graph.n  # of elements
         self.there = set(range(graph.n))
-        self.heap = [(self.rank[v], self.bag[v] - 1, v) for v in range(graph.n)]
+        self.heap = [(*self._score(v), v) for v in range(graph.n)]
         heapq.heapify(self.heap)
         self.left, self.work, self.order = graph.n, 0, []
 
     def _weight(self, variables: set[int]) -> int:
         return sum(len(self.nodes[v]) for v in variables)
 
+    def _score(self, v: int) -> list[int]:
+        return [self.rank[v], self.bag[v] - (0 if self.own else len(self.nodes[v]))]
+
     def _next(self) -> int:
         """The next variable, which is no longer there."""
         while True:
-            _, degree, v = heapq.heappop(self.heap)
-            if v in self.there and degree == self.bag[v] - len(self.nodes[v]):
+            *score, v = heapq.heappop(self.heap)
+            if v in self.there and score == self._score(v):
                 self.there.discard(v)
                 self.order += sorted(self.nodes[v])
                 return v
@@ -181,4 +191,4 @@ class _Plain:
                 self.there.discard(v)
         own &= self.there
         for v in own:
-            heapq.heappush(self.heap, (self.rank[v], self.bag[v] - len(self.nodes[v]), v))
+            heapq.heappush(self.heap, (*self._score(v), v))

@@ -14,26 +14,35 @@ Source   King, An automatic reordering scheme for simultaneous equations derived
          1981, section 4.4
 """
 
+import ctypes
 import heapq
-from collections.abc import Callable
-from typing import Any
+import itertools
 
 import numpy as np
 
+from app.bounds.treewidth.orders import rows_of
 from app.graphs.graph import Graph
+from app.native.library import address, function
 
-LOOKS = 4096  # nodes between two looks at the clock
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+SWEPT = function("lk_swept", Long, *[Pointer] * 3, returns=Long)
 WALKS = 3  # by breadth, to an end
 GONE = -1  # neighbours outside the front of a node that is eliminated, or fewer
 
 
-def swept(graph: Graph, look: Callable[[], Any]) -> np.ndarray | None:
-    """[n] int64, an order of a whole graph; None where `look` is true before it is over.
+def swept(graph: Graph, compiled: bool = True) -> np.ndarray:
+    """[n] int64, an order of a whole graph. Time about linear."""
+    if not (compiled and SWEPT):
+        return _swept(graph)
+    order = np.empty(graph.n, dtype=np.int32)
+    if SWEPT(graph.n, *map(address, (*rows_of(graph), order))) < 0:
+        raise MemoryError("order of a sweep")
+    return order.astype(np.int64)
 
-    look   called every now and then, after the same work on all ranks
-    """
-    near = np.split(graph.indices, graph.indptr[1:-1])
-    rows = [own.tolist() for own in near]
+
+def _swept(graph: Graph) -> np.ndarray:
+    ends = graph.indptr.tolist()
+    rows = [graph.indices[a:b].tolist() for a, b in itertools.pairwise(ends)]
     outside = [len(own) for own in rows]  # neighbours that are neither gone nor in the front
     entered = [-1] * graph.n
     order: list[int] = []
@@ -60,8 +69,6 @@ def swept(graph: Graph, look: Callable[[], Any]) -> np.ndarray | None:
                 break
             outside[v] = GONE
             order.append(v)
-            if len(order) % LOOKS == 0 and look():
-                return None
             fresh = [u for u in rows[v] if entered[u] < 0]
     return np.array(order, dtype=np.int64)
 
