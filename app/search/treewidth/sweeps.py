@@ -1,9 +1,8 @@
 """Elimination orders by sweeps: a front of nodes moves once over the graph.
 
-Nodes are eliminated one by one; those that are not, but have a neighbour that is, are the front. The bag of a
-node holds no others but itself, the front and its own neighbours, whatever edges eliminations make, so that no
-bag has more nodes than the largest front plus one. Always a node of the front goes that has the fewest
-neighbours outside it, of equal ones that which has been in it longest. The first node of a part is the last
+Nodes are eliminated one by one; those that are not, but have a neighbour that is, are the front. Whatever
+edges eliminations make, the bag of a node holds no others but itself and the front that it leaves behind.
+Always a node of the front goes that has the fewest neighbours outside it, of equal ones that which has been in it longest. The first node of a part is the last
 one of a walk by breadth that begins in the last one of another: an end of a long and narrow part.
 
 Good for grids, meshes and whatever is long: a grid of n rows has fronts of about n nodes. Orders of least
