@@ -23,7 +23,7 @@ def is_large(graph: Graph) -> bool:
 
 
 def min_degree(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """Always a node with the fewest neighbours left (Markowitz 1957), of large graphs by bounds of how many."""
+    """Always a node with the fewest neighbours left (Markowitz 1957); of large graphs by bounds of them."""
     if is_large(graph):
         looks = itertools.count(1)
         return least_degree(graph, lambda: next(looks) > MOST_SLICES, compiled)[0], "min degree by bounds"

@@ -1,11 +1,11 @@
 """Elimination orders by nested dissection: separators go last.
 
 A graph is cut in two blocks of about equal size by few edges, and a smallest set of nodes that meets all
-edges that are cut separates what is left of the blocks; these are cut in turn. All pieces are cut once more before
-another level begins. After each level nodes that are in no separator are eliminated first, by least degree,
-then the separators, the deepest ones first: pieces cannot grow together across a separator. Few levels are
-often best for widths, as bags of small pieces hold parts of many separators; orders of all levels are made,
-and the best one is kept.
+edges that are cut separates what is left of the blocks; these are cut in turn. All pieces are cut once more
+before another level begins. After each level nodes that are in no separator are eliminated first, by least
+degree, then the separators, the deepest ones first: pieces cannot grow together across a separator. Few
+levels are often best for widths, as bags of small pieces hold parts of many separators; orders of all levels
+are made, and the best one is kept.
 
 A smallest set of nodes that meets all edges between two sides: with a largest matching of these edges, from
 the nodes of one side that it leaves out along edges to the other side and back by edges of the matching; of

@@ -2,8 +2,9 @@
 
 Nodes are eliminated one by one; those that are not, but have a neighbour that is, are the front. Whatever
 edges eliminations make, the bag of a node holds no others but itself and the front that it leaves behind.
-Always a node of the front goes that has the fewest neighbours outside it, of equal ones that which has been in it longest. The first node of a part is the last
-one of a walk by breadth that begins in the last one of another: an end of a long and narrow part.
+Always a node of the front goes that has the fewest neighbours outside it, of equal ones that which has been
+in it longest. The first node of a part is the last one of a walk by breadth that begins in the last one of
+another: an end of a long and narrow part.
 
 Good for grids, meshes and whatever is long: a grid of n rows has fronts of about n nodes. Orders of least
 degree are worse there, as their pieces grow together from all sides.
@@ -34,7 +35,8 @@ def swept(graph: Graph, compiled: bool = True) -> np.ndarray:
     if not (compiled and SWEPT):
         return _swept(graph)
     order = np.empty(graph.n, dtype=np.int32)
-    if SWEPT(graph.n, *map(address, (*rows_of(graph), order))) < 0:
+    arrays = *rows_of(graph), order
+    if SWEPT(graph.n, *map(address, arrays)) < 0:
         raise MemoryError("order of a sweep")
     return order.astype(np.int64)
 
