@@ -20,12 +20,16 @@ from app.bounds.treewidth.exact import seek
 from app.bounds.treewidth.feasible import Decomposition, fault_of
 from app.bounds.treewidth.minors import LEAST_COMMON, LEAST_DEGREE, MinorProof, contracted
 from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, by_parents, greedy, lists_of, tree_of
+from app.bounds.treewidth.quotients import least_degree
 from app.errors import CaseError, GraphError
 from app.graphs.derived import induced
 from app.graphs.graph import from_edges
+from app.search.treewidth.baselines import is_large, min_degree
 from app.search.treewidth.decomposition import decomposition_of
+from app.search.treewidth.dissection import dissected, separator
 from app.search.treewidth.kernel import EliminationKernel
 from app.search.treewidth.search import TreeSearch
+from app.search.treewidth.sweeps import swept
 from app.toolbox import never
 
 alone = pytest.mark.mpi_skip
@@ -263,6 +267,87 @@ def test_large_sparse_graphs_have_an_order_at_once():
     assert tree_of(graph, order).bag.max() < 900
     few = greedy(graph, BY_FILL, None, most=1000)  # the rest by degree
     assert np.array_equal(np.sort(few), np.arange(graph.n))
+
+
+def after(count):
+    """A look that is true from its `count`th question on."""
+    asked = itertools.count(1)
+    return lambda: next(asked) >= count
+
+
+@alone
+@pytest.mark.parametrize("seed", range(16))
+def test_orders_of_large_graphs_have_the_same_bits_without_kernels(seed):
+    draws = np.random.default_rng(seed)
+    given = nx.grid_2d_graph(5, 4 + seed) if seed % 4 == 0 else None
+    density = (0.04, 0.1, 0.3)[seed % 3]
+    graph = whole(given or nx.gnp_random_graph(int(draws.integers(1, 60)), density, seed=seed))
+    rank = draws.integers(0, 3, graph.n) if seed % 2 else None
+    for count, share, own in ((99, 1 << 19, False), (99, 7, True), (2, 90, False), (99, 1 << 19, True)):
+        fast, slow = (least_degree(graph, after(count), c, rank, own, share) for c in (True, False))
+        assert np.array_equal(fast[0], slow[0]) and fast[1] == slow[1]
+        assert np.array_equal(np.sort(fast[0]), np.arange(graph.n))
+        if rank is not None:
+            assert (np.diff(rank[fast[0]]) >= 0).all()
+    order = swept(graph)
+    assert np.array_equal(order, swept(graph, False)) and np.array_equal(np.sort(order), np.arange(graph.n))
+    near, bag, gone, front = as_given(graph), tree_of(graph, order).bag, set(), set()
+    for v in order.tolist():
+        gone.add(v)
+        front |= set(near[v])
+        assert bag[v] <= len(front - gone) + 1
+
+
+@alone
+@pytest.mark.parametrize("own", [False, True])
+def test_least_degree_is_right_where_bounds_are_degrees(own):
+    for given, width in (
+        (nx.random_labeled_tree(300, seed=1), 1),
+        (nx.cycle_graph(40), 2),
+        (nx.complete_graph(9), 8),
+        (nx.star_graph(50), 1),
+        (nx.ladder_graph(60), 2),
+    ):
+        order, all_of_it = least_degree(whole(given), never, own=own)
+        assert all_of_it and tree_of(whole(given), order).bag.max() == width + 1
+
+
+@alone
+@pytest.mark.parametrize("seed", range(8))
+def test_separators_are_the_fewest_nodes(seed):
+    draws = np.random.default_rng(seed)
+    u, v = draws.integers(0, 6, 9), draws.integers(6, 12, 9)
+    chosen = separator(u, v)
+    assert (np.isin(u, chosen) | np.isin(v, chosen)).all()
+    for fewer in itertools.combinations(range(12), len(chosen) - 1):
+        assert not (np.isin(u, fewer) | np.isin(v, fewer)).all()
+    nothing = np.zeros(0, dtype=np.int64)
+    assert len(separator(nothing, nothing)) == 0
+
+
+@alone
+def test_starts_of_large_graphs():
+    grid = whole(nx.grid_2d_graph(60, 40))
+    assert tree_of(grid, swept(grid)).bag.max() == 41 < tree_of(grid, least_degree(grid, never)[0]).bag.max()
+
+    def worth(order):
+        return int(tree_of(held, order).bag.max())
+
+    held = whole(nx.random_geometric_graph(4000, 0.04, seed=2))
+    order = dissected(held, worth, never)
+    assert np.array_equal(np.sort(order), np.arange(held.n))
+    assert worth(order) < worth(least_degree(held, never)[0])
+    assert dissected(held, worth, after(1)) is None and dissected(grid, worth, never, least=9999) is None
+    large = whole(nx.random_regular_graph(3, 52_000, seed=1))
+    assert is_large(large) and not is_large(grid)
+    order, label = min_degree(large)
+    assert label == "min degree by bounds" and tree_of(large, order).bag.max() < 12_000
+
+
+@alone
+def test_levels_of_long_trees_are_found_at_once():
+    parent = np.append(np.arange(1, 200_000), -1).astype(np.int32)
+    assert np.array_equal(by_parents(parent), np.arange(200_000))
 
 
 @pytest.mark.parametrize("asked", [{}, {"problem.eliminate": "fill"}, {"search.starts": 3}])

@@ -76,15 +76,13 @@ def lists_of(graph: Graph, order: np.ndarray, compiled: bool = True) -> tuple[np
 
 def by_parents(parent: np.ndarray) -> np.ndarray:
     """[n] int64, an order of the tree [n]: nodes far from their roots first, then the lowest."""
-    depth = np.full(len(parent), -1, dtype=np.int64)
-    level, number = np.flatnonzero(parent < 0), 0
-    ptr = np.searchsorted(np.sort(parent), np.arange(len(parent) + 1))
-    children = np.argsort(parent, kind="stable")
-    while len(level):
-        depth[level] = number
-        sizes = ptr[level + 1] - ptr[level]
-        starts = np.repeat(ptr[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        level, number = children[starts + np.arange(int(sizes.sum()))], number + 1
+    depth, up = (parent >= 0).astype(np.int64), np.array(parent)  # steps to `up`, or to the root
+    below = np.flatnonzero(up >= 0)
+    while len(below):  # steps are doubled
+        above = up[below]
+        depth[below] += depth[above]
+        up[below] = up[above]
+        below = below[up[below] >= 0]
     return np.argsort(-depth, kind="stable")
 
 

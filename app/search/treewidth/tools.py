@@ -13,20 +13,22 @@ from app.bounds.treewidth.cycles import CycleProof
 from app.bounds.treewidth.feasible import fault_of
 from app.bounds.treewidth.minors import MinorProof
 from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, greedy, tree_of
+from app.bounds.treewidth.quotients import least_degree
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.search.core_bounds import InnerBounds
 from app.search.node_tools import NodeTools
-from app.search.treewidth.baselines import ELIMINATION_BASELINES
+from app.search.treewidth.baselines import ELIMINATION_BASELINES, is_large
 from app.search.treewidth.decomposition import decomposition_of, read_td, text_of
+from app.search.treewidth.dissection import dissected
 from app.search.treewidth.kernel import EliminationKernel
 from app.search.treewidth.plain import MOST_NODES
 from app.search.treewidth.search import TreeSearch
+from app.search.treewidth.sweeps import swept
 from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 WIDTH, FILL = "width", "fill"
 REDUCE_SECONDS, CLOSING_SECONDS = 1.2e-5, 1e-5  # for each node and entry; of checks and files
-MOST_FILLED = 200_000  # nodes and entries of cores that both greedy orders are tried on
 DEGREE_WORK, FILL_WORK = 1 << 29, 1 << 27  # of greedy orders that searches begin with, some seconds
 LISTED_BYTES = 24  # of an entry of a bag in a search
 
@@ -168,13 +170,29 @@ class EliminationTools(NodeTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """The better of two greedy orders, by degree and by new edges; of large cores the first."""
+        """The best of some orders, as far as there is time: by degree, of small cores also by new edges; by a
+        sweep; by separators.
+        """
         core, compiled = self.core, self.instance.compiled
-        best = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
-        if core.n + len(core.indices) <= MOST_FILLED and not self.look():
-            other = greedy(core, BY_FILL, None, compiled, FILL_WORK)
-            best = min(best, other, key=lambda order: self.value(self.lift(order)))
+        rules: tuple[Callable[[], np.ndarray | None], ...] = (
+            lambda: least_degree(core, self.look, compiled)[0],
+            lambda: least_degree(core, self.look, compiled, own=True)[0],
+            lambda: swept(core, compiled),
+            lambda: dissected(core, self._worth, self.look, compiled),
+        )
+        if not is_large(core):
+            first = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
+            rules = (lambda: first, lambda: greedy(core, BY_FILL, None, compiled, FILL_WORK), *rules)
+        best = rules[0]()
+        for rule in rules[1:]:
+            other = None if self.look() else rule()
+            if other is not None:
+                best = min(best, other, key=self._worth)
         return best
+
+    def _worth(self, order: np.ndarray) -> int:
+        """The value of the core's order."""
+        return self.value(self.lift(order))
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Pieces made anew; none where nothing is left, or bags are too large for pieces, or memory."""
