@@ -41,10 +41,12 @@ def dissected(
     look: Callable[[], Any],
     compiled: bool = True,
     least: int = LEAST,
+    most: int | None = None,
 ) -> np.ndarray | None:
     """[n] int64, the best order of all levels by `worth`; None: there is no separator, or no time.
 
     look   called every now and then, after the same work on all ranks; where it is true no more levels begin
+    most   nodes of the first separator; where it has more nothing good is to come
     """
     pieces = [(graph, np.arange(graph.n))]
     depth = np.full(graph.n, -1, dtype=np.int32)  # of separators
@@ -57,7 +59,7 @@ def dissected(
             sides = _sides(part, compiled, look)
             depth[nodes[sides == 2]] = level
             following += [(induced(part, own), nodes[own]) for own in _both(sides)]
-        if not following or look():
+        if not following or look() or (level == 0 and most is not None and (depth == 0).sum() > most):
             break
         pieces, level = following, level + 1
         made, whole = least_degree(graph, look, compiled, np.where(depth < 0, 0, level - depth))

@@ -174,21 +174,27 @@ class EliminationTools(NodeTools):
         sweep; by separators.
         """
         core, compiled = self.core, self.instance.compiled
-        rules: tuple[Callable[[], np.ndarray | None], ...] = (
+        rules: tuple[Callable[[], np.ndarray], ...] = (
             lambda: least_degree(core, self.look, compiled)[0],
             lambda: least_degree(core, self.look, compiled, own=True)[0],
             lambda: swept(core, compiled),
-            lambda: dissected(core, self._worth, self.look, compiled),
         )
         if not is_large(core):
             first = greedy(core, BY_DEGREE, None, compiled, DEGREE_WORK)
             rules = (lambda: first, lambda: greedy(core, BY_FILL, None, compiled, FILL_WORK), *rules)
         best = rules[0]()
         for rule in rules[1:]:
-            other = None if self.look() else rule()
-            if other is not None:
-                best = min(best, other, key=self._worth)
-        return best
+            best = best if self.look() else self._better(best, rule())
+        return best if self.look() else self._better(best, self._dissected(best))
+
+    def _better(self, best: np.ndarray, other: np.ndarray | None) -> np.ndarray:
+        return best if other is None else min(best, other, key=self._worth)
+
+    def _dissected(self, best: np.ndarray) -> np.ndarray | None:
+        """An order by separators, where the first one is no larger than the largest bag of the best order."""
+        core, compiled = self.core, self.instance.compiled
+        most = int(tree_of(core, best, None, compiled).bag.max(initial=0))
+        return dissected(core, self._worth, self.look, compiled, most=most)
 
     def _worth(self, order: np.ndarray) -> int:
         """The value of the core's order."""
