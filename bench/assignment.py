@@ -7,15 +7,17 @@ or distances of points and flows that differ by powers of ten (structured); or w
 grid, as Nugent, Vollmann and Ruml did (1968). Alignments are of a random graph, or one of LOCKSTEP_DATA, with
 a copy whose nodes are in a drawn order and of whose edges a share is moved; `right` is the share of nodes
 that are where the copy has them. SciPy's quadratic_assignment (faq and 2opt) begins anew, from random starts,
-until the time is over; one run is ended even if it takes longer. One thread, one rank, one after the other.
+until the time is over; a run that takes longer is waited for up to ten times as long, and "-" stands where
+the first was not done by then. One thread, one rank, one after the other.
 """
 
 import argparse
+import multiprocessing
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,7 @@ from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.graphs.whole import whole_graph  # noqa: E402
 from app.rng import stream  # noqa: E402
 
+LATEST = 10  # times the seconds of a row that one run of SciPy may take
 QAPS = {
     **{f"uniform-{n}": ("uniform", n) for n in (12, 20, 30, 50, 80)},
     **{f"structured-{n}": ("structured", n) for n in (30, 60, 100)},
@@ -99,7 +102,8 @@ def noisy(first: sp.csr_array, noise: float) -> tuple[sp.csr_array, np.ndarray]:
     n, draws = first.shape[0], stream(first.shape[0], "bench copy")
     upper = sp.coo_array(sp.triu(first, 1))
     edges = set(zip(upper.row.tolist(), upper.col.tolist()))
-    kept = edges - {sorted(edges)[i] for i in draws.permutation(len(edges))[: round(noise * len(edges))]}
+    inside = sorted(edges)
+    kept = edges - {inside[i] for i in draws.permutation(len(edges))[: round(noise * len(edges))]}
     while len(kept) < len(edges):
         u, v = sorted(draws.integers(0, n, 2).tolist())
         if u != v and (u, v) not in edges:
@@ -111,30 +115,43 @@ def noisy(first: sp.csr_array, noise: float) -> tuple[sp.csr_array, np.ndarray]:
 
 
 def restarted(
-    run: Callable[[int], np.ndarray], cost: Callable[[np.ndarray], int], seconds: float
-) -> tuple[np.ndarray, int, int]:
-    """The best of runs until the time is over, what it costs, and how many there were."""
-    end, best, count = time.perf_counter() + seconds, None, 0
+    a: np.ndarray, b: np.ndarray, method: str, seconds: float, maximize: bool = False
+) -> tuple[np.ndarray, int, int] | None:
+    """The best of SciPy's runs that begin within so many seconds, what it is worth, and how many there were;
+    None where not even the first was done in LATEST times as many: its process is ended then.
+    """
+    spawn = multiprocessing.get_context("spawn")  # no copy of a process that runs MPI
+    receiving, sending = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_runs, args=(sending, a, b, method, seconds, maximize), daemon=True)
+    process.start()
+    sending.close()
+    receiving.recv()  # it has started
+    end, best = time.perf_counter() + LATEST * seconds, None
+    while receiving.poll(max(0.0, end - time.perf_counter())):
+        try:
+            best = receiving.recv()
+        except EOFError:
+            break
+    process.kill()
+    process.join()
+    return best
+
+
+def _runs(
+    told: Connection, a: np.ndarray, b: np.ndarray, method: str, seconds: float, maximize: bool
+) -> None:
+    """SciPy's runs from random starts, the first of faq from the flat matrix; after each the best is told."""
+    told.send("started")
+    end, best, count, sign = time.perf_counter() + seconds, None, 0, -1 if maximize else 1
     while not count or time.perf_counter() < end:
-        p = run(count)
-        best = p if best is None or cost(p) < cost(best) else best
-        count += 1
-    return best, cost(best), count
-
-
-def by_scipy(
-    a: np.ndarray, b: np.ndarray, method: str, maximize: bool = False
-) -> Callable[[int], np.ndarray]:
-    """A run of SciPy, from a random start; the first of faq from the flat matrix."""
-
-    def run(seed: int) -> np.ndarray:
-        start = {"P0": "randomized"} if method == "faq" and seed else {}
-        options = {"rng": np.random.default_rng(seed), "maximize": maximize, **start}
+        start = {"P0": "randomized"} if method == "faq" and count else {}
+        options = {"rng": np.random.default_rng(count), "maximize": maximize, **start}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return quadratic_assignment(a, b, method=method, options=options).col_ind
-
-    return run
+            p = quadratic_assignment(a, b, method=method, options=options).col_ind
+        value, count = int((a * b[np.ix_(p, p)]).sum()), count + 1
+        best = (p, value) if best is None or sign * value < sign * best[1] else best
+        told.send((*best, count))
 
 
 def assignment(name: str, kind: str, n: int, seconds: float) -> list[object]:
@@ -142,12 +159,8 @@ def assignment(name: str, kind: str, n: int, seconds: float) -> list[object]:
     a, b = drawn(kind, n)
     found = solve((a, b), "qap", search_seconds=seconds, settings={"search.baselines": False})
     spent = max(seconds, found.seconds)
-
-    def cost(p: np.ndarray) -> int:
-        return int((a * b[np.ix_(p, p)]).sum())
-
-    rivals = [restarted(by_scipy(a, b, method), cost, spent)[1:] for method in ("faq", "2opt")]
-    told = [f"{value} ({count})" for value, count in rivals]
+    rivals = [restarted(a, b, method, spent) for method in ("faq", "2opt")]
+    told = ["-" if each is None else f"{each[1]} ({each[2]})" for each in rivals]
     gap = f"{100 * found.gap:.2f}"
     return [name, n, found.objective, found.bound, gap, f"{found.seconds:.1f}", found.bound_method, *told]
 
@@ -161,12 +174,11 @@ def alignment(name: str, first: sp.csr_array, noise: float, seconds: float) -> l
     if n > 2500:  # a full matrix takes too long
         return [*told, "-", "-", "-"]
     a, b = (each.toarray().astype(np.float64) for each in (first, second))
-
-    def cost(p: np.ndarray) -> int:
-        return -int((a * b[np.ix_(p, p)]).sum()) // 2
-
-    p, value, count = restarted(by_scipy(a, b, "faq", True), cost, max(seconds, found.seconds))
-    return [*told, -value, f"{(p == order).mean():.3f}", count]
+    rival = restarted(a, b, "faq", max(seconds, found.seconds), maximize=True)
+    if rival is None:
+        return [*told, "-", "-", "-"]
+    p, value, count = rival
+    return [*told, value // 2, f"{(p == order).mean():.3f}", count]
 
 
 if __name__ == "__main__":

@@ -82,12 +82,10 @@ def _matrix(graph: Any, which: str) -> tuple[sp.csr_array, list[Any] | None]:
     """A graph as a matrix, and the labels of its nodes; None: by number. Raises GraphError."""
     labels = None
     if hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type):
-        import networkx as nx  # a fair share of a program's start
-
         labels = list(graph.nodes)
         if not labels:
             raise GraphError(f"graph: the {which} graph has no nodes; one or more would be right")
-        found = nx.to_scipy_sparse_array(graph, format="csr")
+        found = _of_networkx(graph, labels, which)
     elif hasattr(graph, "tocoo") or isinstance(graph, np.ndarray):
         found = graph
     else:
@@ -95,12 +93,58 @@ def _matrix(graph: Any, which: str) -> tuple[sp.csr_array, list[Any] | None]:
     if len(found.shape) != 2 or found.shape[0] != found.shape[1] or found.dtype.kind not in "iufb":
         told = f"{found.dtype} of shape {found.shape} as the {which} graph"
         raise GraphError(f"graph: found {told}; a square matrix of numbers would be right")
-    made = sp.csr_array(found)
-    made = made.astype(np.int64) if made.dtype.kind in "iub" else made
-    made.sum_duplicates()
+    made = _rows_of_matrix(found)
     if made.dtype.kind == "f" and not np.isfinite(made.data).all():
         raise GraphError(f"graph: the {which} graph has an entry that is no finite number")
     return made, labels
+
+
+def _rows_of_matrix(matrix: Any) -> sp.csr_array:
+    """An array or a SciPy matrix of numbers, repeated entries added: of int64 or uint64 what are whole ones,
+    so that small types have room for sums.
+    """
+    kind, size = matrix.dtype.kind, matrix.dtype.itemsize
+    if kind in "iu" and size < 8:
+        matrix = matrix.astype(np.int64)
+    elif kind == "f" and size < 4:  # which SciPy has not
+        matrix = matrix.astype(np.float32)
+    made = sp.csr_array(matrix)
+    made.sum_duplicates()
+    return made.astype(np.int64) if kind == "b" else made
+
+
+def _of_networkx(graph: Any, labels: list[Any], which: str) -> sp.csr_array:
+    """[n, n], the weights of a NetworkX graph's edges, 1 without, those of parallel ones added. Raises
+    GraphError.
+    """
+    row_of, edges = {label: i for i, label in enumerate(labels)}, list(graph.edges(data="weight"))
+    missing = sum(weight is None for _, _, weight in edges)
+    for u, v, weight in edges:
+        told = f"graph: edge {shown(f'{u}-{v}')} of the {which} graph has"
+        if weight is None and missing < len(edges):
+            raise GraphError(f"{told} no weight, others have; one for every edge would be right")
+        if weight is not None and not isinstance(weight, Real):
+            raise GraphError(f"{told} the weight {shown(repr(weight))}; a number would be right")
+    data = _numbers([1 if weight is None else weight for _, _, weight in edges])
+    u, v = (np.array([row_of[edge[end]] for edge in edges], dtype=np.int64) for end in (0, 1))
+    if not graph.is_directed():
+        mirrored = u != v
+        u, v = np.append(u, v[mirrored]), np.append(v, u[mirrored])
+        data = np.append(data, data[mirrored])
+    return sp.csr_array((data, (u, v)), shape=(len(labels), len(labels)))
+
+
+def _numbers(values: list[Any]) -> np.ndarray:
+    """[k] int64 where all are whole numbers that fit, else float64, infinite where one is too large."""
+    if all(is_whole(each) and -(1 << 63) <= each < 1 << 63 for each in values):
+        return np.array([int(each) for each in values], dtype=np.int64)
+    found = np.empty(len(values))
+    for i, each in enumerate(values):
+        try:
+            found[i] = float(each)
+        except OverflowError:  # a whole number of many digits
+            found[i] = np.inf
+    return found
 
 
 def with_pairs(
@@ -206,16 +250,13 @@ def _gain(similarity: Any, given: Given, labels: list[Any] | None) -> sp.csr_arr
         for each in values:
             if isinstance(each, bool | np.bool_) or not isinstance(each, Real):
                 raise GraphError(f"similarity: found {shown(repr(each))}; a number would be right")
-        data = np.array([each.item() if isinstance(each, np.generic) else each for each in values] or [0])
-        rows, places = (each if len(each) else np.zeros(1, dtype=np.int64) for each in (rows, places))
-        return sp.csr_array((data, (rows, places)), shape=shape)
+        return sp.csr_array((_numbers(values), (rows, places)), shape=shape)
     fits = hasattr(similarity, "tocoo") or isinstance(similarity, np.ndarray)
     if not fits or similarity.shape != shape or similarity.dtype.kind not in "iufb":
         found = getattr(similarity, "shape", type(similarity))
         right = f"a matrix {list(shape)}, or a mapping of pairs to numbers, would be right"
         raise GraphError(f"similarity: found {shown(repr(found))}; {right}")
-    found = sp.csr_array(similarity)
-    return found.astype(np.int64) if found.dtype.kind in "iub" else found
+    return _rows_of_matrix(similarity)
 
 
 def mapping_named(solved: Any, loaded: Loaded, ids: np.ndarray, labels: list[Any] | None) -> dict[Any, Any]:

@@ -1,7 +1,7 @@
 """What the nodes of a graph are put on, where a case asks for that: of a file, a caller, or drawn."""
 
+import re
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from app.partition.stands_for import is_paired, refuse_family, refuse_undirected
 from app.rng import stream
 from app.search.assignment.text import read_pairs, read_worths
 
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 RIGHT = {
     ALIGNMENT: "graph.onto=FILE or, from Python, solve((A, B), 'alignment') would be right",
     QAP: "graph.onto=FILE, a QAPLIB file (.dat) or, from Python, solve((A, B), 'qap') would be right",
@@ -147,21 +148,44 @@ def _drawn(case: Case, a: sp.csr_array, seed: int) -> tuple[sp.csr_array, np.nda
         side = int(np.ceil(np.sqrt(max(n, 1))))
         x, y = np.divmod(np.arange(n), side)
         return sp.csr_array(np.abs(x[:, None] - x) + np.abs(y[:, None] - y)), np.arange(n)
-    upper = sp.coo_array(a if case.problem.directed else sp.triu(a, 1))
-    u, v, weights = upper.row.astype(np.int64), upper.col.astype(np.int64), upper.data
+    directed = case.problem.directed
+    upper = sp.coo_array(a if directed else sp.triu(a, 1))
+    u, v = upper.row.astype(np.int64), upper.col.astype(np.int64)
     moved = draws.permutation(len(u))[: round(case.problem.noise * len(u))]
+    move = _move_among_many if n * n > 4 * len(u) else _move_among_few
+    move(u, v, moved, n, directed, draws)
+    order = draws.permutation(n)
+    made = sp.csr_array((upper.data, (order[u], order[v])), shape=(n, n))
+    return (made if directed else sp.csr_array(made + made.T)), np.arange(n)
+
+
+def _move_among_many(
+    u: np.ndarray, v: np.ndarray, moved: np.ndarray, n: int, directed: bool, draws: np.random.Generator
+) -> None:
+    """Put the edges `moved` of edges (u, v) of n nodes, [m] int64 each, on drawn pairs that have none,
+    in place: where most pairs have none, so that it is soon found.
+    """
     taken = set((u * n + v).tolist())
-    for edge in moved.tolist() if n * n > 4 * len(u) else []:  # where most pairs are free
+    for edge in moved.tolist():
         while True:
-            i, j = sorted(draws.integers(0, n, 2).tolist())
+            i, j = draws.integers(0, n, 2).tolist()
+            i, j = (i, j) if directed or i <= j else (j, i)
             if i != j and i * n + j not in taken:
                 break
         taken.add(i * n + j)
         u[edge], v[edge] = i, j
-    order = draws.permutation(n)
-    u, v = order[u], order[v]
-    made = sp.csr_array((weights, (u, v)), shape=(n, n))
-    return (made if case.problem.directed else sp.csr_array(made + made.T)), np.arange(n)
+
+
+def _move_among_few(
+    u: np.ndarray, v: np.ndarray, moved: np.ndarray, n: int, directed: bool, draws: np.random.Generator
+) -> None:
+    """The same by a list of all free pairs; edges for which none is left stay."""
+    free = ~np.eye(n, dtype=bool) if directed else np.triu(np.ones((n, n), dtype=bool), 1)
+    free[u, v] = False
+    pairs = np.flatnonzero(free)
+    chosen = pairs[draws.permutation(len(pairs))[: len(moved)]]
+    edges = moved[: len(chosen)]
+    u[edges], v[edges] = np.divmod(chosen, n)
 
 
 # ---- pairs -------------------------------------------------------------------------------------------------
@@ -184,8 +208,8 @@ def _gain_of_file(path: str, ids: np.ndarray, others: np.ndarray) -> sp.csr_arra
     cells: dict[tuple[int, int], float] = {}
     for line, i, x, word in read_worths(path, ids, others):
         try:
-            value = float(Decimal(word)) if len(word) <= 30 and word.isascii() else float("nan")
-        except (InvalidOperation, OverflowError):
+            value = float(word) if NUMBER.fullmatch(word) else float("nan")
+        except OverflowError:
             value = float("nan")
         if not np.isfinite(value):
             raise GraphError(f"{path}:{line}: found {shown(word)!r}; a number would be right")

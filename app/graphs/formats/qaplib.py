@@ -7,6 +7,7 @@ Source   Burkard, Karisch and Rendl, QAPLIB: a quadratic assignment problem libr
 """
 
 import re
+from array import array
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,14 +21,15 @@ from app.graphs.stream import Chunk, EdgeStream
 FORMAT = "qaplib"
 MOST = 5000  # facilities
 COUNT, WHOLE = re.compile(rb"[0-9]{1,9}"), re.compile(rb"[+-]?[0-9]{1,18}")
-RIGHT = "the number of facilities, then two matrices, would be right"
+ENTRY = f"a whole number from -{LARGEST} to {LARGEST} would be right"
+RIGHT = "the number of facilities, then two matrices,"
 
 
 def read_qaplib(path: str, limits: Limits) -> EdgeStream:
     """The stream of a file: the edges are the pairs of facilities that have an entry of the first matrix."""
     source = Source(path, limits)
     n, values = _numbers(source)
-    a, b = (sp.csr_array(each) for each in np.array(values, dtype=np.int64).reshape(2, n, n))
+    a, b = (sp.csr_array(each) for each in np.frombuffer(values, dtype=np.int64).reshape(2, n, n))
     either = sp.coo_array(sp.triu(abs(a) + abs(a.T), 1))
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
@@ -41,9 +43,9 @@ def read_qaplib(path: str, limits: Limits) -> EdgeStream:
     return stream
 
 
-def _numbers(source: Source) -> tuple[int, list[int]]:
-    """n, and 2 n^2 numbers. Raises GraphError."""
-    n, values, number = 0, [], 0
+def _numbers(source: Source) -> tuple[int, array]:
+    """n, and 2 n^2 numbers int64. Raises GraphError."""
+    n, values, number = 0, array("q"), 0
     for number, line in source.lines():
         for field in fields_of(line):
             if not n:
@@ -53,7 +55,7 @@ def _numbers(source: Source) -> tuple[int, list[int]]:
                 n = int(field)
                 continue
             if not WHOLE.fullmatch(field) or abs(int(field)) > LARGEST:
-                raise source.error(f"found '{shown(field)}'; a whole number would be right", number)
+                raise source.error(f"found '{shown(field)}'; {ENTRY}", number)
             values.append(int(field))
         if len(values) > 2 * n * n:
             break

@@ -7,6 +7,7 @@ from app.graphs.formats.source import shown
 from app.graphs.ids import NodeIndex, named, plain_ids
 from app.search.solution_text import lines_of
 
+LARGEST_ID = (1 << 63) - 1
 Pairs = list[tuple[int, int, int]]
 
 
@@ -58,7 +59,7 @@ def _lines(path: str, ids: np.ndarray, others: np.ndarray, wanted: int) -> list[
 
 
 def _row(path: str, line: int, word: str, index: NodeIndex, which: str) -> int:
-    number = word.isascii() and word.isdigit() and len(word) <= 18
+    number = word.isascii() and word.isdigit() and len(word) <= 19 and int(word) <= LARGEST_ID
     row = index.row(word.encode() if index.named else int(word)) if index.named or number else None
     if row is None:
         raise GraphError(f"{path}:{line}: node {shown(word)} is not in the {which} graph")
