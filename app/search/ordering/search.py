@@ -146,7 +146,7 @@ class OrderingSearch(Search):
             self.hear(each[0])
 
     def hear(self, solution: np.ndarray) -> None:
-        """An order from elsewhere, that the next round may begin from: the best are kept, of each cost one."""
+        """An order from elsewhere, that a round may begin from: the best are kept, of each cost one."""
         cost = self._net.cost(solution)
         if cost not in [each for each, _ in self._guests]:
             self._guests.append((cost, solution.astype(np.int32)))
