@@ -239,6 +239,15 @@ def test_packings_are_the_same_without_kernels_and_use_no_arc_up_twice():
 
 
 @alone
+def test_one_long_cycle_is_packed():
+    nodes = np.arange(3000)
+    net = net_of(3000, nodes, (nodes + 1) % 3000, nodes + 7)[0]
+    for compiled in (True, False):
+        (*_, found) = packed(net, compiled)
+        assert found == [(tuple(range(3000)), 7)]
+
+
+@alone
 def test_parts_have_all_cycles_and_no_arc_in_common():
     """Two triangles that meet in a node, and a third that an arc leads to."""
     tails, heads = np.array([0, 1, 2, 2, 3, 4, 4, 5, 6, 7]), np.array([1, 2, 0, 3, 4, 2, 5, 6, 7, 5])
