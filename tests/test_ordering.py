@@ -162,6 +162,20 @@ def test_searches_are_the_same_without_kernels_and_however_they_are_sliced(seed)
 
 
 @alone
+def test_searches_of_heavy_arcs_are_the_same_without_kernels():
+    """Mean weights of 2^44, whose products with draws are beyond 64 bits."""
+    net = trimmed(drawn(0, 14, 40.0, 100))
+    net = replace(net, weights=net.weights * ((1 << 52) // int(net.weights.sum())))
+    found = []
+    for compiled in (True, False):
+        search = OrderingSearch(net, np.arange(net.n), 1, compiled)
+        search.patience = 200
+        search.run(6000)
+        found.append((search.best, search.steps, search.cost, search.solution().tolist(), search.random))
+    assert net.weights.mean() > 1 << 44 and found[0] == found[1]
+
+
+@alone
 def test_searches_find_the_least_order_of_small_questions_and_hear():
     for seed in range(12):
         net = trimmed(drawn(seed, 7, 3.0))
@@ -222,6 +236,15 @@ def test_packings_are_the_same_without_kernels_and_use_no_arc_up_twice():
         assert all(value <= held[pair] for pair, value in load.items())
         left = [pair for pair, weight in held.items() if weight > load.get(pair, 0)]
         assert nx.is_directed_acyclic_graph(nx.DiGraph(left))
+
+
+@alone
+def test_one_long_cycle_is_packed():
+    nodes = np.arange(500)
+    net = net_of(500, nodes, (nodes + 1) % 500, nodes + 7)[0]
+    for compiled in (True, False):
+        (*_, found) = packed(net, compiled)
+        assert found == [(tuple(range(500)), 7)]
 
 
 @alone
@@ -401,6 +424,12 @@ def test_formats_that_have_arcs_and_matrices(tmp_path):
         ("2\n0 1\n2\n", ":1: the header states 2 rows, 4 numbers; found 3; equal numbers would be right"),
         ("2\n0 1\n2 3 4\n", ":1: the header states 2 rows, 4 numbers; found more; equal numbers would be"),
         ("2\n0 1\nx 0\n", ":3: found 'x'; a number would be right"),
+        ("2\n0 1_0\n1 0\n", ":2: found '1_0'; a number would be right"),
+        pytest.param(
+            "600\n" + "1 " * 250_000 + "1" * 2_000_000,
+            ":2: found '1111.*; a number would be right",
+            id="a long word",
+        ),
         ("2\n0 1e999\n1 0\n", ":2: found '1e999'; a number would be right"),
         ("2\n0 1e99\n1 0\n", "found an entry beyond 3.4e38; smaller entries would be right"),
     ],

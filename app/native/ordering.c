@@ -470,8 +470,6 @@ void lk_order_greedy(int64_t n, const int64_t *ptr, const int32_t *near, const i
 
 /* ---- packed cycles ------------------------------------------------------------------------------------------ */
 
-enum { SEEN = 400 };                     /* nodes that the search for one cycle looks at, about */
-
 typedef struct {
     int64_t n;
     const int64_t *out_ptr, *in_ptr;     /* [n+1] */
@@ -479,65 +477,92 @@ typedef struct {
     const int64_t *in_arc;               /* [m] which arc that is */
     const int32_t *turns;                /* [n] nodes in the order in which they are asked */
     int64_t *rest;                       /* [m] what is left of the weights */
-    int64_t *seen, *goal, *by, *last;    /* [n] when; by which arc a node was found; that back to the root */
-    int32_t *queue, *above;              /* [n] */
+    int64_t *seen, *goal;                /* [n] when a node was found from the root; when the root from it */
+    int64_t *by, *last;                  /* [n] by which arc; the first of those from it to the root */
+    int32_t *queue, *above;              /* [n] from the root; the node before */
+    int32_t *back, *below;               /* [n] to the root; the node behind */
     int32_t *nodes;                      /* [room] of cycles, one behind the other */
     int64_t *ends, *values;              /* [room] */
     int64_t room, at, stamp, cycles, used;
 } Packing;
 
-/* Take a shortest cycle through v of at most `reach` arcs; returns how many nodes were looked at, below 0: and found
- * none. */
-static int64_t take_cycle(Packing *p, int32_t v, int64_t reach) {
-    const int64_t stamp = ++p->stamp;
-    for (int64_t i = p->in_ptr[v]; i < p->in_ptr[v + 1]; ++i)
-        if (p->rest[p->in_arc[i]]) {
-            p->goal[p->into[i]] = stamp;
-            p->last[p->into[i]] = p->in_arc[i];
-        }
-    int64_t from = 0, to = 1, length = 0, count = 1;
-    p->queue[0] = v;
-    p->seen[v] = stamp;
-    while (from < to && length + 1 < reach && count < SEEN) {
-        ++length;
-        for (const int64_t end = to; from < end; ++from) {
-            const int32_t u = p->queue[from];
-            for (int64_t i = p->out_ptr[u]; i < p->out_ptr[u + 1]; ++i) {
-                const int32_t w = p->out[i];
-                if (!p->rest[i] || p->seen[w] == stamp) continue;
-                p->seen[w] = stamp;
-                p->above[w] = u;
-                p->by[w] = i;
-                ++count;
-                if (p->goal[w] != stamp) {
-                    p->queue[to++] = w;
-                    continue;
-                }
-                int64_t value = p->rest[p->last[w]];
-                for (int32_t x = w; x != v; x = p->above[x])
-                    if (p->rest[p->by[x]] < value) value = p->rest[p->by[x]];
-                p->rest[p->last[w]] -= value;
-                int64_t place = p->used + length;
-                for (int32_t x = w; x != v; x = p->above[x]) {
-                    p->rest[p->by[x]] -= value;
-                    p->nodes[place--] = x;
-                }
-                p->nodes[place] = v;
-                p->used += length + 1;
-                p->ends[p->cycles] = p->used;
-                p->values[p->cycles++] = value;
-                return count;
-            }
+/* The cycle from v to w, and from w back to v, uses up what its arcs have left in common. */
+static void take(Packing *p, int32_t v, int32_t w) {
+    int64_t value = INT64_MAX, place = p->used;
+    for (int32_t x = w; x != v; x = p->above[x], ++place)
+        if (p->rest[p->by[x]] < value) value = p->rest[p->by[x]];
+    for (int32_t x = w; x != v; x = p->below[x])
+        if (p->rest[p->last[x]] < value) value = p->rest[p->last[x]];
+    int64_t end = place + 1;
+    for (int32_t x = w; x != v; x = p->above[x]) {
+        p->rest[p->by[x]] -= value;
+        p->nodes[place--] = x;
+    }
+    p->nodes[place] = v;
+    for (int32_t x = w; x != v; x = p->below[x]) {
+        p->rest[p->last[x]] -= value;
+        if (p->below[x] != v) p->nodes[end++] = p->below[x];
+    }
+    p->ends[p->cycles] = p->used = end;
+    p->values[p->cycles++] = value;
+}
+
+/* The next nodes from the root; returns one that leads back to it, below 0: there is none. */
+static int32_t grow_out(Packing *p, int64_t *from, int64_t *to) {
+    for (const int64_t end = *to; *from < end; ++*from) {
+        const int32_t u = p->queue[*from];
+        for (int64_t i = p->out_ptr[u]; i < p->out_ptr[u + 1]; ++i) {
+            const int32_t w = p->out[i];
+            if (!p->rest[i] || p->seen[w] == p->stamp) continue;
+            p->seen[w] = p->stamp;
+            p->above[w] = u;
+            p->by[w] = i;
+            if (p->goal[w] == p->stamp) return w;
+            p->queue[(*to)++] = w;
         }
     }
-    return -count;
+    return -1;
+}
+
+/* The next nodes that lead to the root; returns one that is led to from it, below 0: there is none. */
+static int32_t grow_back(Packing *p, int64_t *from, int64_t *to) {
+    for (const int64_t end = *to; *from < end; ++*from) {
+        const int32_t u = p->back[*from];
+        for (int64_t i = p->in_ptr[u]; i < p->in_ptr[u + 1]; ++i) {
+            const int32_t w = p->into[i];
+            if (!p->rest[p->in_arc[i]] || p->goal[w] == p->stamp) continue;
+            p->goal[w] = p->stamp;
+            p->below[w] = u;
+            p->last[w] = p->in_arc[i];
+            if (p->seen[w] == p->stamp) return w;
+            p->back[(*to)++] = w;
+        }
+    }
+    return -1;
+}
+
+/* Take a short cycle through v of at most `reach` arcs, by looking from both sides, where fewer nodes wait, until about
+ * `most` nodes were looked at; returns how many were, below 0: and found none. */
+static int64_t take_cycle(Packing *p, int32_t v, int64_t reach, int64_t most) {
+    int64_t from = 0, to = 1, back_from = 0, back_to = 1, length = 0;
+    p->queue[0] = p->back[0] = v;
+    p->seen[v] = p->goal[v] = ++p->stamp;
+    while (from < to && back_from < back_to && length < reach && to + back_to < most) {
+        ++length;
+        const int out = back_to > 1 && to - from <= back_to - back_from;  /* v ends neither side: first a step back */
+        const int32_t w = out ? grow_out(p, &from, &to) : grow_back(p, &back_from, &back_to);
+        if (w < 0) continue;
+        take(p, v, w);
+        return to + back_to;
+    }
+    return -(to + back_to);
 }
 
 /* Cycles through nodes by turns, from p->at on, until so many nodes were looked at or there is no more room. */
-void lk_order_pack(Packing *p, int64_t reach, int64_t work) {
+void lk_order_pack(Packing *p, int64_t reach, int64_t most, int64_t work) {
     while (p->at < p->n && work > 0) {
-        if (p->used + SEEN + 2 > p->room) return;
-        const int64_t count = take_cycle(p, p->turns[p->at], reach);
+        if (p->used + p->n > p->room) return;
+        const int64_t count = take_cycle(p, p->turns[p->at], reach, most);
         work -= count < 0 ? -count : count;
         if (count < 0) ++p->at;
     }

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from app.bounds.ordering.program import Cycle
 from app.graphs.ordering import NetArcs, starts
@@ -19,12 +19,15 @@ LEAST = 1e-4  # a row is violated by more than that
 LONG = 1e-5  # what each arc of a cycle weighs beside its y: of equal cycles short ones are taken
 # Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
 ROOTS, ENTRIES = 300, 1 << 22
-SEEN, WORK = 400, 200_000  # nodes that the search for one cycle of a packing looks at; such ones of a step
 REACHES = 3, 5  # arcs of cycles that are packed first
+# Nodes that the search for one cycle of a packing looks at, about; how many times more next; such of a step.
+SEEN, GROWTH, WORK = 400, 8, 200_000
 ROOM = 1 << 16  # nodes of the cycles of a step
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("out_ptr", "in_ptr", "out", "into", "in_arc", "turns")
-ARRAYS = ("rest", "seen", "goal", "by", "last", "queue", "above", "nodes", "ends", "values")
+ARRAYS = (
+    "rest", "seen", "goal", "by", "last", "queue", "above", "back", "below", "nodes", "ends", "values",
+)  # fmt: skip
 NUMBERS = ("room", "at", "stamp", "cycles", "used")
 
 
@@ -104,19 +107,22 @@ class _Packing(ctypes.Structure):
     )
 
 
-PACK = function("lk_order_pack", ctypes.POINTER(_Packing), Long, Long)
+PACK = function("lk_order_pack", ctypes.POINTER(_Packing), Long, Long, Long)
 
 
 def packed(net: NetArcs, compiled: bool = True) -> Iterator[list[tuple[Cycle, int]]]:
     """Cycles of net arcs and whole numbers whose sums are at no arc above its weight; all that there are so
-    far, again and again. Short ones first: through each node by turns with a longer reach.
+    far, again and again. Short ones first: through each node by turns with a longer reach, then of more nodes
+    that are looked at, until what is left of the weights has no cycle.
     """
     packing, found = Packing(net, compiled and PACK is not None), []
-    for reach in (*REACHES, net.n):
-        packing.at = 0
+    reaches, most = list(REACHES), SEEN
+    while packing.trim():
+        reach = reaches.pop(0) if reaches else net.n
         while packing.at < net.n:
-            found += packing.more(reach, WORK)
+            found += packing.more(reach, most, WORK)
             yield found
+        packing.at, most = 0, most if reaches else most * GROWTH
     yield found
 
 
@@ -136,66 +142,100 @@ class Packing:
         ways = np.diff(self.out_ptr) * np.diff(self.in_ptr)
         self.turns = np.argsort(ways, kind="stable").astype(np.int32)
         self.seen, self.goal, self.by, self.last = (np.zeros(n, dtype=np.int64) for _ in range(4))
-        self.queue, self.above = (np.zeros(n, dtype=np.int32) for _ in range(2))
-        self.room = ROOM + SEEN
+        self.queue, self.above, self.back, self.below = (np.zeros(n, dtype=np.int32) for _ in range(4))
+        self.room = ROOM + n
         self.nodes = np.zeros(self.room, dtype=np.int32)
         self.ends, self.values = (np.zeros(self.room, dtype=np.int64) for _ in range(2))
         self.at = self.stamp = self.cycles = self.used = 0
         self._packing = _Packing(n)
         give_arrays(self, self._packing, (*GIVEN, *ARRAYS))
 
-    def more(self, reach: int, work: int) -> list[tuple[Cycle, int]]:
-        """Cycles of at most `reach` arcs that are found next, while so many nodes are looked at."""
+    def trim(self) -> bool:
+        """Arcs that are in no cycle of what is left are used up, too; whether any others are."""
+        tails = np.repeat(np.arange(self.n), np.diff(self.out_ptr))
+        left = self.rest > 0
+        arcs = np.ones(int(left.sum()), dtype=np.int8), (tails[left], self.out[left])
+        label = connected_components(sp.csr_array(arcs, shape=(self.n, self.n)), connection="strong")[1]
+        self.rest[label[tails] != label[self.out]] = 0
+        return bool(self.rest.any())
+
+    def more(self, reach: int, most: int, work: int) -> list[tuple[Cycle, int]]:
+        """Cycles of at most `reach` arcs that are found next, each by a look at `most` nodes, about, while so
+        many nodes are looked at in all.
+        """
         self.cycles = self.used = 0
         if self.compiled:
             with numbers_in(self, self._packing, NUMBERS):
-                PACK(self._packing, reach, work)
+                PACK(self._packing, reach, most, work)
         else:
-            self._plain(reach, work)
+            self._plain(reach, most, work)
         nodes, ends = self.nodes[: self.used].tolist(), [0, *self.ends[: self.cycles].tolist()]
         found = [turned(nodes[first:last]) for first, last in pairwise(ends)]
         return list(zip(found, self.values[: self.cycles].tolist()))
 
-    def _plain(self, reach: int, work: int) -> None:
+    def _plain(self, reach: int, most: int, work: int) -> None:
         """What the kernel does."""
         while self.at < self.n and work > 0:
-            if self.used + SEEN + 2 > self.room:
+            if self.used + self.n > self.room:
                 return
-            found, count = self._take_cycle(int(self.turns[self.at]), reach)
+            found, count = self._take_cycle(int(self.turns[self.at]), reach, most)
             work -= count
             self.at += not found
 
-    def _take_cycle(self, v: int, reach: int) -> tuple[bool, int]:
-        """Whether there is a shortest cycle through v of so many arcs, which is taken; nodes looked at."""
-        arcs = range(int(self.in_ptr[v]), int(self.in_ptr[v + 1]))
-        last = {int(self.into[i]): int(self.in_arc[i]) for i in arcs if self.rest[self.in_arc[i]]}
-        above, front, length = {v: (v, -1)}, [v], 0
-        while front and length + 1 < reach and len(above) < SEEN:
+    def _take_cycle(self, v: int, reach: int, most: int) -> tuple[bool, int]:
+        """Whether a short cycle through v of so many arcs is found, which is taken; nodes looked at.
+
+        From v, and back to it, each side has the nodes that it knows, with the next one towards v and the arc
+        between, and those that wait.
+        """
+        sides = ({v: (v, -1)}, [v]), ({v: (v, -1)}, [v])
+        looked, length = 2, 0
+        while sides[0][1] and sides[1][1] and length < reach and looked < most:
             length += 1
+            # v ends neither side, so that the first step is back: else the last arc of a cycle is not met.
+            back = len(sides[1][0]) == 1 or len(sides[1][1]) < len(sides[0][1])
+            (known, front), others = sides[back], sides[not back][0]
             later: list[int] = []
             for u in front:
-                for i in range(int(self.out_ptr[u]), int(self.out_ptr[u + 1])):
-                    w = int(self.out[i])
-                    if not self.rest[i] or w in above:
+                for w, arc in self._steps(u, back):
+                    if not self.rest[arc] or w in known:
                         continue
-                    above[w] = u, i
-                    if w in last:
-                        self._take(v, w, last[w], above)
-                        return True, len(above)
+                    known[w] = u, arc
+                    if w in others:
+                        self._take(v, w, sides[0][0], sides[1][0])
+                        return True, looked
                     later.append(w)
-            front = later
-        return False, len(above)
+                    looked += 1
+            front[:] = later
+        return False, looked
 
-    def _take(self, v: int, w: int, closing: int, above: dict[int, tuple[int, int]]) -> None:
-        """The cycle from v to w and back by the closing arc."""
-        cycle, arcs = [w], [closing]
+    def _steps(self, u: int, back: bool) -> Iterator[tuple[int, int]]:
+        """Nodes that arcs of u lead to, or come from, and these arcs."""
+        if back:
+            cut = slice(int(self.in_ptr[u]), int(self.in_ptr[u + 1]))
+            return zip(self.into[cut].tolist(), self.in_arc[cut].tolist())
+        first, last = int(self.out_ptr[u]), int(self.out_ptr[u + 1])
+        return zip(self.out[first:last].tolist(), range(first, last))
+
+    def _take(
+        self, v: int, w: int, above: dict[int, tuple[int, int]], below: dict[int, tuple[int, int]]
+    ) -> None:
+        """The cycle from v to w and from there back to v."""
+        cycle, arcs = [w], []
         while cycle[-1] != v:
             u, arc = above[cycle[-1]]
             cycle.append(u)
             arcs.append(arc)
+        cycle.reverse()
+        u = w
+        while u != v:
+            u, arc = below[u]
+            cycle.append(u)
+            arcs.append(arc)
+        cycle.pop()
         value = int(self.rest[arcs].min())
         self.rest[arcs] -= value
-        self.nodes[self.used : self.used + len(cycle)] = cycle[::-1]
+        self.nodes[self.used : self.used + len(cycle)] = cycle
         self.used += len(cycle)
         self.ends[self.cycles], self.values[self.cycles] = self.used, value
         self.cycles += 1

@@ -77,12 +77,14 @@ def _called(source: Source, at: np.ndarray, nodes: int, i: int) -> str:
 def _numbers(source: Source, text: bytes, line: int) -> np.ndarray:
     """[k] float64, all numbers of a piece of text."""
     words = text.split()
-    try:
-        found = np.array(words).astype(np.float64) if words else np.zeros(0)
-    except ValueError:
-        found = np.full(1, np.nan)
-    if np.isfinite(found).all() and max(map(len, words), default=0) <= LONGEST:
-        return found
+    # An array of words has room for the longest in each place; NumPy reads 1_0 as 10.
+    if max(map(len, words), default=0) <= LONGEST and b"_" not in text:
+        try:
+            found = np.array(words or [b"0"]).astype(np.float64)[: len(words)]
+        except ValueError:
+            found = np.full(1, np.nan)
+        if np.isfinite(found).all():
+            return found
     for number, each in enumerate(text.split(b"\n"), line):
         for word in each.split():
             if not _is_number(word):
@@ -92,6 +94,6 @@ def _numbers(source: Source, text: bytes, line: int) -> np.ndarray:
 
 def _is_number(word: bytes) -> bool:
     try:
-        return len(word) <= LONGEST and bool(np.isfinite(float(word)))
+        return len(word) <= LONGEST and b"_" not in word and bool(np.isfinite(float(word)))
     except ValueError:
         return False

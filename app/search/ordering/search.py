@@ -38,6 +38,7 @@ NUMBERS = (
     "patience", "trials", "heat", "shift", "kicks", "every",
 )  # fmt: skip
 DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
+HOTTEST = 1 << 43  # a product of one, up to 9.1 * 2^16, with less than that is below 2^63
 DENSE, SHARE = 1024, 0.25  # nodes, at most, and arcs of all pairs, at least, of what has a table
 EVERY = 64  # trials between two windows
 KICKS = 3  # of a trial, at most
@@ -101,15 +102,16 @@ class OrderingSearch(Search):
         for name in NUMBERS:
             setattr(self, name, 0)
         self.patience = max(PATIENCE * n, LEAST_PATIENCE)
-        self.kicks, self.every, self.shift = KICKS, EVERY, ONE
+        self.kicks, self.every = KICKS, EVERY
         # By turns a trial may be worse by these, times -log of a uniform number.
         self._heats = int(net.weights.sum()) // max(net.arcs, 1), int(np.median(net.weights)), 0
-        self._rounds, self.heat = 0, self._heats[0]
+        self._rounds = 0
+        self._warm()
         self.random = SplitMix(seed).state
         self._draws = SplitMix(seed ^ 0x5EED)
         self._search = _Search(n)
         give_arrays(self, self._search, (*GIVEN, *ARRAYS))
-        self._guests: list[np.ndarray] = []
+        self._guests: list[tuple[int, np.ndarray]] = []
         self._known: list[tuple[int, tuple[int, ...]]] = []
         self._round: tuple[int, np.ndarray] | None = None
         self.best = net.cost(start)
@@ -140,11 +142,16 @@ class OrderingSearch(Search):
 
     def meet(self, others: list[np.ndarray]) -> None:
         """The best orders of the other searches."""
-        self._guests += [each[0] for each in others]
+        for each in others:
+            self.hear(each[0])
 
     def hear(self, solution: np.ndarray) -> None:
-        """An order from elsewhere, that rounds may begin from."""
-        self._guests.append(solution)
+        """An order from elsewhere, that a round may begin from: the best are kept, of each cost one."""
+        cost = self._net.cost(solution)
+        if cost not in [each for each, _ in self._guests]:
+            self._guests.append((cost, solution.astype(np.int32)))
+            self._guests.sort(key=lambda guest: guest[0])
+            del self._guests[KNOWN:]
 
     def solution(self) -> np.ndarray:
         """[n] int64, the best order, a copy."""
@@ -176,7 +183,7 @@ class OrderingSearch(Search):
     def _end_round(self) -> None:
         """The next round: from a better order that was heard of, or a cross of two of the best."""
         found = [(self.cost, self._current()), (self.best, self.best_order.copy())]
-        found += [(self._net.cost(each), each.astype(np.int32)) for each in self._guests]
+        found += self._guests
         self._guests = []
         least = min(found, key=lambda each: each[0])
         if least[0] < self.best:
@@ -185,8 +192,14 @@ class OrderingSearch(Search):
         for cost, order in found:
             self._keep(cost, order)
         self._rounds += 1
-        self.heat = self._heats[self._rounds % len(self._heats)]
+        self._warm()
         self._load(self._crossed())
+
+    def _warm(self) -> None:
+        """By how much trials of this round may be worse."""
+        self.heat, self.shift = self._heats[self._rounds % len(self._heats)], ONE
+        if self.heat >= HOTTEST:
+            self.heat, self.shift = self.heat >> ONE, 0
 
     def _current(self) -> np.ndarray:
         """[n] int32, the order of the state."""
