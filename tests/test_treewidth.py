@@ -265,6 +265,24 @@ def test_large_sparse_graphs_have_an_order_at_once():
     assert np.array_equal(np.sort(few), np.arange(graph.n))
 
 
+@alone
+def test_trees_of_any_depth_and_bags_of_any_size():
+    long = whole(nx.path_graph(50_000))
+    order = np.arange(long.n)
+    assert np.array_equal(by_parents(tree_of(long, order).parent), order)
+    made = decomposition_of(long, order)
+    assert fault_of(long, made) is None
+    torn = np.concatenate([made.edges[1:], [[0, made.bags - 1]]])
+    assert "hang together" in fault_of(long, replace(made, edges=torn))
+    most = [TreeSearch(whole(graph), np.arange(600), 1).levels for graph in (nx.path_graph(600), dense(600))]
+    assert most == [6, 5]  # where bags are large pieces are smaller
+
+
+def dense(n):
+    """All edges but those of a path."""
+    return nx.complement(nx.path_graph(n))
+
+
 @pytest.mark.parametrize("asked", [{}, {"problem.eliminate": "fill"}, {"search.starts": 3}])
 def test_same_bits_on_any_ranks(asked):
     graph = nx.gnp_random_graph(60, 0.08, seed=2)

@@ -76,15 +76,10 @@ def lists_of(graph: Graph, order: np.ndarray, compiled: bool = True) -> tuple[np
 
 def by_parents(parent: np.ndarray) -> np.ndarray:
     """[n] int64, an order of the tree [n]: nodes far from their roots first, then the lowest."""
-    depth = np.full(len(parent), -1, dtype=np.int64)
-    level, number = np.flatnonzero(parent < 0), 0
-    ptr = np.searchsorted(np.sort(parent), np.arange(len(parent) + 1))
-    children = np.argsort(parent, kind="stable")
-    while len(level):
-        depth[level] = number
-        sizes = ptr[level + 1] - ptr[level]
-        starts = np.repeat(ptr[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        level, number = children[starts + np.arange(int(sizes.sum()))], number + 1
+    depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
+    while len(below := np.flatnonzero(above >= 0)):  # depth: steps up to `above`; ways are doubled
+        depth[below] += depth[above[below]]
+        above[below] = above[above[below]]
     return np.argsort(-depth, kind="stable")
 
 
