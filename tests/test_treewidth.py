@@ -390,7 +390,17 @@ def test_files_of_a_run_are_checked_again(tmp_path):
     shutil.rmtree(out)
     named = [sys.executable, *case[:2], f"graph.path={tmp_path}/named.txt", "graph.ids=names"]
     code, said = run_job([*named, "output.plots=false", "--out", out], cwd=ROOT)
-    assert code == 0 and "c node 1 0x" in (out / "solution" / "named.td").read_text()
+    td = out / "solution" / "named.td"
+    good = td.read_text()
+    assert code == 0 and "c node 1 0x" in good
+    checks = [sys.executable, "run.py", out / "case.toml", "--check", out]
+    for text, expected, told in (
+        (good, 0, "all hold"),
+        (good.replace("c node 1 0x", "c node 1 1x"), 2, "node 1 is 0x"),
+    ):
+        td.write_text(text)
+        code, said = run_job(checks, cwd=ROOT)
+        assert code == expected and told in " ".join(said.split()), said
 
 
 @alone
