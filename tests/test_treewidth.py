@@ -350,6 +350,24 @@ def test_levels_of_long_trees_are_found_at_once():
     assert np.array_equal(by_parents(parent), np.arange(200_000))
 
 
+@alone
+def test_trees_of_any_depth_and_bags_of_any_size():
+    long = whole(nx.path_graph(50_000))
+    order = np.arange(long.n)
+    assert np.array_equal(by_parents(tree_of(long, order).parent), order)
+    made = decomposition_of(long, order)
+    assert fault_of(long, made) is None
+    torn = np.concatenate([made.edges[1:], [[0, made.bags - 1]]])
+    assert "hang together" in fault_of(long, replace(made, edges=torn))
+    most = [TreeSearch(whole(graph), np.arange(600), 1).levels for graph in (nx.path_graph(600), dense(600))]
+    assert most == [6, 5]  # where bags are large pieces are smaller
+
+
+def dense(n):
+    """All edges but those of a path."""
+    return nx.complement(nx.path_graph(n))
+
+
 @pytest.mark.parametrize("asked", [{}, {"problem.eliminate": "fill"}, {"search.starts": 3}])
 def test_same_bits_on_any_ranks(asked):
     graph = nx.gnp_random_graph(60, 0.08, seed=2)
@@ -457,7 +475,17 @@ def test_files_of_a_run_are_checked_again(tmp_path):
     shutil.rmtree(out)
     named = [sys.executable, *case[:2], f"graph.path={tmp_path}/named.txt", "graph.ids=names"]
     code, said = run_job([*named, "output.plots=false", "--out", out], cwd=ROOT)
-    assert code == 0 and "c node 1 0x" in (out / "solution" / "named.td").read_text()
+    td = out / "solution" / "named.td"
+    good = td.read_text()
+    assert code == 0 and "c node 1 0x" in good
+    checks = [sys.executable, "run.py", out / "case.toml", "--check", out]
+    for text, expected, told in (
+        (good, 0, "all hold"),
+        (good.replace("c node 1 0x", "c node 1 1x"), 2, "node 1 is 0x"),
+    ):
+        td.write_text(text)
+        code, said = run_job(checks, cwd=ROOT)
+        assert code == expected and told in " ".join(said.split()), said
 
 
 @alone

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order
 
 from app.graphs.graph import Graph
 
@@ -54,7 +56,7 @@ def fault_of(graph: Graph, made: Decomposition) -> str | None:
         return f"has no bag with node {graph.called(int((count == 0).argmax()))}"
     if (wrong := _no_tree(made.edges, bags)) is not None:
         return wrong
-    upper, depth = _rooted(made.edges, bags)
+    upper, place = _rooted(made.edges, bags)
     below = upper >= 0
     shared = _holds(entries, upper[bag_of] * n + nodes) & below[bag_of]
     joined = np.bincount(nodes[shared], minlength=n)
@@ -63,7 +65,7 @@ def fault_of(graph: Graph, made: Decomposition) -> str | None:
     highest = np.zeros(n, dtype=np.int64)
     highest[nodes[~shared]] = bag_of[~shared]  # where the bag above is without the node
     u, v = graph.row_of(), graph.indices.astype(np.int64)
-    deeper = np.where(depth[highest[u]] >= depth[highest[v]], u, v)
+    deeper = np.where(place[highest[u]] >= place[highest[v]], u, v)
     other = u + v - deeper
     lost = np.flatnonzero(~_holds(entries, highest[deeper] * n + other))
     return (
@@ -91,19 +93,15 @@ def _no_tree(edges: np.ndarray, bags: int) -> str | None:
 
 
 def _rooted(edges: np.ndarray, bags: int) -> tuple[np.ndarray, np.ndarray]:
-    """[b] int64 each: the bag above each, -1 for bag 0, and its depth, -1 where it is not reached."""
-    upper, depth = (np.full(bags, -1, dtype=np.int64) for _ in range(2))
+    """[b] int64 each: the bag above each, -1 for bag 0, and its place in breadth-first order, after that of
+    the bag above; -1 where it is not reached.
+    """
+    upper, place = (np.full(bags, -1, dtype=np.int64) for _ in range(2))
     if not bags:
-        return upper, depth
-    ends = np.concatenate([edges, edges[:, ::-1]]) if len(edges) else np.zeros((0, 2), dtype=np.int64)
-    ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    ptr = np.searchsorted(ends[:, 0], np.arange(bags + 1))
-    depth[0], level, number = 0, np.zeros(1, dtype=np.int64), 0
-    while len(level):
-        sizes, number = ptr[level + 1] - ptr[level], number + 1
-        starts = np.repeat(ptr[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        found, above = ends[starts + np.arange(int(sizes.sum())), 1], np.repeat(level, sizes)
-        fresh = depth[found] < 0
-        depth[found[fresh]], upper[found[fresh]] = number, above[fresh]
-        level = np.unique(found[fresh])
-    return upper, depth
+        return upper, place
+    ones = np.ones(len(edges), dtype=np.int8)
+    tree = sparse.csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(bags, bags))
+    reached, above = breadth_first_order(tree, 0, directed=False)
+    place[reached] = np.arange(len(reached))
+    upper[reached[1:]] = above[reached[1:]]
+    return upper, place

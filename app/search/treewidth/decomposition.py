@@ -5,13 +5,16 @@ bag and "BAG BAG" for each edge between two; bags and nodes are numbered from 1.
 graph has them; where its ids are no such numbers, lines "c node NUMBER ID" say what each stands for.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from app.bounds.treewidth.feasible import Decomposition
 from app.bounds.treewidth.orders import lists_of, tree_of
 from app.errors import GraphError
 from app.graphs.graph import Graph
-from app.graphs.ids import plain_ids
+from app.graphs.ids import plain_ids, whole_number
 from app.search.solution_text import lines_of
 
 OF_BAGS = "s td "  # how files of tree decompositions begin
@@ -77,14 +80,16 @@ def _are_numbers(ids: np.ndarray) -> bool:
     return ids.dtype.kind in "iu" and bool((ids == np.arange(1, len(ids) + 1)).all())
 
 
-def read_td(path: str, n: int) -> Decomposition:
-    """The tree decomposition of a file, of a graph of n nodes. Raises GraphError."""
+def read_td(path: str, ids: np.ndarray) -> Decomposition:
+    """The tree decomposition of a file, of a graph whose nodes have these ids [n]. Raises GraphError."""
+    n, names = len(ids), plain_ids(ids)
     head: list[int] = []
     bags: dict[int, list[int]] = {}
     edges: list[list[int]] = []
     for number, line in lines_of(path):
         words = line.split()
         if words[0] == "c":
+            _refuse_other_node(path, number, words, names)
             continue
         if not head:
             head = _numbers(
@@ -114,6 +119,17 @@ def read_td(path: str, n: int) -> Decomposition:
     nodes = np.array([v for i in range(1, head[0] + 1) for v in bags[i]], dtype=np.int64) - 1
     ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Decomposition(ptr, nodes, np.array(edges, dtype=np.int64).reshape(-1, 2) - 1)
+
+
+def _refuse_other_node(path: str, line: int, words: list[str], names: Sequence[Any]) -> None:
+    """A line "c node NUMBER ID" of another node than the graph has there is refused. Raises GraphError."""
+    if words[1:2] != ["node"] or len(words) < 4:
+        return
+    at = whole_number(words[2])
+    right = str(names[at - 1]) if at is not None and 1 <= at <= len(names) else None
+    if right is None or words[3:] != right.split():
+        told = f"its nodes are 1 to {len(names)}" if right is None else f"node {at} is {right}"
+        raise GraphError(f"{path}:{line}: found '{' '.join(words)[:60]}'; {told}")
 
 
 def _numbers(path: str, line: int, words: list[str], right: str) -> list[int]:

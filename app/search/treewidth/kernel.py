@@ -38,6 +38,11 @@ DELETED = -1
 CUBE = 3
 
 
+def _row(graph: Graph, v: int) -> list[int]:
+    """The neighbours of v."""
+    return graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()
+
+
 class EliminationKernel:
     """The core of a graph's eliminations; a function of the graph, its weights and what is asked.
 
@@ -66,6 +71,8 @@ class EliminationKernel:
         """
         if not self.fill:
             self._begin()
+        if self.graph.n and np.diff(self.graph.indptr).min() > MOST_DEGREE:
+            return  # no node is looked at: all is left as it is
         self._near = near = neighbours(self.graph)
         waiting, queued, looked = list(range(self.graph.n)), [True] * self.graph.n, 0
         waiting.sort(key=lambda v: (-len(near[v]), -v))
@@ -97,8 +104,7 @@ class EliminationKernel:
             weights = None if self.unit_weights else np.array(self.weight, dtype=np.int64)
             self.low, self._begun = contracted(graph, weights)
             return
-        near = neighbours(graph)
-        bag = [self.weight[v] + sum(self.weight[u] for u in near[v]) for v in range(graph.n)]
+        bag = [self.weight[v] + sum(self.weight[u] for u in _row(graph, v)) for v in range(graph.n)]
         heap = [(bag[v], v) for v in range(graph.n)]
         heapq.heapify(heap)
         order, kept, there = [], 0, [True] * graph.n
@@ -110,7 +116,7 @@ class EliminationKernel:
                 self.low, kept = worth, len(order)
             order.append(v)
             there[v] = False
-            for u in near[v]:
+            for u in _row(graph, v):
                 if there[u]:
                     bag[u] -= self.weight[v]
                     heapq.heappush(heap, (bag[u], u))

@@ -30,6 +30,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("indptr", "indices", "weight", "parent", "child", "next", "prev", "bag", "top", "at", "best_parent")
 NUMBERS = ("tops", "worth", "best", "steps", "found_at", "stale", "lost")
 LEVELS = 6  # pieces have up to 8, 16, ... 256 nodes
+MOST_JOINED = 1 << 28  # words that the longest moves read: pieces of large bags are smaller
 SCORED = 30  # binary places of scores
 
 
@@ -47,6 +48,15 @@ T = ctypes.POINTER(_Tree)
 LOAD, RUN, FREE = (
     function(f"lk_tree_{name}", T, *more) for name, more in (("load", ()), ("run", (Long,)), ("free", ()))
 )
+
+
+def _levels(size: int) -> int:
+    """Sizes of pieces where bags have up to `size` nodes.
+
+    Each of k nodes is scored up to k times, by the pairs of up to `size` neighbours, 64 at once.
+    """
+    read = size * (size // 64 + 1)
+    return next((each for each in range(LEVELS, 1, -1) if (4 << each) ** 2 * read <= MOST_JOINED), 1)
 
 
 class TreeSearch(Search):
@@ -77,11 +87,12 @@ class TreeSearch(Search):
         self.indptr, self.indices = rows_of(graph)
         self.weight = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
         total = self.n if weights is None else int(weights.sum())
-        self.levels, self.shift = LEVELS, max(total.bit_length() - SCORED, 0)
+        self.shift = max(total.bit_length() - SCORED, 0)
         for name in ("child", "next", "prev", "top", "at"):
             setattr(self, name, np.full(self.n, -1, dtype=np.int32))
         self.bag = np.zeros(self.n, dtype=np.int64)
-        self.parent = tree_of(graph, start, None, compiled).parent.copy()
+        self.parent, sizes = tree_of(graph, start, None, compiled)
+        self.levels = _levels(int(sizes.max(initial=0)))
         self.best_parent = self.parent.copy()
         self.tops = self.worth = self.steps = self.found_at = self.stale = self.lost = 0
         self.random, self.best = seed & ((1 << 64) - 1), 0

@@ -158,7 +158,7 @@ class EliminationTools(NodeTools):
         beside = Path(path).with_suffix(".td")
         if beside == Path(path) or not beside.is_file():
             return None
-        made = read_td(str(beside), self.graph.n)
+        made = read_td(str(beside), self.graph.held_ids())
         if (wrong := fault_of(self.graph, made)) is not None:
             return f"the tree decomposition of {beside.name} {wrong}"
         worth = max(made.heaviest(self.weights), self._lightest) - self._lightest
