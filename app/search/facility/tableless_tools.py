@@ -146,11 +146,12 @@ class TablelessTools(FacilityTools):
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
+        if proof.lower <= 0:  # nothing to prove, whatever it is made of
+            return proof.lower
         if isinstance(proof, CenterBound) and self.sites.largest:
             proof.check(self.sites)
             return proof.lower
-        root = isinstance(proof, FacilityBound) and not self.sites.largest and len(proof.branch) == 1
-        if root and proof.one <= unit_of(self.sites):
+        if self._of_lists(proof):
             proof.check(self.sites)
             return proof.lower
         if not self._table_fits:
@@ -159,6 +160,18 @@ class TablelessTools(FacilityTools):
             raise CaseError(f"{told}; memory.whole_graph_mb = {need} would be right")
         proof.check(self._table)
         return proof.lower
+
+    def _of_lists(self, proof: Any) -> bool:
+        """Whether a check makes lists. Cases take a table, and so do multipliers above what any facility
+        costs that a path leads to: those of a table are up to `far`.
+        """
+        sites = self.sites
+        if not isinstance(proof, FacilityBound) or sites.largest or len(proof.branch) != 1:
+            return False
+        if proof.one > unit_of(sites):
+            return False
+        fits = proof.rows.shape[1:] == (sites.n,)
+        return not (self._table_fits and fits and (proof.rows > proof.one * sites.worst).any())
 
     def baselines(self) -> dict[str, Baseline]:
         """Plain choices of facilities."""
