@@ -846,9 +846,9 @@ def test_tables_in_a_dry_run():
     points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
     for nodes, more, told in (
         (2000, [], "take up to 420.2 MB beside"),
-        (9000, [], "bounds have lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
+        (9000, [], "lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
         (9000, ["problem.facility=median"], "without a table; bounds have lists of the nearest places"),
-        (9000, points, "bounds have lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
+        (9000, points, "lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
     ):
         code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said
