@@ -655,6 +655,59 @@ def test_bounds_of_lists(seed):
 
 
 @alone
+def test_lists_of_centres_that_have_no_room():
+    """Radii at which lists have room are proved; where time is up, or there is no room at all, none is."""
+    asked, _ = network(60, 1, most=14, kind=CENTER)
+    sites, start = asked.sites, along_walk(asked.sites)
+    made = sites.table()
+    proved = []
+    for entries in (0, 150, 300, 1 << 20):
+        bounds = RadiusBounds(sites, start, entries=entries)
+        while bounds.improve(0.0, sites.value(start)):
+            pass
+        bounds.proof().check(sites)
+        proved.append(bounds.value)
+    exact = RadiusBounds(made, start)
+    while exact.improve(0.0, made.value(start)):
+        pass
+    assert 0 == proved[0] < proved[1] < proved[2] <= proved[3] == exact.value
+    late = RadiusBounds(sites, start)
+    late.until(0.0)
+    assert not late.improve(1.0, sites.value(start)) and not late.value
+
+
+@alone
+def test_parts_that_each_want_a_facility(without_tables):
+    """More than any power of two of facilities; and multipliers of a table, above all paths, are checked."""
+    many = nx.disjoint_union(nx.empty_graph(70), nx.path_graph(4))
+    found = solve(many, "facility", node_weights=[1] * 74, settings=keys_of(FREE, 0))
+    assert found.objective == found.bound == 74 and found.bound_verified
+
+
+@alone
+@pytest.mark.parametrize("points", [False, True])
+def test_a_bound_of_nothing_is_no_failure(points, without_tables):
+    given = np.ones((40, 2)) if points else nx.empty_graph(40)
+    found = solve(given, "facility", settings=keys_of(CENTER, 40) | {"memory.whole_graph_mb": 0.12})
+    assert found.objective == found.bound == 0
+
+
+@alone
+def test_an_edge_longer_than_all_paths():
+    """Numbers of a path and a node stay below 2^63, though that of the edge and a node would not."""
+    n = 40_000
+    u, v = np.append(np.arange(n - 1), 0), np.append(np.arange(1, n), 2)
+    lengths = np.append(np.ones(n - 1), 2.0**48).astype(np.float32)
+    distances, none = Distances(from_edges(n, u, v, lengths, "long"), None, True), np.zeros(n, dtype=bool)
+    asked = question_of_network("long", MEDIAN, distances, alike(n), None, 40, np.zeros(0, int), none)
+    search = NetworkSearch(asked.sites, along_walk(asked.sites), 1)
+    search.run(20)
+    assert search.best == asked.sites.value(search.solution())
+    lists = lists_of(asked.sites, np.arange(0, n, 5000), 3)
+    assert (lists.away <= 2).all() and (lists.counts == 3).all()
+
+
+@alone
 @pytest.mark.parametrize("kind", [RadiusBounds, SumBounds])
 def test_a_table_leads_until_it_is_made(kind):
     """Else bounds get too small a share of a time limit to begin with what takes long."""
@@ -793,9 +846,9 @@ def test_tables_in_a_dry_run():
     points = ['graph.generator="uniform_points"', 'graph.edge_weights="one"']
     for nodes, more, told in (
         (2000, [], "take up to 420.2 MB beside"),
-        (9000, [], "facilities are searched without a table; bounds want one of 7776 MB"),
+        (9000, [], "lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
         (9000, ["problem.facility=median"], "without a table; bounds have lists of the nearest places"),
-        (9000, points, "facilities are searched without a table; bounds want one of 7776 MB"),
+        (9000, points, "lists of all that are near enough; without HiGHS they want a table of 7776 MB"),
     ):
         code, said = run_job([sys.executable, *case, f"graph.nodes={nodes}", *more], cwd=ROOT)
         assert code == 0 and told in said, said

@@ -61,7 +61,8 @@ def lists_within(
     sites: NetworkSites | PointSites, customers: np.ndarray, costs: np.ndarray, one: int = 1,
     compiled: bool = True,
 ) -> Iterator[tuple[np.ndarray, Lists, np.ndarray]]:  # fmt: skip
-    """Customers [k] part by part, each once, with lists, and a mask [part, width] of them.
+    """Customers [k] part by part, each once, with lists, and a mask [part, width] of them. Parts may be
+    empty, so that a caller can look at the clock.
 
     Masked are all places at which `one` times what they cost is below costs [k], one * worst + 1 at most.
     Raises MemoryError
@@ -75,9 +76,8 @@ def lists_within(
         lists, parts = lists_of(sites, part, width, compiled), one * sites.demand[part]
         reached = parts * lists.limit >= costs[at]
         inside = lists.held & (parts[:, None] * lists.away < costs[at, None])
-        if reached.any():
-            told = Lists(*(getattr(lists, name)[reached] for name in Lists.__annotations__))
-            yield part[reached], told, inside[reached]
+        told = Lists(*(getattr(lists, name)[reached] for name in Lists.__annotations__))
+        yield part[reached], told, inside[reached]
         left = np.concatenate([left, at[~reached]])
         width *= 1 + (not reached.any())
 

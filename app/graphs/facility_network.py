@@ -130,10 +130,13 @@ def question_of_network(
     number = np.empty(n, dtype=np.int64)
     number[order] = np.arange(n)
     renumbered = _renumbered(network, order, number)
+    # No shortest path has an edge longer than `longest`. So none needs to be: then what a search tries is
+    # twice that at most, and the number of such a path and a node, below 2 ROOM, fits into 63 bits.
+    lengths = np.minimum(renumbered.data, longest + 1)
     forced = np.zeros(n, dtype=bool)
     forced[inside] = True
     sites = NetworkSites(
-        renumbered.indptr.astype(np.int64), renumbered.indices.astype(np.int32), renumbered.data,
+        renumbered.indptr.astype(np.int64), renumbered.indices.astype(np.int32), lengths,
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
     )  # fmt: skip
@@ -177,10 +180,11 @@ def along_walk(sites: NetworkSites) -> np.ndarray:
     """[m] bool: after the forced facilities one for each part of the network, then places beside customers
     that are equally far apart on the walk.
 
-    Where opening costs something there are as many as cost least, of powers of two and `most`.
+    Where opening costs something there are as many as cost least, of powers of two and `most`, which alone
+    may be enough for all parts.
     """
-    counts = [sites.most] if not sites.opening.any() else [1 << k for k in range(sites.most.bit_length())]
-    return min((_along(sites, min(count, sites.most)) for count in counts), key=sites.value)
+    powers = [1 << k for k in range(sites.most.bit_length())] if sites.opening.any() else []
+    return min((_along(sites, count) for count in [*powers, sites.most]), key=sites.value)
 
 
 def _along(sites: NetworkSites, count: int) -> np.ndarray:

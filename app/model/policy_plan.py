@@ -202,7 +202,8 @@ def _whole_line(case: Case, counts: Counts) -> str:
         if counts.n**2 > LISTED or tables > limit:
             wanted = "bounds have lists of the nearest places"
             if case.problem.facility == CENTER:
-                wanted = f"bounds want one of {tables:.0f} MB"
+                near = "bounds have lists of all that are near enough"
+                wanted = f"{near}; without HiGHS they want a table of {tables:.0f} MB"
             return f"{counts.name}: facilities are searched without a table; {wanted}"
         needs += tables
     return f"{what} take up to {needs:.1f} MB beside that on a rank; their time is not in the model"

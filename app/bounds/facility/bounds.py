@@ -12,7 +12,7 @@ from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import NOTHING, Cases
 from app.bounds.facility.lists import ENTRY_SECONDS as LISTED_SECONDS
 from app.bounds.facility.lists import ListCases
-from app.bounds.facility.reach import ListReach
+from app.bounds.facility.reach import MOST_ENTRIES, ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
 from app.graphs.facility import Sites
@@ -105,14 +105,23 @@ class RadiusBounds(Bounds):
     without HiGHS by multipliers and cases of all (Cases). The middle one of the radii left is tried, by few
     cases first; what these do not decide is tried by more of them later, and at last the radius of the best
     solution itself. Choices that are met on the way may be better than that.
+
+    Without a table lists serve all radii up to that of the best solution; where these have no room they are
+    made for each radius that is tried, and radii at which there is none for them are not proved.
     """
 
     closing, near = True, NEAR
 
-    def __init__(self, sites: Any, start: np.ndarray, compiled: bool = True, covers: bool = True) -> None:
-        """start   [m] bool, a solution     covers   False: as without HiGHS, which takes a table"""
-        self.sites, self.compiled = sites, compiled
-        self._reach: ListReach | None = None  # without a table: who is near whom at the best radius so far
+    def __init__(
+        self, sites: Any, start: np.ndarray, compiled: bool = True, covers: bool = True,
+        entries: int = MOST_ENTRIES,
+    ) -> None:  # fmt: skip
+        """start   [m] bool, a solution     covers   False: as without HiGHS, which takes a table
+        entries of lists, at most
+        """
+        self.sites, self.compiled, self._entries = sites, compiled, entries
+        self._reach: ListReach | None = None  # without a table: who is near whom at some radius
+        self._beyond = 1 << 62  # at this radius lists have no room
         self._pool = Pool() if covers and available() else None
         self.gaining = self.leads = self._pool is not None
         self._passes = PASSES if self._pool is None else COVER_PASSES
@@ -156,20 +165,24 @@ class RadiusBounds(Bounds):
         while self.value < self._radius:
             if self._tried is None and not self._begin():
                 return False
-            going = self._tried.improve(1) and self._tried.nodes <= self._passes[self._pass][1]
-            self._hear(self._tried)
-            if self._tried.lower >= 1:
-                self._take()
-            elif self._tried.solved:
-                self._tried = None
-            elif not going:
-                best_one = self._passes[self._pass][0] == BEST
-                self._kept = (self._at, self._tried) if best_one else self._kept
-                self._high, self._tried = self._at, None
-                self._stride = max(self._stride // 4, 1)
+            if self._tried is not None:
+                self._go_on(self._tried)
             if time.perf_counter() >= end:
                 return self.value < self._radius
         return False
+
+    def _go_on(self, tried: Cases | CoverCases) -> None:
+        """A step of what is tried, and what it says of its radius."""
+        going = tried.improve(1) and tried.nodes <= self._passes[self._pass][1]
+        self._hear(tried)
+        if tried.lower >= 1:
+            self._take()
+        elif tried.solved:
+            self._tried = None
+        elif not going:
+            self._kept = (self._at, tried) if self._passes[self._pass][0] == BEST else self._kept
+            self._high, self._tried = self._at, None
+            self._stride = max(self._stride // 4, 1)
 
     def _hear(self, tried: Cases | CoverCases) -> None:
         """The best choice that was met, where it is better."""
@@ -180,8 +193,8 @@ class RadiusBounds(Bounds):
             self.found, self._radius = tried.found, value
 
     def _begin(self) -> bool:
-        """The next radius to try; False: none is left."""
-        passes, top = self._passes, self._number(self._radius)
+        """The next radius to try, None where its lists have no room; False: none is left."""
+        passes, top = self._passes, min(self._number(self._radius), self._beyond - 1)
         self._high = min(self._high, top + 1)
         while self._high - self._low <= 1 or (self._high <= top and passes[self._pass][0] == BEST):
             self._pass += 1
@@ -196,9 +209,14 @@ class RadiusBounds(Bounds):
         else:
             self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
         self._first = False
-        self._tried = (
-            self._kept[1] if self._kept[0] == self._at else self._question(self._radius_of(self._at))
-        )
+        try:
+            self._tried = (
+                self._kept[1] if self._kept[0] == self._at else self._question(self._radius_of(self._at))
+            )
+        except MemoryError:
+            self._beyond = self._at
+        except TimeoutError:
+            return False
         return True
 
     def _number(self, radius: int) -> int:
@@ -218,12 +236,21 @@ class RadiusBounds(Bounds):
         return Cases(part, np.zeros(part.n, dtype=np.int64), self.compiled)
 
     def _reach_of(self, radius: int) -> ListReach | None:
-        """Who is near whom; None: there is a table."""
+        """Who is near whom; None: there is a table. Raises MemoryError, TimeoutError."""
         if isinstance(self.sites, Sites):
             return None
-        if self._reach is None:
-            self._reach = ListReach(self.sites, self._radius, self.compiled)
+        if self._reach is None and self._beyond > self._radius:
+            try:
+                self._reach = self._listed(self._radius)
+            except MemoryError:
+                self._beyond = self._radius
+        if self._reach is None or radius > self._reach.radius:
+            self._reach = None
+            self._reach = self._listed(radius)
         return self._reach.smaller(radius)
+
+    def _listed(self, radius: int) -> ListReach:
+        return ListReach(self.sites, radius, self.compiled, self._entries, self._end)
 
     def _take(self) -> None:
         """A radius is proved."""

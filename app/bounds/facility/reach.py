@@ -1,5 +1,7 @@
 """Which facilities have which customers below a radius: by a table of all pairs, or by lists."""
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,9 +10,11 @@ import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
 from app.graphs.facility import Sites
-from app.graphs.facility_lists import lists_within
+from app.graphs.facility_lists import lists_of, lists_within
 
 MOST_ENTRIES = 1 << 27  # of customers and facilities that have them, without a table
+ASKED = 32  # customers that tell how many there are
+ENTRY_BYTES = 64  # of one, at most, while they are sorted
 
 
 class Reach(Protocol):
@@ -73,11 +77,15 @@ class TableReach:
         return found
 
 
-def costs_within(sites: Any, customers: np.ndarray, radius: int, compiled: bool = True) -> sp.csr_array:
+def costs_within(
+    sites: Any, customers: np.ndarray, radius: int, compiled: bool = True, most: int = MOST_ENTRIES,
+    end: float = math.inf,
+) -> sp.csr_array:  # fmt: skip
     """[k, m] int64, 1 more than what customers [k] cost at places, where that is less than a radius.
 
-    Raises MemoryError where these are more than MOST_ENTRIES
+    Raises MemoryError where these are more than `most`, TimeoutError after `end`, by time.perf_counter()
     """
+    entries = 0
     number = np.zeros(sites.n, dtype=np.int64)
     number[customers] = np.arange(len(customers))
     rows, places, costs, limit = [], [], [], np.minimum(radius, sites.worst[customers] + 1)
@@ -86,10 +94,25 @@ def costs_within(sites: Any, customers: np.ndarray, radius: int, compiled: bool 
         rows.append(number[part[at]])
         places.append(lists.near[at, k])
         costs.append(sites.demand[part[at]] * lists.away[at, k] + 1)
-        if sum(map(len, rows)) > MOST_ENTRIES:
+        entries += len(at)
+        if entries > most:
             raise MemoryError
-    entries = (np.concatenate(costs), (np.concatenate(rows), np.concatenate(places)))
-    return sp.csr_array(entries, shape=(len(customers), sites.m))
+        if time.perf_counter() > end:
+            raise TimeoutError
+    told = (np.concatenate(costs), (np.concatenate(rows), np.concatenate(places)))
+    return sp.csr_array(told, shape=(len(customers), sites.m))
+
+
+def _refuse_many(sites: Any, radius: int, compiled: bool, most: int) -> None:
+    """Raises MemoryError where some customers say that pairs within a radius are more than `most`: lists are
+    made longer and longer before they reach what is far.
+    """
+    asked = np.unique(np.linspace(0, sites.n - 1, ASKED).astype(np.int64))
+    each = most // sites.n
+    lists = lists_of(sites, asked, min(4 * each + 1, sites.m), compiled)
+    near = lists.held & (sites.demand[asked, None] * lists.away < radius)
+    if np.count_nonzero(near) > each * len(asked):
+        raise MemoryError
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +166,13 @@ def covers_of(sites: Any, customers: np.ndarray, radius: int) -> Any:
 class ListReach:
     """By lists; a smaller radius takes what it needs of them."""
 
-    def __init__(self, sites: Any, radius: int, compiled: bool = True) -> None:
-        """Raises MemoryError where these are more than MOST_ENTRIES."""
-        self._m = sites.m
-        self._made = costs_within(sites, np.arange(sites.n), radius, compiled)
+    def __init__(
+        self, sites: Any, radius: int, compiled: bool = True, most: int = MOST_ENTRIES, end: float = math.inf
+    ) -> None:
+        """Raises MemoryError, TimeoutError as costs_within."""
+        self._m, self.radius = sites.m, radius
+        _refuse_many(sites, radius, compiled, most)
+        self._made = costs_within(sites, np.arange(sites.n), radius, compiled, most, end)
         self._take(radius)
 
     def _take(self, radius: int) -> None:
@@ -159,7 +185,7 @@ class ListReach:
     def smaller(self, radius: int) -> "ListReach":
         """The same of a smaller radius."""
         found = object.__new__(ListReach)
-        found._m, found._made = self._m, self._made
+        found._m, found.radius, found._made = self._m, radius, self._made
         found._take(radius)
         return found
 

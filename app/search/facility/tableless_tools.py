@@ -9,6 +9,8 @@ import numpy as np
 
 from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
 from app.bounds.facility.lists import ENTRY_SECONDS, MORE, TIMES, width_of
+from app.bounds.facility.reach import ENTRY_BYTES as REACH_BYTES
+from app.bounds.facility.reach import MOST_ENTRIES
 from app.bounds.facility.witness import CenterBound, FacilityBound, unit_of
 from app.bounds.highs import available as highs_available
 from app.errors import CaseError
@@ -31,6 +33,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
+MORE_REACHED = 2  # times what is expected, before lists are given up
 ALONG, ALONG_WALK = "along a curve", "along a walk"
 
 
@@ -75,10 +78,25 @@ class TablelessTools(FacilityTools):
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Nothing is reduced: a line that says what there is no room for."""
-        if self._table_fits or self._width or (self.kind == CENTER and highs_available()):
+        if self._table_fits or self._width or self._covers_fit:
             return ""
         need, limit = self._pairs * pair_bytes(self.kind) / 1e6, self.instance.most_bytes / 1e6
         return f"no bound: its table of all pairs takes {need:.0f} MB, memory.whole_graph_mb is {limit:g}"
+
+    @property
+    def _reached(self) -> int:
+        """Pairs of a customer and a place near enough, about: bounds of centres have lists of them."""
+        each = min(TIMES * -(-self.sites.m // max(self.sites.most, 1)) + MORE, self.sites.m)
+        return each * self.sites.n
+
+    @property
+    def _room(self) -> int:
+        """As many of them as there may be."""
+        return min(MOST_ENTRIES, int(min(self.instance.most_bytes, 1 << 62)) // REACH_BYTES)
+
+    @property
+    def _covers_fit(self) -> bool:
+        return self.kind == CENTER and highs_available() and self._reached <= self._room
 
     @cached_property
     def _width(self) -> int:
@@ -122,9 +140,8 @@ class TablelessTools(FacilityTools):
     def bounds(self) -> Bounds | None:
         """Those of a table, where it fits, or of lists; they begin when there is time for it."""
         kinds: list[tuple[Any, float]] = []
-        if self.kind == CENTER and highs_available() and self.sites.n:
-            entries = TIMES * -(-self.sites.m // self.sites.most) + MORE
-            kinds.append((self._bounds_of_covers, ENTRY_SECONDS * entries * self.sites.n))
+        if self._covers_fit and self.sites.n:
+            kinds.append((self._bounds_of_covers, ENTRY_SECONDS * self._reached))
         elif self._table_fits:
             kinds.append((self._bounds_of_table, TABLE_SECONDS * self._pairs))
         if self._width and self._width < self.sites.m:
@@ -133,7 +150,8 @@ class TablelessTools(FacilityTools):
 
     def _bounds_of_covers(self, found: np.ndarray | None) -> Bounds:
         start = self._begun if found is None else found
-        return RadiusBounds(self.sites, start, self.instance.compiled)
+        room = min(self._room, MORE_REACHED * self._reached)
+        return RadiusBounds(self.sites, start, self.instance.compiled, entries=room)
 
     def _bounds_of_table(self, found: np.ndarray | None) -> Bounds:
         """found   [m] bool, the best solution known; None: the start"""
@@ -146,11 +164,12 @@ class TablelessTools(FacilityTools):
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
+        if proof.lower <= 0:  # nothing to prove, whatever it is made of
+            return proof.lower
         if isinstance(proof, CenterBound) and self.sites.largest:
             proof.check(self.sites)
             return proof.lower
-        root = isinstance(proof, FacilityBound) and not self.sites.largest and len(proof.branch) == 1
-        if root and proof.one <= unit_of(self.sites):
+        if self._of_lists(proof):
             proof.check(self.sites)
             return proof.lower
         if not self._table_fits:
@@ -159,6 +178,18 @@ class TablelessTools(FacilityTools):
             raise CaseError(f"{told}; memory.whole_graph_mb = {need} would be right")
         proof.check(self._table)
         return proof.lower
+
+    def _of_lists(self, proof: Any) -> bool:
+        """Whether a check makes lists. Cases take a table, and so do multipliers above what any facility
+        costs that a path leads to: those of a table are up to `far`.
+        """
+        sites = self.sites
+        if not isinstance(proof, FacilityBound) or sites.largest or len(proof.branch) != 1:
+            return False
+        if proof.one > unit_of(sites):
+            return False
+        fits = proof.rows.shape[1:] == (sites.n,)
+        return not (self._table_fits and fits and (proof.rows > proof.one * sites.worst).any())
 
     def baselines(self) -> dict[str, Baseline]:
         """Plain choices of facilities."""
