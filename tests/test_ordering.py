@@ -162,6 +162,19 @@ def test_searches_are_the_same_without_kernels_and_however_they_are_sliced(seed)
 
 
 @alone
+@pytest.mark.parametrize("seed", range(4))
+def test_of_orders_as_good_the_first_is_kept_however_runs_are_sliced(seed):
+    net = trimmed(drawn(seed, 40, 3.0, 2))  # many orders cost the same
+    found = []
+    for compiled, each in ((True, 9000), (True, 31), (True, 777), (False, 4500)):
+        search = OrderingSearch(net, np.arange(net.n), seed, compiled)
+        while search.steps < 9000:
+            search.run(min(each, 9000 - search.steps))
+        found.append((search.best, search.found_at, search.solution().tolist()))
+    assert found.count(found[0]) == len(found)
+
+
+@alone
 def test_searches_of_heavy_arcs_are_the_same_without_kernels():
     """Mean weights of 2^44, whose products with draws are beyond 64 bits."""
     net = trimmed(drawn(0, 14, 40.0, 100))

@@ -305,7 +305,7 @@ static void judge(Search *s) {
             if (s->cost > s->current + slack || s->made >= MOVES - WINDOW - s->kicks) {
                 undo(s);
                 s->cost = s->current;
-            } else if (s->unsaved && s->cost > s->best) {
+            } else if (s->unsaved) { /* also where it is as good: which one is kept is not where a call ended */
                 keep(s);
             }
         }

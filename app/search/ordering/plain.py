@@ -199,7 +199,7 @@ def _judge(s: Search, draws: SplitMix) -> None:
             if s.cost > s.current + slack or s.made >= MOVES - WINDOW - s.kicks:
                 _undo(s)
                 s.cost = s.current
-            elif s.unsaved and s.cost > s.best:
+            elif s.unsaved:
                 _keep(s)
     s.made = 0
     s.current = s.cost
