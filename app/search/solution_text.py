@@ -111,26 +111,24 @@ def read_colors(path: str, ids: np.ndarray, what: str = "colour") -> np.ndarray:
 
 def read_order(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] int64: the stops of a tour, one id per line, or of a TSPLIB tour file. Raises GraphError."""
-    numbers = _Numbers(path, ids)
-    order, met = [], np.zeros(len(ids), dtype=bool)
-    for line, words in _stops(path, numbers.split(1)):
-        node = numbers.of(line, words, 1)
-        if met[node]:
-            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; a tour visits it once")
-        met[node] = True
-        order.append(node)
-    _complete(path, ids, met)
-    return np.array(order, dtype=np.int64)
+    return _each_once(path, ids, _stops, "a tour visits it once")
 
 
 def read_ranks(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] int64: all nodes from first to last, one id per line. Raises GraphError."""
+    return _each_once(path, ids, _lines, "an order has each once")
+
+
+def _each_once(
+    path: str, ids: np.ndarray, read: Callable[[str, Split], Iterator[tuple[int, list[str]]]], once: str
+) -> np.ndarray:
+    """[n] int64, all nodes as lines name them; once: what is said of one that is named again."""
     numbers = _Numbers(path, ids)
     order, met = [], np.zeros(len(ids), dtype=bool)
-    for line, words in _lines(path, numbers.split(1)):
+    for line, words in read(path, numbers.split(1)):
         node = numbers.of(line, words, 1)
         if met[node]:
-            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; an order has each once")
+            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; {once}")
         met[node] = True
         order.append(node)
     _complete(path, ids, met)
