@@ -135,7 +135,8 @@ def gym_environment(
 def _graphs_to_learn_from(context: Context, graphs: list[Any]) -> list[Loaded]:
     """Graphs as `solve` takes them, but for weights of nodes, which no policy sees. Ranks: all call."""
     counts = WEIGHED.get(context.case.problem.name, "")
-    loaded = [loaded_graph(context, each, counts="" if counts == "nodes" else counts)[0] for each in graphs]
+    unseen = counts == "nodes" and not problem_of(context.case).sees_weights
+    loaded = [loaded_graph(context, each, counts="" if unseen else counts)[0] for each in graphs]
     weighed = [item.graph.name for item, each in zip(loaded, graphs) if has_node_weights(each)]
     warn_of_unseen(context, weighed)
     if any(loses_directions(context, each) for each in graphs):

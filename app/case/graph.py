@@ -227,6 +227,17 @@ class GraphCase(Table, frozen=True):
             "are on the second side; 0: half"
         ),
     ] = 0
+    members: Annotated[
+        Literal["even", "skewed", "near", "mixed"],
+        about(
+            "sets: which elements a set holds: all are as probable; sizes, and how often elements occur, by "
+            "power laws; those near it; mixed: by turns, in place of p 3 to 30 sets for each element, and of "
+            "elements as many as sets, half or twice as many"
+        ),
+    ] = "even"
+    costs: Annotated[
+        Literal["one", "whole", "mixed"], about("sets: of the sets: one; 1 to 100; mixed: by turns")
+    ] = "one"
     p: Annotated[
         Share,
         about(

@@ -11,6 +11,7 @@ from app.graphs.nodes.data import DenseFeatures
 from app.graphs.nodes.files import open_edge_features
 from app.graphs.stream import EdgeStream
 from app.partition.families import turns_of
+from app.partition.generators import ELEMENTS_BY_TURNS, SETS_EACH_BY_TURNS
 from app.partition.stands_for import is_set
 
 
@@ -19,7 +20,8 @@ def expected_entries(table: GraphCase) -> int:
     n = mean_nodes(table)
     if table.generator == "sets":
         sets, elements = _sets_and_elements(table)
-        return int(2 * (table.p * sets * elements + 2 * sets + elements))
+        each = fmean(SETS_EACH_BY_TURNS) if table.members == "mixed" else table.p * sets
+        return int(2 * (each * elements + 2 * sets + elements))
     families = turns_of(table)
     return int(
         sum(fmean(_entries_of(turn.table(table, n), n) for turn in each) for each in families) / len(families)
@@ -49,6 +51,8 @@ def _entries_of(table: GraphCase, n: int) -> float:
 def _sets_and_elements(table: GraphCase) -> tuple[int, int]:
     """Of a typical generated family."""
     sets = table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
+    if table.members == "mixed":
+        return sets, round(sets * fmean(ELEMENTS_BY_TURNS))
     return sets, table.elements or sets
 
 

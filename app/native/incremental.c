@@ -4,6 +4,7 @@
  * Residual graphs: rows of nodes without live edges are not kept up to date, nothing reads them. What neighbours see of
  * a removed node is set to zero, which adds nothing to a chain. Elsewhere rows that lose their embedding are zeroed. */
 #include "lanes.h"
+#include "family.h"
 
 enum { LAYERS = 16, CHUNK = 256, BLOCK = 64 };
 
@@ -16,8 +17,8 @@ typedef struct {
     const float *theta6, *theta7;  /* [K + head_F][padded hidden], [hidden] */
 } Net;
 
-/* Dynamics: residual graphs, dominating sets, 2-cores, large components, and those whose steps Python makes. */
-enum { RESIDUAL, DOMINATION, CORE, PARTS, OTHER };
+/* Dynamics: residual graphs, dominating sets, 2-cores, large components, those whose steps Python makes, families of sets. */
+enum { RESIDUAL, DOMINATION, CORE, PARTS, OTHER, FAMILY };
 
 enum { FIRST_ALIVE = 2 }; /* of app/problems/problem.py */
 
@@ -40,6 +41,7 @@ typedef struct {
                                               * graph; else codes */
     int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets; of 2-cores and
                                               * large components field has the degrees, mark is zero between steps */
+    const int64_t *look, *price;             /* of families: app/rl/family_env.py */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
     uint64_t *key, *top;                     /* [n_own], and the largest of each BLOCK */
     float *aside_X[LAYERS];                  /* X, key and top of another state, or null; lk_inc_turn */
@@ -52,7 +54,8 @@ typedef struct {
     int64_t round, n_touched, n_dead, n_changed, n_ghosts;
     int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes (of large components: what
                                               * a small one has at most); or alive, sum of gains, undominated, sum of
-                                              * worth */
+                                              * worth; of a family alive, how cheap sets are over elements that
+                                              * are left, these elements, their prices */
     int64_t rows_made, layers_full;          /* counters */
 } State;
 
@@ -395,19 +398,27 @@ static int64_t root(int64_t x) { /* rounded down */
 }
 
 typedef struct {
-    double scale, mean;
+    double scale, mean, scarce;
 } Seen;
 
 /* What all rows see of the state: Problem.state. */
 static Seen seen(const State *s) {
     const int64_t *t = s->totals;
-    Seen now = {0, coarse(t[1], t[0])};
+    Seen now = {0, coarse(t[1], t[0]), 0};
+    if (s->dynamics == FAMILY) {
+        const int64_t sets = t[0] - t[2];
+        now.scale = coarse(t[1], root(sets * t[2]) << UNIT_BITS);
+        now.mean = coarse(t[1], sets << UNIT_BITS);
+        now.scarce = coarse(t[1], t[2] << UNIT_BITS);
+    }
     if (s->dynamics == DOMINATION) now.scale = coarse(t[1], root(t[0] * t[2]));
     if (s->dynamics == PARTS) now.scale = coarse(t[3], t[0]);
     return now;
 }
 
-INLINE int done(const State *s) { return s->totals[s->dynamics == DOMINATION ? 2 : 1] == 0; }
+INLINE int done(const State *s) {
+    return s->totals[s->dynamics == DOMINATION || s->dynamics == FAMILY ? 2 : 1] == 0;
+}
 
 /* Lists a node and, where the problem is closed, its neighbours with live edges; returns how many. One rank only. */
 INLINE int64_t reach(State *s, int64_t node) {
@@ -456,6 +467,36 @@ static void dominate(State *s, int64_t node) {
         const int32_t row = s->affected[i];
         count_row(s, row, 1);
         s->changed[i] = s->mark[row] + s->field[row] > 0 ? FIRST_ALIVE + 2 * s->field[row] + s->mark[row] : 0;
+    }
+    s->chosen_at[node] = (int32_t)s->steps++;
+    lk_inc_touch(s, s->affected, s->changed, count);
+}
+
+/* Choose a set: the marks of its elements go, and so many fewer are left in their sets (FamilyEnv). One rank only. */
+static void cover(State *s, int64_t node) {
+    int64_t count = 0;
+    s->round += 1;
+    for (int32_t j = s->indptr[node]; j < s->indptr[node + 1]; ++j) {
+        const int32_t met = s->indices[j];
+        if (s->mark[met] == 0) continue;
+        s->mark[met] = 0;
+        s->totals[0] -= 1;
+        s->totals[1] += s->look[met];
+        s->totals[2] -= 1;
+        s->totals[3] -= s->price[met];
+        s->affected[count++] = met;
+        for (int32_t k = s->indptr[met]; k < s->indptr[met + 1]; ++k) {
+            const int32_t row = s->indices[k];
+            s->field[row] -= 1;
+            if (s->look[row] <= 0 || s->listed[row] == (int32_t)s->round) continue;
+            s->listed[row] = (int32_t)s->round;
+            s->affected[count++] = row;
+        }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t row = s->affected[i];
+        s->changed[i] = family_code(s->mark[row], s->field[row], s->look[row]);
+        s->totals[0] -= s->look[row] > 0 && s->field[row] == 0;
     }
     s->chosen_at[node] = (int32_t)s->steps++;
     lk_inc_touch(s, s->affected, s->changed, count);
@@ -585,6 +626,7 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_state
             break;
         }
         if (s->dynamics == DOMINATION) dominate(s, node);
+        else if (s->dynamics == FAMILY) cover(s, node);
         else if (s->dynamics == CORE) uncore(s, node);
         else if (s->dynamics == PARTS) unjoin(s, node);
         else {
@@ -593,7 +635,7 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_state
         }
         ++steps;
         now = seen(s);
-        if (follow_state && (now.mean != first.mean || now.scale != first.scale)) break;
+        if (follow_state && (now.mean != first.mean || now.scale != first.scale || now.scarce != first.scarce)) break;
         for (int64_t l = 1; l < s->net->layers; ++l) lk_inc_layer(s, l);
     }
     return steps;

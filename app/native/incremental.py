@@ -9,7 +9,7 @@ from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LAYERS, CHUNK, BLOCK, LANES = 16, 256, 64, 16  # as in incremental.c
-DYNAMICS = {"residual": 0, "domination": 1, "core": 2, "parts": 3, "": 4}  # by Environment.compiled
+DYNAMICS = {"residual": 0, "domination": 1, "core": 2, "parts": 3, "": 4, "family": 5}  # by Environment.compiled
 
 
 class _Net(ctypes.Structure):
@@ -27,7 +27,8 @@ class _State(ctypes.Structure):
         ("net", ctypes.POINTER(_Net)), ("closed", Long), ("first", Long),
         *((name, Pointer) for name in ("worth", "reached", "table", "factor")),
         ("full_share", ctypes.c_float),
-        *((name, Pointer) for name in ("live", "chosen_at", "mark", "field")), ("X", Pointer * LAYERS),
+        *((name, Pointer) for name in ("live", "chosen_at", "mark", "field", "look", "price")),
+        ("X", Pointer * LAYERS),
         *((name, Pointer) for name in ("key", "top")), ("aside_X", Pointer * LAYERS),
         *((name, Pointer) for name in ("aside_key", "aside_top", "behind", "listed")),
         *((name, Pointer) for name in ("touched", "dead", "changed", "affected", "ghosts", "scratch")),
@@ -114,7 +115,7 @@ class IncrementalState:
         """What a selection reads and changes of the state."""
         s, most = self._state, env.block.max_degree
         worth = np.empty(0, dtype=np.int64)
-        if env.compiled:
+        if env.compiled and env.compiled != "family":
             worth = env.problem.worth(np.arange(2 + most)).astype(np.int64)
         s.closed, s.worth = int(env.problem.closed), self._at(worth)
         room = env.block.n_own if env.compiled in ("core", "parts") else 1 + most
@@ -123,8 +124,10 @@ class IncrementalState:
         s.live = self._at(env.degree_own if residual else env.codes_own())
         s.first = 1 if residual else env.problem.first_candidate
         s.chosen_at = self._at(env.chosen_at)
-        if env.compiled == "domination":
+        if env.compiled in ("domination", "family"):
             s.mark, s.field = self._at(env.mark_own), self._at(env.field_own)
+        if env.compiled == "family":
+            s.look, s.price = self._at(env.family.look), self._at(env.family.price)
         elif env.compiled in ("core", "parts"):
             s.mark, s.field = self._at(np.zeros(env.block.n_own, np.int32)), self._at(env.degree_own)
 
@@ -207,7 +210,8 @@ class IncrementalState:
     ) -> tuple[int, tuple[int, ...], bool]:
         """Select the best node again and again; returns the steps made, the totals, whether NaN was met."""
         bad = ctypes.c_int(0)
-        self._state.totals[: len(totals)] = totals
+        told = totals[: len(self._state.totals)]
+        self._state.totals[: len(told)] = told
         self._state.steps = steps
         made = RUN(self._state, most, least_alive, int(follows_state), bad)
         return made, tuple(self._state.totals), bool(bad.value)

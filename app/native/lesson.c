@@ -3,6 +3,7 @@
  * The same products as app/rl/agent.py and policy_gradient.py ask for one by one, by the same kernels, and between them the
  * same operations in the same order: no bit differs. For graphs whose products are done in microseconds. All memory is given. */
 #include "lesson.h"
+#include "family.h"
 
 void lk_gram(const Gram *g);
 void lk_fold(int64_t k, const int64_t *starts, const float *X, int64_t c, float *out);
@@ -170,12 +171,13 @@ static void lay_states(Work *w) {
 
 /* ---- codes of residual graphs: `replayed` of GraphEnv (app/rl/env.py) and CoreEnv (core_env.py) ---------------------- */
 
-/* A graph of the sample, the states of its nodes side by side, and how many live neighbours each one has. */
+/* A graph of the sample, the states of its nodes side by side, and how many live neighbours each one has; looks of families. */
 typedef struct {
     int64_t n, count, wide;
     const void *indptr, *indices;
     uint8_t *mark;
     int32_t *degree, *falling; /* the latter has room for [nodes] */
+    const int64_t *look;
 } Residual;
 
 /* A node leaves a state, unless it has gone before. */
@@ -219,6 +221,8 @@ static void peel(const Residual *g, int64_t state, int32_t least) {
 static void write_codes(const Residual *g, int64_t codes, int every, int32_t *code) {
     for (int64_t r = 0; codes == BY_GAIN && r < g->n * g->count; ++r)
         code[r] = g->mark[r] + g->degree[r] > 0 ? CODE_ALIVE + 2 * g->degree[r] + g->mark[r] : 0;
+    for (int64_t r = 0; codes == BY_FAMILY && r < g->n * g->count; ++r)
+        code[r] = family_code(g->mark[r], g->degree[r], g->look[r / g->count]);
     for (int64_t r = 0; codes == BY_DEGREE && r < g->n * g->count; ++r) {
         const int32_t degree = g->mark[r] ? g->degree[r] : 0;
         code[r] = every ? 1 + g->mark[r] * (1 + degree) : degree > 0 ? CODE_ALIVE + degree : 0;
@@ -231,13 +235,18 @@ static void make_residual_codes(Work *w, const Look *before, const Look *after) 
     const int64_t codes = w->world->codes;
     for (int64_t m = 0; m < w->G; ++m) {
         const int64_t *t = w->member + m * MEMBER, at = w->at[m], count = t[8];
-        const int64_t n = graph_of(w->world, w->sample->graph[w->first[m]])[N_REAL], padding = (t[0] - n) * count;
+        const int64_t *fields = graph_of(w->world, w->sample->graph[w->first[m]]);
+        const int64_t n = fields[N_REAL], padding = (t[0] - n) * count;
         const Residual g = {n, count, t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4], w->mark + at,
-                            w->degree + at, w->falling};
-        memset(g.mark, 1, (size_t)(n * count));
+                            w->degree + at, w->falling, (const void *)(intptr_t)fields[LOOK]};
+        const int8_t *mark = codes == BY_FAMILY ? (const void *)(intptr_t)fields[START] : 0;
+        const int32_t *field = (const void *)(intptr_t)fields[FIELD];
         for (int64_t i = 0; i < n; ++i)
-            for (int64_t j = 0; j < count; ++j)
-                g.degree[i * count + j] = (int32_t)(number(g.indptr, g.wide, i + 1) - number(g.indptr, g.wide, i));
+            for (int64_t j = 0; j < count; ++j) {
+                const int64_t degree = number(g.indptr, g.wide, i + 1) - number(g.indptr, g.wide, i);
+                g.mark[i * count + j] = mark ? (uint8_t)mark[i] : 1;
+                g.degree[i * count + j] = mark ? field[i] : (int32_t)degree;
+            }
         for (int64_t j = 0, s = w->first[m]; j < count; ++j, ++s)
             choose(&g, j, before->chosen + before->begin[s], before->count[s], w->world->closed);
         for (int64_t j = 0; least && j < count; ++j) peel(&g, j, least);

@@ -17,17 +17,19 @@ typedef struct {
 /* The rows of one graph: as in lk_spmm_members, then nodes, entries of its feature tables, the first nodes of its blocks
  * [blocks + 1], and one over the degrees [rows] (addresses). Matrices of the positive and of the negated negative weights in
  * float32 (no offsets: all weights are one, none is negative). Of states with two sides how nodes start [rows] int8, the rows of
- * their weights in units as int64 (no values: the graph's own rows, all one), what gains are measured in, and a rest in moves. */
+ * their weights in units as int64 (no values: the graph's own rows, all one), what gains are measured in, and a rest in moves. Of
+ * families the marks and fields of the first state [rows] int8 and int32, and the looks [rows] int64. */
 enum {
     N_ROWS, N_COLUMNS, IS_WIDE, INDPTR, INDICES, N_REAL, ENTRIES, BLOCK_STARTS, INVERSE_DEGREES,
     PLUS, /* wide, offsets, columns, values */
     MINUS = PLUS + 4,
-    START = MINUS + 4, UNITS_WIDE, UNITS_INDPTR, UNITS_INDICES, UNITS, GRAIN, REST,
+    START = MINUS + 4, UNITS_WIDE, UNITS_INDPTR, UNITS_INDICES, UNITS, GRAIN, REST, FIELD, LOOK,
     GRAPH_FIELDS
 };
 
-/* What a node looks like is told from its live neighbours; from marks of its own and of them; or from sides and gains. */
-enum { BY_DEGREE, BY_GAIN, BY_SIDES };
+/* What a node looks like is told from its live neighbours; from marks of its own and of them; from sides and gains; or, of
+ * families, from marks and what does not change (family.h). */
+enum { BY_DEGREE, BY_GAIN, BY_SIDES, BY_FAMILY };
 
 /* What the graphs and the problem are, for as long as they are learned from. */
 typedef struct {

@@ -11,7 +11,7 @@ from app.native.library import address, aligned, function
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 MOST_ROUNDS = 16  # as in lesson.h
 GRAPH_FIELDS = 24
-BY_DEGREE, BY_GAIN, BY_SIDES = range(3)
+BY_DEGREE, BY_GAIN, BY_SIDES, BY_FAMILY = range(4)
 
 
 class _Network(ctypes.Structure):
@@ -123,7 +123,7 @@ class Looks:
 class CodeRules:
     """How codes follow from the choices that led to a state.
 
-    kind      BY_DEGREE, BY_GAIN or BY_SIDES
+    kind      BY_DEGREE, BY_GAIN, BY_SIDES or BY_FAMILY
     closed    choices remove their neighbours      least  with how many live neighbours nodes stay
     code_of   of sides: [ages + 1, 2 parts + 1, 2] int32 by age in rests, gain in parts of a grain, and
               whether the side is -1; larger ones count as the largest

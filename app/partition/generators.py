@@ -7,6 +7,7 @@ import numpy as np
 from app.case.graph import GraphCase
 from app.graphs.generators.bter import power_law_degrees, spread_degrees
 from app.graphs.generators.drawn_weights import with_weights
+from app.graphs.generators.sets import Members
 from app.graphs.generators.table import GENERATORS
 from app.graphs.stream import EdgeStream
 from app.partition.families import turn_of
@@ -14,6 +15,13 @@ from app.rng import stream
 
 # What graph.edge_weights = "mixed" stands for, by turns.
 WEIGHTS_BY_TURNS = ("one", "signs", "normal")
+# What graph.members = "mixed" stands for, by turns within turns: of kinds, of sets that hold an element, of
+# elements for each set; and graph.costs = "mixed".
+MEMBERS_BY_TURNS = ("even", "skewed", "near")
+SETS_EACH_BY_TURNS = (3, 5, 8, 12, 20, 30)
+ELEMENTS_BY_TURNS = (1.0, 0.5, 2.0)
+COSTS_BY_TURNS = ("one", "whole")
+TURNS = len(MEMBERS_BY_TURNS) * len(SETS_EACH_BY_TURNS)
 
 
 def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray | None = None) -> EdgeStream:
@@ -24,8 +32,32 @@ def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray
     turn, count = turn_of(case, number)
     family, table = turn.family, turn.table(case, n)
     parameters = parameters_of(table, family, n, found)
-    opened = GENERATORS[family](n, *parameters, seed, name=f"{family}-{n}-{number}")
+    more = {"members": members_of(case, number)} if family == "sets" else {}
+    if family == "sets":
+        parameters = sizes_of_sets(case, n, number)
+    opened = GENERATORS[family](n, *parameters, seed, name=f"{family}-{n}-{number}", **more)
     return with_weights(opened, weights_of(case, count), seed)
+
+
+def members_of(case: GraphCase, number: int) -> Members:
+    """What the sets of family `number` of a table hold, and what they cost."""
+    kind = MEMBERS_BY_TURNS[number % 3] if case.members == "mixed" else case.members
+    by_turns = case.costs == "mixed"
+    return Members(kind, COSTS_BY_TURNS[(number + number // TURNS) % 2] if by_turns else case.costs)
+
+
+def sizes_of_sets(case: GraphCase, n: int, number: int) -> tuple[int, float]:
+    """Elements of family `number` of a table beside n sets, and the probability that one is in a set."""
+    if case.members != "mixed":
+        return case.elements or n, case.p
+    sets_each = SETS_EACH_BY_TURNS[number // 3 % len(SETS_EACH_BY_TURNS)]
+    elements = max(1, round(n * ELEMENTS_BY_TURNS[number // TURNS % len(ELEMENTS_BY_TURNS)]))
+    return elements, min(sets_each / n, 1.0)
+
+
+def most_elements(case: GraphCase, n: int) -> int:
+    """The most elements of a family of n sets of a table."""
+    return max(1, round(n * max(ELEMENTS_BY_TURNS))) if case.members == "mixed" else case.elements or n
 
 
 def weights_of(case: GraphCase, turn: int = 0) -> str:

@@ -27,7 +27,7 @@ from app.partition.assemble import EdgeCounts, assemble, build, complement_of, r
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
 from app.partition.deal import ASKED
-from app.partition.generators import base_seed, drawn_of, generated
+from app.partition.generators import base_seed, drawn_of, generated, most_elements
 from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
 from app.partition.migrate import move_rows
@@ -424,7 +424,7 @@ def generate_set(
     makers = [lambda i=i: graph_of(make(i), made_for) for i in numbers]
     largest = int(sizes.max()) * (2 if made_for == NEIGHBOURHOODS else 1) + bool(made_for)
     if table.generator == "sets":
-        largest = int(sizes.max() + (table.elements or sizes.max())) + 1
+        largest = int(sizes.max() + most_elements(table, int(sizes.max()))) + 1
     if largest <= MADE_BY_ALL and group.size > 1:
         made = make_blocks_alike(group, largest, makers, neighbours)
     else:

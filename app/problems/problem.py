@@ -111,6 +111,7 @@ class Problem(Protocol):
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
     complemented     True: its states are those of the complement of the graph
+    sees_weights     True: its states, rewards and values of policies count the weights of nodes
     known            True: the optimum is `bound` of a smallest vertex cover, and sets of graphs have theirs
     """
 
@@ -134,6 +135,7 @@ class Problem(Protocol):
     baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
     bounds: dict[str, Callable[[Graph], Bound]]
     complemented: bool
+    sees_weights: bool
     known: bool
 
     # ---- states ----------------------------------------------------------------------------------------
@@ -280,6 +282,7 @@ class NodesCount:
     """The objective of problems that count the nodes of a solution."""
 
     plays_on = False
+    sees_weights = False
 
     def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
         """The nodes of the solution among the held rows."""

@@ -41,7 +41,6 @@ PROBLEMS = Table(
     }
 )
 UNTRAINED = (
-    *COVERING,
     COVERAGE,
     "influence",
     "facility",
@@ -116,15 +115,12 @@ def asks_policy(name: str) -> bool:
 
 def without_policy(name: str) -> str:
     """Why no policy is trained for one of UNTRAINED, and what would be right, in words."""
-    if name in COVERING:
-        return f"no policy is trained on families of sets ({name}): that of mds is asked; mds would be right"
     return f"no policy answers {name}: searches begin with plain heuristics; another problem would be right"
 
 
 def not_alone(name: str) -> str:
     """Why the policy alone does not answer one of UNTRAINED, in words."""
-    known = make_problem(name).dynamics != ""
-    return "the policy alone does not know what may be chosen" if known else "no policy answers it"
+    return "no policy answers it"
 
 
 def check_problem(name: str) -> None:

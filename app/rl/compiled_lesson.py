@@ -12,6 +12,7 @@ from app.gnn.structure2vec import Structure2Vec
 from app.native import lesson
 from app.native.lesson import (
     BY_DEGREE,
+    BY_FAMILY,
     BY_GAIN,
     BY_SIDES,
     MOST_ROUNDS,
@@ -24,6 +25,8 @@ from app.native.library import address
 from app.problems.problem import Problem, StateTotals
 from app.rl.core_env import LEAST_DEGREE
 from app.rl.env import Environment, codes_of
+from app.rl.family_env import family_of
+from app.rl.field import sums_near
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import NAN_SCORE
@@ -94,7 +97,7 @@ class CompiledLessons:
     def _graph_table(self) -> np.ndarray:
         """[graphs, GRAPH_FIELDS] int64, as lesson.h wants them."""
         self._held, rows = [], []
-        sides = self.net.problem.dynamics == "sides"
+        dynamics = self.net.problem.dynamics
         for block in self.blocks:
             starts = np.ascontiguousarray(block.block_starts, dtype=np.int64)
             # As StateBatch.inverse_degrees.
@@ -104,7 +107,7 @@ class CompiledLessons:
             entries = self.net.entries(block.max_degree)
             rows.append(
                 (*shape, wide, indptr, indices, block.n_real, entries, address(starts), address(inverse),
-                 *self._weights_of(block), *(self._sides_of(block) if sides else (0,) * 7))
+                 *self._weights_of(block), *self._states_of(block, dynamics))
             )  # fmt: skip
         return np.array(rows, dtype=np.int64)
 
@@ -114,8 +117,19 @@ class CompiledLessons:
         self._held += parts
         return tuple(field for part in parts for field in ((0,) * 4 if part is None else part.record[2:]))
 
-    def _sides_of(self, block: RowBlock) -> tuple[int, ...]:
+    def _states_of(self, block: RowBlock, dynamics: str) -> tuple[int, ...]:
         """The fields of lesson.h from START on."""
+        if dynamics == "sides":
+            return *self._sides_of(block), 0, 0
+        if dynamics != "family":
+            return (0,) * 9
+        family = family_of(self.group, block)
+        mark, field = family.mark.astype(np.int8), sums_near(self.group, block, family.mark)
+        self._held += (mark, field, family.look)
+        return address(mark), 0, 0, 0, 0, 0, 0, address(field), address(family.look)
+
+    def _sides_of(self, block: RowBlock) -> tuple[int, ...]:
+        """The fields of lesson.h from START to REST."""
         whole, start = whole_weights(self.group, block), start_marks(self.net.problem, block)
         self._held += (whole, start)
         units = (0,) * 4
@@ -263,6 +277,8 @@ def _code_rules(problem: Problem) -> CodeRules | None:
         return CodeRules(BY_DEGREE, problem.closed, LEAST_NEIGHBOURS[problem.dynamics])
     if problem.dynamics == "field" and problem.compiled_field == "domination":
         return CodeRules(BY_GAIN, problem.closed)
+    if problem.dynamics == "family":
+        return CodeRules(BY_FAMILY, problem.closed)
     table = side_codes(problem) if problem.dynamics == "sides" else None
     return None if table is None else CodeRules(BY_SIDES, code_of=table.code_of)
 

@@ -6,6 +6,7 @@ from app.comm.group import Group
 from app.problems.problem import Problem
 from app.rl.core_env import CoreEnv
 from app.rl.env import Environment, GraphEnv
+from app.rl.family_env import FamilyEnv
 from app.rl.field import FieldEnv
 from app.rl.parts_env import PartsEnv
 from app.rl.sides import SidesEnv
@@ -15,6 +16,7 @@ from app.sparse.rowblock import RowBlock
 DYNAMICS: dict[str, type] = {
     "residual": GraphEnv,
     "field": FieldEnv,
+    "family": FamilyEnv,
     "core": CoreEnv,
     "parts": PartsEnv,
     "sides": SidesEnv,
@@ -34,8 +36,8 @@ def begin_environment(
 ) -> Environment:
     """The first state of an episode. Ranks: all call.
 
-    mark_own   [n_own] int32, marks to begin with, where the dynamics is "field"; None: all one
+    mark_own   [n_own] int32, marks to begin with, where the dynamics is "field" or "family"; None: the usual
     """
     if mark_own is not None:
-        return FieldEnv(group, block, problem, scan, mark_own)
+        return DYNAMICS[problem.dynamics](group, block, problem, scan, mark_own)
     return DYNAMICS[problem.dynamics](group, block, problem, scan)

@@ -123,6 +123,12 @@ class NodeEnv:
         self.totals = self.problem.totals(*map(add, self.totals, np.asarray(change).tolist()))
         self.steps += 1
 
+    def ran(self, totals: tuple[int, ...], steps: int) -> None:
+        """Close `steps` choices of one node that were made compiled: the first of the totals are told."""
+        kept = min(len(totals), len(self.totals))
+        self.totals = self.problem.totals(*totals[:kept], *self.totals[kept:])
+        self.steps, self.chosen = self.steps + steps, self.chosen + steps
+
     def owned(self, nodes: np.ndarray) -> np.ndarray:
         """Local numbers of those of the global nodes [k] that this rank owns."""
         local = nodes - self.block.lo
@@ -278,6 +284,8 @@ def objective_of(env: Environment) -> float:
     if env.value is not None:
         return env.value
     found, metric = env.problem.objective(env.chosen, env.totals), env.block.metric
+    if metric is None and (unit := getattr(env, "unit", 1)) != 1:
+        return round(found * unit, 3)  # costs are held in parts of their mean
     return found if metric is None or metric.unit == 1 else found * metric.unit
 
 

@@ -82,10 +82,14 @@ class FieldEnv(NodeEnv):
         near, place = block.adjacent_own(reached[:, 0])
         changes = reached[place, 1]
         self.touched = rows = block.each_once([own[:, 0] - block.lo, near])
-        before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
+        before = self._shares(rows)
         self.mark_own[own[:, 0] - block.lo] += own[:, 1].astype(np.int32)
         np.add.at(self.field_own, near, changes.astype(np.int32))
-        return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
+        return self._shares(rows) - before
+
+    def _shares(self, rows: np.ndarray) -> np.ndarray:
+        """[T] what own rows add to the totals."""
+        return self.problem.shares(self.mark_own[rows], self.field_own[rows])
 
     def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "FieldEnv":
         """This state on the own rows `rows` [k] alone: their marks go along. Ranks: all call."""
@@ -114,10 +118,12 @@ def times_chosen(batch: StateBatch, choices: list[np.ndarray]) -> np.ndarray:
     return np.bincount(rows[rows >= 0], minlength=batch.rows).astype(np.float32)
 
 
-def sums_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarray:
-    """[n_own] int32, for each own row the sum of integers over its neighbours. Ranks: all call."""
+def sums_near(
+    group: Group, block: RowBlock, values_own: np.ndarray, kind: type = np.int32
+) -> np.ndarray:
+    """[n_own] of a kind of integers, for each own row the sum over its neighbours. Ranks: all call."""
     values_ext = block.extend_host(group, values_own)
     counts, columns, _ = block.extended_rows(np.arange(block.n_own))
     rows = np.repeat(np.arange(block.n_own), counts)
     # Sums of integers below 2^53 are exact in float64.
-    return np.bincount(rows, weights=values_ext[columns], minlength=block.n_own).astype(np.int32)
+    return np.bincount(rows, weights=values_ext[columns], minlength=block.n_own).astype(kind)

@@ -259,8 +259,7 @@ class NativeRows:
         if not env.compiled:
             return select_one(self, follows_state)
         steps, totals, bad = self.state.run(most, least_alive, follows_state, env.totals, env.steps)
-        env.totals = type(env.totals)(*totals[: len(env.totals)])
-        env.steps, env.chosen = env.steps + steps, env.chosen + steps
+        env.ran(totals, steps)
         if bad:
             refuse_nan(np.array([self.state.best()], dtype=np.uint64))
         return steps

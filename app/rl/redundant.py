@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from app.comm.group import Group
+from app.rl.family_env import family_of
 from app.rl.forest import part_sizes_own, parts_ext
 from app.rl.select import independent
 from app.sparse.batch import StateBatch
@@ -43,6 +44,37 @@ def domination_redundant(
     once_own = times_own == 1
     needed = (_sum_near(group, block, once_own) + once_own) > 0
     order = latest_first(group, block, chosen_at_own, solution_own & ~needed)
+    return _without_need(group, block, order, times_own)
+
+
+def family_redundant(
+    group: Group, block: RowBlock, chosen_at_own: np.ndarray, solution_own: np.ndarray
+) -> np.ndarray:
+    """Sets of a cover that it does not need, the most expensive first, of equal ones the latest chosen; what is
+    left is minimal.
+
+    A set is taken out while all of its elements are in another one that stays.
+
+    chosen_at_own [n_own] int32    solution_own [n_real] bool
+    returns       [k] global nodes to take out
+    Ranks         all call; identical on all. The elements of redundant sets are gathered
+    """
+    family = family_of(group, block)
+    demand_own = family.mark[: block.n_real] > 0
+    times_own = np.where(demand_own, _sum_near(group, block, solution_own), block.n + 1).astype(np.int64)
+    needed = _sum_near(group, block, times_own == 1) > 0
+    order = latest_first(group, block, chosen_at_own, solution_own & ~needed)
+    cost = _values_at(group, block, family.cost[: block.n_real], order)
+    order = order[np.argsort(-cost, kind="stable")]
+    return _without_need(group, block, order, times_own)
+
+
+def _without_need(group: Group, block: RowBlock, order: np.ndarray, times_own: np.ndarray) -> np.ndarray:
+    """Of nodes [k] in order those that go, while of their closed neighbourhoods each is met twice or more.
+
+    times_own   [n_real] int64, how often each node is met
+    Ranks       all call; identical on all
+    """
     edges = _closed_rows(group, block, order)
     near = np.unique(edges[:, 1])
     slack = dict(zip(near.tolist(), (_values_at(group, block, times_own, near) - 1).tolist()))
@@ -254,6 +286,7 @@ Redundant = Callable[..., np.ndarray]
 REDUNDANCY: dict[str, Redundant] = {
     "cover": cover_redundant,
     "domination": domination_redundant,
+    "family": family_redundant,
     "forest": forest_redundant,
     "parts": parts_redundant,
 }

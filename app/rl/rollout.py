@@ -204,7 +204,7 @@ def roll_out(
     """
     most, piece = most or 1 << 62, piece_steps([block])
     choose, share = find_rule(rule), Share(nodes or block.n, fraction)
-    residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
+    residual = compact.begin(group, block, net.problem, own_marks(block, marks))
     given = _choose_before(group, residual.env, before)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     if given and compact.worth_compacting(residual):
@@ -286,7 +286,7 @@ def judged(env: Environment) -> float:
     return drop_redundant(group, made).objective
 
 
-def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
+def own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
     """[n_own] int32, those of the own rows, zero on padding."""
     if marks is None:
         return None

@@ -14,7 +14,7 @@ ARCHITECTURE = (
     "model", "features", "layers", "dimension", "head", "hidden", "shared_layers", "self_weight",
     "mean_degree", "hub_degree", "edge_weights",
 )  # fmt: skip
-ALIKE = {"qubo": "maxcut", "ising": "maxcut", "set_cover": "mds", "hitting_set": "mds"}
+ALIKE = {"qubo": "maxcut", "ising": "maxcut", "hitting_set": "set_cover"}
 
 
 @dataclass(frozen=True)

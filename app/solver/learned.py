@@ -20,7 +20,7 @@ from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment, follows_compiled
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
-from app.rl.rollout import drop_redundant, roll_out
+from app.rl.rollout import drop_redundant, own_marks, roll_out
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour, within_evaluations
 from app.solver.budget import HURRIED
@@ -35,7 +35,7 @@ MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 1e-7  # about what a round of reduce and peel takes, at least
 ONE_BY_ONE = 4096  # nodes of a graph, up to here moved one by one
-GROWING = ("field", "core", "parts")  # dynamics whose sets grow, without a peeler
+GROWING = ("field", "family", "core", "parts")  # dynamics whose sets grow, without a peeler
 SET_ONE_BY_ONE, SET_PART = 1 << 14, 1 / 500  # of growing sets; beyond it this part of the candidates at once
 MOVE_WORK = 1 << 28  # nodes and entries, times evaluations, of a rollout whose moves may be undone
 LEAST_MOVES = 20  # evaluations of such a rollout, at least
@@ -57,6 +57,7 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
     mine = Graph(
         graph.name, graph.n, lo, hi, graph.indptr[lo : hi + 1] - first, graph.indices[first:last].copy(),
         graph.edges, weights,
+        node_weights=None if graph.node_weights is None else graph.node_weights[lo:hi],
     )  # fmt: skip
     return RowBlock(group, mine, rows, exchange, metric=metric)
 
@@ -252,7 +253,7 @@ def rollout(
     if net.problem.ordered:
         together = moves_at_once(group, net, params, block, limits)
     elif net.problem.dynamics in GROWING:
-        together = nodes_at_once(group, net, params, block, limits)
+        together = nodes_at_once(group, net, params, block, limits, marks)
     setting = f"search.moves_at_once={together}"
     if not limits.together and together > max(LARGEST_PART * block.n, 1):
         return None, 0, setting
@@ -299,7 +300,9 @@ def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: 
     return _affordable_at_once(group, net, params, block, TIME_SHARE * limits.seconds, 2 * n)
 
 
-def nodes_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits) -> int:
+def nodes_at_once(
+    group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits, marks: np.ndarray | None = None
+) -> int:
     """Nodes that one evaluation adds to a growing set at first; later as large a part of the candidates left.
 
     On large graphs with hubs a choice changes the scores of many, and one by one takes the square of the
@@ -312,12 +315,14 @@ def nodes_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: 
     least = max(1, int(SET_PART * n))
     if not np.isfinite(limits.seconds):
         return least
-    return max(least, _affordable_at_once(group, net, params, block, TIME_SHARE * limits.seconds, n // 4))
+    seconds = TIME_SHARE * limits.seconds
+    return max(least, _affordable_at_once(group, net, params, block, seconds, n // 4, marks))
 
 
 def _affordable_at_once(
-    group: Group, net: Any, params: Any, block: RowBlock, seconds: float, choices: int
-) -> int:
+    group: Group, net: Any, params: Any, block: RowBlock, seconds: float, choices: int,
+    marks: np.ndarray | None = None,
+) -> int:  # fmt: skip
     """Nodes at once, so that `choices` of them fit the seconds; more than there are nodes: far too few fit.
 
     Two evaluations tell what one takes, by rank 0's clock.
@@ -325,7 +330,8 @@ def _affordable_at_once(
     """
     if seconds < LEAST_MOVES * (ROUND_SECONDS + ENTRY_SECONDS * (block.n + 2 * block.edges)):
         return block.n + 1  # to find out exactly would already take too long
-    env, each = begin_environment(block.group, block, net.problem), 0.0
+    first = own_marks(block, marks)
+    env, each = begin_environment(block.group, block, net.problem, mark_own=first), 0.0
     scores = FullScores(block.group, net, params, env)
     for _ in range(2):  # the second one finds code and data warm
         if env.done:

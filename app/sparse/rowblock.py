@@ -59,6 +59,7 @@ class RowBlock(HostRows):
     width      columns of the operands that whole products are made with; 0 where changes are followed row by
                row, which needs ghost rows: then "auto" is never "staged"
     metric     distances between all pairs of nodes, whole on every rank, where a problem needs them; or None
+    node_weights   [n_real] float32 of the own nodes, or None: all one
     directed   the graph has arcs: the rows are the pattern of both directions, A is None, and `adjacency` and
                `transpose` are the matrices
     columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
@@ -74,7 +75,7 @@ class RowBlock(HostRows):
         metric: Metric | None = None,
     ) -> None:  # fmt: skip
         self.name, self.n, self.edges = graph.name, graph.n, graph.edges
-        self.group, self.metric = group, metric
+        self.group, self.metric, self.node_weights = group, metric, graph.node_weights
         self.rows, self.exchange, self.width, self._rank = rows, exchange, width, group.rank
         self.lo = int(rows.offsets[group.rank])
         self.n_own = int(rows.offsets[group.rank + 1]) - self.lo

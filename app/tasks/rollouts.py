@@ -210,7 +210,7 @@ def _solve_one(
     case, log, graph = context.case, context.log, loaded.graph
     if before is None:
         introduce(context, loaded)
-    if graph.node_weights is not None:
+    if graph.node_weights is not None and not policy.net.problem.sees_weights:
         log.info("warning: %s has node weights, which the policy does not see", graph.name)
     (block,) = _state_rows(context, policy, [loaded], case.select.rule)
     mode = block.plan.mode

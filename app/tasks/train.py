@@ -193,7 +193,11 @@ def shared_blocks(context: Context, graphs: list[Loaded]) -> list[Loaded]:
 
 
 def without_node_weights(context: Context, graphs: list[Loaded]) -> list[Loaded]:
-    """The graphs without what their nodes weigh, which is said where the problem counts it."""
+    """The graphs without what their nodes weigh, which is said where the problem counts it, unless policies
+    see it, too.
+    """
+    if problem_of(context.case).sees_weights:
+        return graphs
     weighed = [each for each in graphs if each.graph.node_weights is not None]
     warn_of_unseen(context, [each.graph.name for each in weighed])
     return [
@@ -206,7 +210,8 @@ def without_node_weights(context: Context, graphs: list[Loaded]) -> list[Loaded]
 
 def warn_of_unseen(context: Context, names: list[str]) -> None:
     """Say that the graphs of these names have node weights, where the problem counts them."""
-    if names and WEIGHED[context.case.problem.name] == "nodes":
+    seen = problem_of(context.case).sees_weights
+    if names and WEIGHED[context.case.problem.name] == "nodes" and not seen:
         whose = f"{names[0]} has" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more have"
         said = "which a policy does not see: it learns, and is judged, by numbers of nodes"
         context.warn(f"{whose} node weights, {said}")

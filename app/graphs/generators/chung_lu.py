@@ -29,7 +29,7 @@ def chung_lu(n: int, edges: int, exponent: float, seed: int, name: str | None = 
     blocks = -(-edges // BLOCK)
 
     def part(_: EdgeStream, rank: int, size: int) -> Iterator[Chunk]:
-        ends = _Ends(n, edges, exponent)
+        ends = PowerLawEnds(n, edges, exponent)
         label = stream(seed, "chung_lu/labels").permutation(n)
         for block in range(rank, blocks, size):
             draws, left = stream(seed, "chung_lu", block), min(BLOCK, edges - block * BLOCK)
@@ -44,7 +44,7 @@ def chung_lu(n: int, edges: int, exponent: float, seed: int, name: str | None = 
     )  # fmt: skip
 
 
-class _Ends:
+class PowerLawEnds:
     """Draws nodes in proportion to integer weights, through a guide table (Chen and Asau 1974).
 
     sums    [n+1] int64, the weights of all nodes before each

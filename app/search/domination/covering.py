@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.feasible import undominated_node
 from app.errors import FixedNodesError
 from app.graphs.covering import count_candidates
 from app.graphs.graph import Graph
@@ -16,12 +15,44 @@ from app.search.domination.tools import DominationTools
 from app.toolbox import Baseline, Instance
 
 
-def unmet_demand(graph: Graph, chosen: np.ndarray) -> int | None:
-    """The first demand, a node, next to no chosen candidate [n] bool; None: there is none."""
-    count = count_candidates(graph)
-    demands = np.arange(graph.n) >= count
-    demands[-1] = False
-    return undominated_node(graph, chosen & (np.arange(graph.n) < count), demands)
+def unmet_demand(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
+    """The first demand of the held rows, a node, next to no chosen candidate [n] bool; None: there is none."""
+    met = candidates_of(graph_rows)
+    if graph_rows.hi == graph_rows.n > graph_rows.lo:
+        met[-1] = True  # the reference
+    met[graph_rows.row_of()[chosen_all[graph_rows.indices]] - graph_rows.lo] = True
+    return None if met.all() else int(met.argmin()) + graph_rows.lo
+
+
+def candidates_of(graph_rows: Graph) -> np.ndarray:
+    """[held rows] bool, which are candidates: those next to the reference, the last node."""
+    near = np.zeros(graph_rows.hi - graph_rows.lo, dtype=bool)
+    near[graph_rows.row_of()[graph_rows.indices == graph_rows.n - 1] - graph_rows.lo] = True
+    return near
+
+
+def most_gain_of_family(
+    graph: Graph, compiled: bool = True, price: np.ndarray | None = None, pruned: bool = False
+) -> tuple[np.ndarray, str]:
+    """Take the candidate that meets most demands that are left, for its price, until none is left.
+
+    price    [candidates] or [n] positive whole numbers, or None: all one
+    pruned   then without those that are not needed, the latest first
+    Source   Chvátal 1979
+    """
+    candidate = candidates_of(graph)
+    chosen, dominated = np.zeros(graph.n, dtype=bool), candidate.copy()
+    dominated[-1] = True
+    order = greedy_order(graph, price, chosen, ~candidate, compiled, dominated)
+    chosen[order] = True
+    if pruned:
+        chosen = needed(graph, chosen, order, compiled, dominated)
+    return chosen, "most gain, pruned" if pruned else "most gain"
+
+
+FAMILY_BASELINES = {
+    "most_gain": most_gain_of_family, "most_gain_pruned": partial(most_gain_of_family, pruned=True),
+}  # fmt: skip
 
 
 class CoveringTools(DominationTools):
@@ -56,6 +87,12 @@ class CoveringTools(DominationTools):
         demands = self.graph.n - 1 - self.candidates
         text = f"reduced to {needed} of {demands} {other}s, by {columns} of {self.candidates} {one}s"
         return f"{text}; {chosen - 1} are chosen"
+
+    @property
+    def shown(self) -> Graph:
+        """The core, with what its candidates cost."""
+        price = None if self.price is None else self.price.astype(np.float32)
+        return replace(self.core, node_weights=price)
 
     # ---- solutions without the reference -------------------------------------------------------------------
 
@@ -95,16 +132,8 @@ class CoveringTools(DominationTools):
 
     def _most_gain(self, pruned: bool = False) -> tuple[np.ndarray, str]:
         """Take the candidate that meets most demands that are left, for its cost (Chvátal 1979)."""
-        graph, compiled = self.graph, self.instance.compiled
         price = None if self.weights is None else self._baseline_price()
-        chosen, dominated = np.zeros(graph.n, dtype=bool), np.ones(graph.n, dtype=bool)
-        dominated[self.candidates : -1] = False
-        barred = np.arange(graph.n) >= self.candidates
-        order = greedy_order(graph, price, chosen, barred, compiled, dominated)
-        chosen[order] = True
-        if pruned:
-            chosen = needed(graph, chosen, order, compiled, dominated)
-        return chosen, "most gain, pruned" if pruned else "most gain"
+        return most_gain_of_family(self.graph, self.instance.compiled, price, pruned)
 
     def _baseline_price(self) -> np.ndarray:
         """[n] int64, above 0; candidates of cost 0 have next to none."""
