@@ -46,7 +46,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 
 weights: $(VENV)/ready
-	for p in mvc mis mds fvs dismantle clique maxcut maxcut_once tsp; do \
+	for p in mvc mis mds set_cover fvs dismantle clique maxcut maxcut_once tsp; do \
 	  $(BIN)/python run.py inputs/weights_$$p.toml --out runs/weights_$$p --overwrite && \
 	  cp runs/weights_$$p/weights.npz app/weights/$$p.npz || exit 1; \
 	done

@@ -2,9 +2,10 @@
 
     python bench/families.py [--weights default FILE ...] [--count 20] [--seconds 1] [--graphs]
 
-Runs `run.py inputs/set_cover.toml` on families that no training has seen (of FAMILIES, with equal costs and with
-costs of 1 to 100; with --graphs on closed neighbourhoods of graphs, which no training draws), one set at a time, with
-the policy alone for every file of weights, then with everything for some seconds. Prints means over the families.
+Runs `run.py inputs/set_cover.toml` on families that no training has seen (of FAMILIES, with equal costs and
+with costs of 1 to 100; with --graphs on closed neighbourhoods of graphs, which no training draws), one set at
+a time, with the policy alone for every file of weights, then with everything for some seconds. Prints means
+over the families.
 """
 
 import argparse
@@ -13,13 +14,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = [
-    "200 elements=100 p=0.05", "1000 elements=200 p=0.02", "500 elements=1000 p=0.02", "3000 elements=2000 p=0.005",
+    "200 elements=100 p=0.05", "1000 elements=200 p=0.02", "500 elements=1000 p=0.02",
+    "3000 elements=2000 p=0.005",
     "400 elements=400 p=0.03 members=skewed", "2000 elements=2000 p=0.005 members=skewed",
     "400 elements=400 p=0.03 members=near", "2000 elements=2000 p=0.005 members=near",
 ]  # fmt: skip
@@ -36,10 +39,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", nargs="+", default=["default"], help="as policy.weights")
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the pipeline for each family; 0: leave it out")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="of the pipeline for each family; 0: leave it out"
+    )
     parser.add_argument("--graphs", action="store_true", help="neighbourhoods of graphs")
     options = parser.parse_args()
-    labels = ["most gain", "most gain, pruned", *(f"policy, {each}" for each in options.weights), "pipeline", "bound"]
+    labels = [
+        "most gain",
+        "most gain, pruned",
+        *(f"policy, {each}" for each in options.weights),
+        "pipeline",
+        "bound",
+    ]
     print(f"| family | costs | {' | '.join(labels)} |\n|---|---|" + "---|" * len(labels))
     with tempfile.TemporaryDirectory() as folder:
         for name, costs, source in sources(options, Path(folder)):
@@ -48,11 +59,13 @@ def main() -> None:
             print(f"| {name} | {costs} | {' | '.join(cells)} |", flush=True)
 
 
-def sources(options: argparse.Namespace, folder: Path):
+def sources(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
     """(name, costs, settings) of each row."""
     if options.graphs:
         for name, make in GRAPHS.items():
-            paths = [written(folder / f"{name} {i}.sets".replace(" ", "_"), make(i)) for i in range(options.count)]
+            paths = [
+                written(folder / f"{name} {i}.sets".replace(" ", "_"), make(i)) for i in range(options.count)
+            ]
             yield name, "1", ['graph.generator=""', f"graph.path={json.dumps(paths)}"]
         return
     for family in FAMILIES:
@@ -79,7 +92,9 @@ def measured(source: list[str], options: argparse.Namespace) -> dict[str, float]
         for label in entries[0]["baselines"]:
             found[label] = statistics.mean(each["baselines"][label] for each in entries)
     if options.seconds:
-        entries = run(source, f"search.seconds={options.seconds}", "search.start=greedy", "search.baselines=false")
+        entries = run(
+            source, f"search.seconds={options.seconds}", "search.start=greedy", "search.baselines=false"
+        )
         found["pipeline"] = statistics.mean(each["objective"] for each in entries)
         found["bound"] = statistics.mean(each["bound"] for each in entries)
     return found

@@ -90,6 +90,17 @@ def listed(n, *edges):
     return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None
 
 
+def posed(name, graph):
+    """The graph; where the problem is of families the one that stands for its closed neighbourhoods."""
+    if name not in ("set_cover", "hitting_set"):
+        return graph
+    n, edges, _ = graph
+    itself = np.stack([np.arange(n)] * 2, axis=1)
+    pairs = np.concatenate([edges, edges[:, ::-1], itself]) + np.array([0, n])
+    sets = np.stack([np.arange(n), np.full(n, 2 * n)], axis=1)
+    return 2 * n + 1, np.concatenate([pairs, sets]), None
+
+
 def dense(graph):
     """Adjacency [n, n] of zeros and ones, and the weights in the same places."""
     n, edges, weights = graph

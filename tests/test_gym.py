@@ -16,6 +16,7 @@ from gymnasium.wrappers import TimeLimit  # noqa: E402
 from helpers import make_blocks, random_graph  # noqa: E402
 from test_tsp import blocks_of  # noqa: E402
 
+from app.graphs.covering import COVERING  # noqa: E402
 from app.graphs.metric import uniform_points  # noqa: E402
 from app.problems.table import PROBLEMS as ALL  # noqa: E402
 from app.problems.table import (  # noqa: E402
@@ -25,6 +26,7 @@ from app.problems.table import (  # noqa: E402
 from app.rl.gym import GraphGym  # noqa: E402
 
 GRAPHS = [nx.gnp_random_graph(9, 0.3, seed=1), nx.barabasi_albert_graph(14, 2, seed=2), nx.empty_graph(3)]
+FAMILIES = [[[0, 1], [1, 2, 3], [3, 4], [0, 4]], [[v, *GRAPHS[1][v]] for v in range(14)], [[0]]]
 
 
 def environment(solo, problem, **options):
@@ -32,6 +34,8 @@ def environment(solo, problem, **options):
         return GraphGym(
             solo, make_problem(problem), blocks_of(solo, [uniform_points(n, n) for n in (7, 9)]), **options
         )
+    if problem in COVERING:
+        return gym_environment(FAMILIES, problem, **options)
     return gym_environment(GRAPHS, problem, **options)
 
 

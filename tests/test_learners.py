@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import crossed, growing_graph, listed, make_blocks, random_graph
+from helpers import crossed, growing_graph, listed, make_blocks, posed, random_graph
 from mpi4py import MPI
 from test_train import SMALL, changed
 from test_tsp import blocks_of
@@ -57,8 +57,9 @@ def small_blocks(group, problem):
     if problem == "tsp":
         metrics = [uniform_points(n, n) for n in (7, 9, 8)]
         return blocks_of(group, metrics[:2]), blocks_of(group, metrics[2:])
-    graphs = [growing_graph(9, 2, 1), random_graph(12, 0.3, 3)]
-    return make_blocks(group, graphs), make_blocks(group, [growing_graph(8, 2, 5)])
+    graphs = [growing_graph(9, 2, 1), random_graph(12, 0.3, 3), growing_graph(8, 2, 5)]
+    graphs = [posed(problem, graph) for graph in graphs]
+    return make_blocks(group, graphs[:2]), make_blocks(group, graphs[2:])
 
 
 def outcome(group, case, problem):

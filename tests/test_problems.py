@@ -17,6 +17,7 @@ from helpers import (
     listed,
     make_block,
     make_blocks,
+    posed,
     random_graph,
     whole_rows,
 )
@@ -151,12 +152,21 @@ def set_cover_state(A, chosen):
     candidate, demand = family_of(A)
     left = demand & ~near(A, chosen & candidate)
     gain, each = (A @ left).astype(int) * candidate, (A @ candidate).astype(int)
-    code = [2 + level_of(256 * d) if u else 770 + level_of(256 * g) if g else 0 for u, d, g in zip(left, each, gain)]
+    code = [
+        2 + level_of(256 * d) if u else 770 + level_of(256 * g) if g else 0
+        for u, d, g in zip(left, each, gain)
+    ]
     mean, pairs = each[demand].sum() / max(demand.sum(), 1), each[demand].sum()
     cost = pairs / max(candidate.sum(), 1)
     price = sum(math.floor(FIXED_POINT * math.sqrt(mean / d) / cost) for d in each[left])
     alive = int(left.sum() + (gain > 0).sum())
-    return np.array(code), (alive, int(256 * each[left].sum()), int(left.sum()), price, int(chosen.sum()) << 20)
+    return np.array(code), (
+        alive,
+        int(256 * each[left].sum()),
+        int(left.sum()),
+        price,
+        int(chosen.sum()) << 20,
+    )
 
 
 def is_family_cover(A, inside):
@@ -203,16 +213,6 @@ def test_every_problem_of_chosen_sets_has_a_reference():
     }
     with pytest.raises(CaseError, match="unknown problem 'tour'; known: mvc"):
         make_problem("tour")
-
-
-def posed(name, graph):
-    """The graph; where the problem is of families the one that stands for its closed neighbourhoods."""
-    if name != "set_cover":
-        return graph
-    n, edges, _ = graph
-    pairs = np.concatenate([edges, edges[:, ::-1], np.stack([np.arange(n)] * 2, axis=1)]) + [0, n]
-    sets = np.stack([np.arange(n), np.full(n, 2 * n)], axis=1)
-    return 2 * n + 1, np.concatenate([pairs, sets]), None
 
 
 # ---- environments and replay ------------------------------------------------------------------------------

@@ -302,7 +302,9 @@ def test_wrong_files_are_refused(tmp_path, case):
 
 FAMILY = {"A": [1, 2], "B": [2, 3]}
 REFUSED = {
-    "the policy alone": ({"settings": {"search.solver": "policy"}}, "the policy alone does not know"),
+    "fixed sets, a policy": (
+        {"settings": {"search.solver": "policy"}, "inside": ["A"]}, "the policy alone holds to no fixed nodes",
+    ),  # fmt: skip
     "an order": ({"settings": {"graph.order": "random"}}, 'graph.order: the graph of set_cover .* "natural"'),
     "a complement": ({"settings": {"graph.complement": True}}, "graph.complement: the .*; false would"),
     "an element as a set": ({"inside": [1]}, "inside: .*1"),
@@ -397,13 +399,13 @@ def test_families_are_of_these_problems_alone(tmp_path):
     for problem in ("mvc", "maxcut"):
         with pytest.raises(GraphError, match=r"a family of sets; problem.name = .set_cover. or"):
             solve(str(tmp_path / "a.sets"), problem)
-    with pytest.raises(CaseError, match="mds would be right"):
-        TrainingRun("set_cover", [FAMILY])
+    with pytest.raises(CaseError, match="no policy answers coverage"):
+        TrainingRun("coverage", [FAMILY])
     with pytest.raises(CaseError, match=r"train\.graphs\.generator: sets: a family of sets"):
         TrainingRun("mvc", {"generator": "sets", "nodes": 9})
-    with pytest.raises(CaseError, match="mds would be right"):
+    with pytest.raises(CaseError, match="no policy answers coverage"):
         pytest.importorskip("gymnasium")
-        gym_environment([FAMILY], problem="set_cover")
+        gym_environment([FAMILY], problem="coverage")
 
 
 @alone

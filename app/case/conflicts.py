@@ -23,6 +23,7 @@ OF_EDGES = ("tune", "folds")  # studies that are of edges and of links, too
 READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
+SETS_EACH = 60  # elements of a set of drawn families of all kinds, at most on the average
 OF_ARCS = ("arcs", "rmat", "rmat_natural")  # generators whose edges have directions
 OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of links.rank_each
 # Keys of [rgcn] that nothing reads where there is no layer.
@@ -147,6 +148,10 @@ def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "random_classes", f"must be from 2 to the number of nodes {found}"
     elif graphs.generator == "bipartite" and graphs.elements >= lo:
         yield "elements", f"must be below the number of nodes ({lo}), got {graphs.elements}"
+    if graphs.generator == "sets" and graphs.members == "mixed":
+        for key in ("elements", "p"):
+            if (found := getattr(graphs, key)) != getattr(GraphCase(), key):
+                yield key, f'members = "mixed" has its own, by turns: leave it out, got {found:g}'
     if graphs.least_demand > graphs.most_demand:
         yield "least_demand", f"must be at most most_demand = {graphs.most_demand}, got {graphs.least_demand}"
     if graphs.edge_weights != "one" and graphs.generator in ("", *OF_POINTS):
@@ -169,7 +174,8 @@ def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         first = n / 2 if graphs.generator == "sbm" else n - (graphs.elements or n // 2)
         key, edges = "degree_in", first * (graphs.degree_in + graphs.degree_out)
     elif graphs.generator == "sets":
-        key, edges = "p", graphs.p * n * (graphs.elements or n) + n
+        each = SETS_EACH if graphs.members == "mixed" else graphs.p * (graphs.elements or n)
+        key, edges = "p", (each + 1) * n
     elif graphs.generator == "bter" and edges <= MOST_EDGES:
         key, edges = "degree_scale", edges * graphs.degree_scale
     for wrong, at, mistake in (

@@ -9,7 +9,14 @@ from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LAYERS, CHUNK, BLOCK, LANES = 16, 256, 64, 16  # as in incremental.c
-DYNAMICS = {"residual": 0, "domination": 1, "core": 2, "parts": 3, "": 4, "family": 5}  # by Environment.compiled
+DYNAMICS = {
+    "residual": 0,
+    "domination": 1,
+    "core": 2,
+    "parts": 3,
+    "": 4,
+    "family": 5,
+}  # by Environment.compiled
 
 
 class _Net(ctypes.Structure):

@@ -118,9 +118,7 @@ def times_chosen(batch: StateBatch, choices: list[np.ndarray]) -> np.ndarray:
     return np.bincount(rows[rows >= 0], minlength=batch.rows).astype(np.float32)
 
 
-def sums_near(
-    group: Group, block: RowBlock, values_own: np.ndarray, kind: type = np.int32
-) -> np.ndarray:
+def sums_near(group: Group, block: RowBlock, values_own: np.ndarray, kind: type = np.int32) -> np.ndarray:
     """[n_own] of a kind of integers, for each own row the sum over its neighbours. Ranks: all call."""
     values_ext = block.extend_host(group, values_own)
     counts, columns, _ = block.extended_rows(np.arange(block.n_own))

@@ -16,7 +16,7 @@ from app.toolbox import Baseline, Instance
 
 
 def unmet_demand(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
-    """The first demand of the held rows, a node, next to no chosen candidate [n] bool; None: there is none."""
+    """The first demand of the held rows next to no chosen candidate [n] bool; None: there is none."""
     met = candidates_of(graph_rows)
     if graph_rows.hi == graph_rows.n > graph_rows.lo:
         met[-1] = True  # the reference
