@@ -48,8 +48,7 @@ def main() -> None:
         "most gain",
         "most gain, pruned",
         *(f"policy, {each}" for each in options.weights),
-        "pipeline",
-        "bound",
+        *(["pipeline, greedy start", "pipeline, learned start", "bound"] if options.seconds else []),
     ]
     print(f"| family | costs | {' | '.join(labels)} |\n|---|---|" + "---|" * len(labels))
     with tempfile.TemporaryDirectory() as folder:
@@ -92,11 +91,11 @@ def measured(source: list[str], options: argparse.Namespace) -> dict[str, float]
         for label in entries[0]["baselines"]:
             found[label] = statistics.mean(each["baselines"][label] for each in entries)
     if options.seconds:
-        entries = run(
-            source, f"search.seconds={options.seconds}", "search.start=greedy", "search.baselines=false"
-        )
-        found["pipeline"] = statistics.mean(each["objective"] for each in entries)
-        found["bound"] = statistics.mean(each["bound"] for each in entries)
+        for start in ("greedy", "learned"):
+            limit = f"search.seconds={options.seconds}"
+            entries = run(source, limit, f"search.start={start}", "search.baselines=false")
+            found[f"pipeline, {start} start"] = statistics.mean(each["objective"] for each in entries)
+            found["bound"] = statistics.mean(each["bound"] for each in entries)
     return found
 
 

@@ -303,8 +303,9 @@ def test_wrong_files_are_refused(tmp_path, case):
 FAMILY = {"A": [1, 2], "B": [2, 3]}
 REFUSED = {
     "fixed sets, a policy": (
-        {"settings": {"search.solver": "policy"}, "inside": ["A"]}, "the policy alone holds to no fixed nodes",
-    ),  # fmt: skip
+        {"settings": {"search.solver": "policy"}, "inside": ["A"]},
+        "the policy alone holds to no fixed nodes",
+    ),
     "an order": ({"settings": {"graph.order": "random"}}, 'graph.order: the graph of set_cover .* "natural"'),
     "a complement": ({"settings": {"graph.complement": True}}, "graph.complement: the .*; false would"),
     "an element as a set": ({"inside": [1]}, "inside: .*1"),

@@ -89,7 +89,7 @@ class _Cut:
     closed = False
     adjacent = True
     redundancy = ""
-    plays_on = spares = sees_weights = False
+    plays_on = sees_weights = False
     degree_codes = sized_codes = False
     own_degree = False
     mirrors = False

@@ -111,8 +111,6 @@ class Problem(Protocol):
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
     complemented     True: its states are those of the complement of the graph
-    spares           True: the last reward of an episode, and what it is judged by, leave out what a finished
-                     solution does not need (app/rl/redundant.py: spared)
     sees_weights     True: its states, rewards and values of policies count the weights of nodes
     known            True: the optimum is `bound` of a smallest vertex cover, and sets of graphs have theirs
     """
@@ -137,7 +135,6 @@ class Problem(Protocol):
     baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
     bounds: dict[str, Callable[[Graph], Bound]]
     complemented: bool
-    spares: bool
     sees_weights: bool
     known: bool
 
@@ -284,7 +281,7 @@ def state_size(problem: Problem, graph: Graph) -> tuple[int, int]:
 class NodesCount:
     """The objective of problems that count the nodes of a solution."""
 
-    plays_on = spares = sees_weights = False
+    plays_on = sees_weights = False
 
     def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
         """The nodes of the solution among the held rows."""

@@ -75,9 +75,8 @@ class SetCover(MinimumDominatingSet):
     told exactly. Messages sum over neighbours: a candidate hears how scarce its demands are, and a demand
     how efficient its candidates.
 
-    Reward     minus the costs of the chosen, by the mean m; the last one of an episode, too, plus those of
-               the candidates that the cover does not need, the dearest first (app/rl/redundant.py): what is
-               taken early is often made superfluous by what is taken late
+    Reward     minus the costs of the chosen, by the mean m. To add, at the end of an episode, the costs of
+               what its cover does not need was tried: learned on small families it misled on larger ones
     Shaping    "caro_wei": + Phi(s') - Phi(s), Phi = - sum over demands u left of (D / d(u))^(1/2) / E, D the
                mean of d over demands and E the mean efficiency, both at the beginning: if all candidates
                were as efficient as at first, -Phi would be about what is still to be spent, more for what is
@@ -96,7 +95,7 @@ class SetCover(MinimumDominatingSet):
     feature_counts: ClassVar = {"scale_free": 10}
     baselines: ClassVar = FAMILY_BASELINES
     bounds: ClassVar = {}
-    sees_weights = spares = True
+    sees_weights = True
 
     # ---- states ----------------------------------------------------------------------------------------
 

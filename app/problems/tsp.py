@@ -88,7 +88,7 @@ class TravellingSalesman:
     ordered = True
     adjacent = True
     redundancy = ""
-    plays_on = spares = sees_weights = False
+    plays_on = sees_weights = False
     first_candidate = FIRST_ALIVE + 2
     degree_codes = sized_codes = False
     own_degree = False

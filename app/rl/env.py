@@ -279,14 +279,11 @@ def _worth_by_degree(problem: Problem, block: RowBlock) -> np.ndarray:
     return block.kept[key]
 
 
-def objective_of(env: Environment, less: float = 0) -> float:
-    """The objective of the solution so far, of the graph's own weights, or the points as they were given.
-
-    less   is taken off the problem's objective
-    """
+def objective_of(env: Environment) -> float:
+    """The objective of the solution so far, of the graph's own weights, or the points as they were given."""
     if env.value is not None:
         return env.value
-    found, metric = env.problem.objective(env.chosen, env.totals) - less, env.block.metric
+    found, metric = env.problem.objective(env.chosen, env.totals), env.block.metric
     if metric is None and (unit := getattr(env, "unit", 1)) != 1:
         return round(found * unit, 3)  # costs are held in parts of their mean
     return found if metric is None or metric.unit == 1 else found * metric.unit

@@ -6,8 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from app.comm.group import Group
-from app.problems.set_cover import SPENT_ONE
-from app.rl.env import Environment
 from app.rl.family_env import family_of
 from app.rl.forest import part_sizes_own, parts_ext
 from app.rl.select import independent
@@ -69,16 +67,6 @@ def family_redundant(
     cost = _values_at(group, block, family.cost[: block.n_real], order)
     order = order[np.argsort(-cost, kind="stable")]
     return _without_need(group, block, order, times_own)
-
-
-def spared(env: Environment) -> float:
-    """What an episode that is over need not have spent, in the unit of the problem's objective: on sets that
-    its cover does not need. Ranks: all of the environment's group call; identical on all.
-    """
-    group, block, cost = env.block.group, env.block, env.family.cost
-    solution_own = env.problem.solution_of(env.chosen_at[: block.n_real])
-    dropped = family_redundant(group, block, env.chosen_at, solution_own)
-    return int(_values_at(group, block, cost[: block.n_real], dropped).sum()) / SPENT_ONE
 
 
 def _without_need(group: Group, block: RowBlock, order: np.ndarray, times_own: np.ndarray) -> np.ndarray:

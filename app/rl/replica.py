@@ -13,7 +13,6 @@ from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.fleet import Fleet
 from app.rl.learner import Learner, Lesson
-from app.rl.redundant import spared
 from app.rng import stream
 
 
@@ -124,8 +123,6 @@ class Replica:
             env = episode.env
             episode.nodes.append(node)
             reward = problem.reward(totals, env.totals, 1, agent.shaping)
-            if problem.spares and env.done:
-                reward += spared(env)
             if agent.reward_scale == "nodes":
                 reward /= env.block.n
             self.learner.remember(episode.number, node, reward, env)

@@ -16,7 +16,7 @@ from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.learner import score_environments
 from app.rl.plain_rest import PLAIN, Greedy, play_rest
 from app.rl.qnet import QNetwork
-from app.rl.redundant import REDUNDANCY, spared
+from app.rl.redundant import REDUNDANCY
 from app.rl.rules import find_rule
 from app.rl.select import Rule, Share, best_nodes, single
 from app.sparse.batch import StateBatch
@@ -279,8 +279,6 @@ def judged(env: Environment) -> float:
     """The objective of the solution so far; of an episode that is over and has played on (Problem.plays_on)
     without what it does not need. Ranks: all of the environment's group call; identical on all.
     """
-    if env.problem.spares and env.done:
-        return objective_of(env, spared(env))
     if not (env.problem.plays_on and env.done):
         return objective_of(env)
     group = env.block.group
