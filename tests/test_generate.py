@@ -172,7 +172,7 @@ def test_rmat_fills_the_quarters_as_asked():
 
 def test_chung_lu_has_the_expected_degrees():
     n, edges, exponent = 20_000, 200_000, 2.5
-    ends = chung_lu_module._Ends(n, edges, exponent)
+    ends = chung_lu_module.PowerLawEnds(n, edges, exponent)
     drawn = np.bincount(ends.draw(2 * edges, np.random.default_rng(0)), minlength=n)
     expected = np.diff(ends.sums) * (2 * edges / ends.total)
     assert expected[0] == pytest.approx(math.sqrt(2 * edges), rel=0.2)
