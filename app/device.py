@@ -75,7 +75,18 @@ class HostDevice(
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        parts = elementwise, attention, dynamic, distmult, edges, edge_attention, heads, pairs, aggregation, gates
+        parts = (
+            elementwise,
+            attention,
+            dynamic,
+            distmult,
+            edges,
+            edge_attention,
+            heads,
+            pairs,
+            aggregation,
+            gates,
+        )
         built = available() and all(part.available() for part in parts)
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)

@@ -36,7 +36,9 @@ class ForecastCase(Table, frozen=True):
     ] = "absolute"
     normalise: Annotated[
         Literal["node", "channel"],
-        about("whose mean and deviation over the training part series are measured in: each node's, or all's"),
+        about(
+            "whose mean and deviation over the training part series are measured in: each node's, or all's"
+        ),
     ] = "node"
     base: Annotated[
         Literal["linear", "last"],

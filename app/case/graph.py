@@ -98,13 +98,15 @@ class GraphCase(Table, frozen=True):
     series: Annotated[
         str,
         about(
-            'gnn.level = "forecast": file of a number for each step of time and node: .npy or .npz, T x nodes '
-            "(x channels) in the order of the ids, or text, a line for each step under a line of ids; "
-            "diffusion: drawn, of a generated graph"
+            'gnn.level = "forecast": file of a number for each step of time and node: .npy or .npz, '
+            "T x nodes (x channels) in the order of the ids, or text, a line for each step under a line "
+            "of ids; diffusion: drawn, of a generated graph"
         ),
     ] = ""
     series_steps: Annotated[Positive, about("steps of time of drawn series")] = 1000
-    series_noise: Annotated[Amount, about("deviation of what drawn series cannot tell of the next step")] = 0.3
+    series_noise: Annotated[Amount, about("deviation of what drawn series cannot tell of the next step")] = (
+        0.3
+    )
     node_data_by: Annotated[
         Literal["order", "id"],
         about(

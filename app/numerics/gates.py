@@ -6,8 +6,6 @@ compiled kernels (app/native/gates.c).
 
 from typing import Any
 
-import numpy as np
-
 from app.numerics.elementary import exp
 
 Array = Any

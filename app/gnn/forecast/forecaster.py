@@ -34,8 +34,10 @@ def network_of(case: ForecastCase, gnn: GnnCase, f: int, outputs: int, walks: in
 class Forecaster:
     """See above. Forecasts are of values in deviations (series.py), as differences from the last value.
 
-    base     [k, H * C] float32 on the device, the regression that the network adds its part to; None: the last value
-    plain    the regressions, which are plain rules too; None: weights are applied, or nothing is there to learn
+    base     [k, H * C] float32 on the device, the regression that the network adds its part to; None: the
+    last value
+    plain    the regressions, which are plain rules too; None: weights are applied, or nothing is there to
+    learn
     Ranks    all construct
     """
 
@@ -43,7 +45,8 @@ class Forecaster:
         self, group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray,
         scale: SeriesScale, masks: bool, seed: int, base: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """S_own [n_own, T, C] float32 as read; base: of weights; masks: networks read where values are known"""
+        """S_own [n_own, T, C] float32 as read; base: of weights; masks: networks read where values are
+        known"""
         self.group, self.device, self.gnn, self.case, self.seed = group, group.device, gnn, case, seed
         self.block, self.scale, self.n_own = block, scale, block.n_own
         self.hops = Hops(group, block, case.hops, gnn.edge_weights)
@@ -125,7 +128,8 @@ class Forecaster:
     # ---- forecasts --------------------------------------------------------------------------------------
 
     def forecast(self, ends: np.ndarray) -> np.ndarray:
-        """[n_own * B, H * C] float32 on the host, of windows of a node in turn, in deviations. Ranks: all call."""
+        """[n_own * B, H * C] float32 on the host, of windows of a node in turn, in deviations. Ranks: all
+        call."""
         batch = self._begun(ends, targets=False)
         return self._forecast(batch)
 
@@ -134,7 +138,8 @@ class Forecaster:
         return np.array(self.device.get(Z + self._before(batch)))
 
     def next(self) -> np.ndarray:
-        """[n_real, H, C] float64, the steps after the end of the series, in the units of the data. Ranks: all."""
+        """[n_real, H, C] float64, the steps after the end of the series, in the units of the data. Ranks:
+        all."""
         found = self.forecast(np.array([self.windows.steps - 1]))
         shape = self.n_own, self.case.horizon, self.windows.channels
         return self.scale.large(found.reshape(shape))[: self.block.n_real]
@@ -169,11 +174,12 @@ class Forecaster:
     # ---- intervals --------------------------------------------------------------------------------------
 
     def intervals(self, coverage: float) -> tuple[np.ndarray, float | None]:
-        """Half widths [n_real, H, C] float64 of intervals in the units of the data, infinite where the validation
-        windows are too few; and the share of the test values that such intervals held, None of none.
+        """Half widths [n_real, H, C] float64 of intervals in the units of the data, infinite where the
+        validation windows are too few; and the share of the test values that such intervals held, None of
+        none.
 
-        Split conformal prediction (gnn/conformal.py), node by node and step by step: half a width is that error of
-        the validation windows which at most a share of 1 - coverage exceeds. Ranks: all call.
+        Split conformal prediction (gnn/conformal.py), node by node and step by step: half a width is that
+        error of the validation windows which at most a share of 1 - coverage exceeds. Ranks: all call.
         """
         errors = np.sort(self._away("val"), axis=1)  # NaN last
         count = (errors == errors).sum(axis=1)

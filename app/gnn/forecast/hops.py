@@ -47,7 +47,8 @@ class Hops:
         return found
 
     def backward(self, gradients: list[Array], dX: Array) -> None:
-        """Add to dX [n_own, w] what gradients by `forward` of X come to; they are used up. Ranks: all call."""
+        """Add to dX [n_own, w] what gradients by `forward` of X come to; they are used up. Ranks: all
+        call."""
         for side, (_, back, scale) in enumerate(self._ways):
             own = gradients[side * self.powers : (side + 1) * self.powers]
             for k in range(len(own) - 1, -1, -1):

@@ -6,15 +6,16 @@ Forward   of inputs U_t [rows, f + 1], which hold the random walks of the series
             X = U_t W_u     G = S(H_{t-1}) W_h          [rows, 3h], parts [r z c]
             H_t = the step of numerics/gates.py of X, G and the bias b of its candidate
           Z = H_L W_o + b_o
-Backward  D = dZ:  dW_o = H_L^T D   db_o = sums of D   dH_L = D W_o^T; for t = L .. 1, from dX, dG, dH of the gates:
+Backward  D = dZ:  dW_o = H_L^T D   db_o = sums of D   dH_L = D W_o^T; for t = L .. 1, from dX, dG, dH of the
+gates:
             dW_u += U_t^T dX    dW_h += S(H_{t-1})^T dG    db += sums of the last part of dG
             dH_{t-1} = dH + S^T (dG W_h^T): the block of W_h that P^k H meets gives the gradient by P^k H, and
             Hops.backward takes these back to one by H
           At t = 1 the state is zero: neither products with A nor with W_h.
 Departs   The reset gate stands after the convolution, as in cuDNN's unit: a step needs one diffusion of the
           state, not two. The input's random walks are those of the series, made once (series.py).
-Ranks     rows partitioned, weights replicated; K exchanges a step of time forward and K backward (2K of a directed
-          graph); one sum for all gradients
+Ranks     rows partitioned, weights replicated; K exchanges a step of time forward and K backward (2K of a
+          directed graph); one sum for all gradients
 """
 
 from typing import Any

@@ -1,9 +1,11 @@
-"""Linear autoregressions with ridge on the training windows: plain rules, and what networks add their part to.
+"""Linear autoregressions with ridge on the training windows: plain rules, and what networks add their part
+to.
 
-With rows v of what is read (windows.py), 0/1 weights w of rows whose targets are all known and differences y of the
-targets from the last value, B = (V^T w V + ridge diag(V^T w V))^-1 V^T w Y (Hoerl and Kennard 1970, with columns in
-their own units). The sums are float32 chains by row blocks within a batch, as gradients are, and float64 over
-batches; the system is solved by operations of one element each, so that no library chooses an order.
+With rows v of what is read (windows.py), 0/1 weights w of rows whose targets are all known and differences y
+of the targets from the last value, B = (V^T w V + ridge diag(V^T w V))^-1 V^T w Y (Hoerl and Kennard 1970,
+with columns in their own units). The sums are float32 chains by row blocks within a batch, as gradients are,
+and float64 over batches; the system is solved by operations of one element each, so that no library chooses
+an order.
 """
 
 from dataclasses import dataclass
@@ -35,7 +37,8 @@ class Regression:
 
 
 def regress(steps: Steps, windows: Windows, ends: np.ndarray, ridge: float) -> Regression:
-    """The regressions on windows that end at some steps. Ranks: all call; the same bits on any number of them."""
+    """The regressions on windows that end at some steps. Ranks: all call; the same bits on any number of
+    them."""
     total, k = None, 0
     for piece in windows.pieces(ends):
         batch = windows.batch(piece)
@@ -64,8 +67,8 @@ def _roots(steps: Steps, batch: Batch) -> Array:
 def ridge_solution(square: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
     """[k, m] float64, (S + ridge diag(S))^-1 R of a positive semidefinite S [k, k] and R [k, m].
 
-    By Cholesky's factors, column after column; a column that no row has anything in, or that others make up but for
-    rounding, gets zeros.
+    By Cholesky's factors, column after column; a column that no row has anything in, or that others make up
+    but for rounding, gets zeros.
     """
     k = len(square)
     S = square + np.diag(ridge * np.diag(square))

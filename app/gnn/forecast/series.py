@@ -1,7 +1,8 @@
-"""Series of the nodes of a graph as networks read them: by time in three parts, about 0, without holes, in windows.
+"""Series of the nodes of a graph as networks read them: by time in three parts, about 0, without holes, in
+windows.
 
-A window that ends at step t reads steps t - L + 1 .. t and forecasts t + 1 .. t + H. It belongs to the part of time
-that all of its forecast steps are in: nothing that is learned has seen a step of a later part.
+A window that ends at step t reads steps t - L + 1 .. t and forecasts t + 1 .. t + H. It belongs to the part
+of time that all of its forecast steps are in: nothing that is learned has seen a step of a later part.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from app.comm.group import Group
 from app.errors import CaseError, GraphError
 
 Array = Any
-FARTHEST = 1e6  # deviations from a mean: farther is no measurement, and squares of it are 32-bit numbers still
+FARTHEST = (
+    1e6  # deviations from a mean: farther is no measurement, and squares of it are 32-bit numbers still
+)
 ROUNDING = 1e-6  # of a mean, in float32: less is what rounding leaves of series that stand still
 PARTS = ("train", "val", "test")
 
@@ -53,11 +56,15 @@ class Parts:
         """Refuse series too short to learn from, or to forecast. Raises GraphError."""
         least = self.first + 1
         if steps < least:
-            raise GraphError(f"{name}: has {steps} steps of time; at least {least} would be right for a window")
+            raise GraphError(
+                f"{name}: has {steps} steps of time; at least {least} would be right for a window"
+            )
         if learns and not len(self.ends("train")):
             needed = self.first + 1 + self.horizon
             found = f"has {self.steps} steps of time to learn from"
-            raise GraphError(f"{name}: {found}; at least {needed} would be right for a window and its horizon")
+            raise GraphError(
+                f"{name}: {found}; at least {needed} would be right for a window and its horizon"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,8 @@ class SeriesScale:
 
 
 def _mean_over_time(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[n_own, C] float64, how many values of [n_own, T, C] are known, and their mean, 0 of none: step after step."""
+    """[n_own, C] float64, how many values of [n_own, T, C] are known, and their mean, 0 of none: step after
+    step."""
     count, total = (np.zeros((S.shape[0], S.shape[2])) for _ in range(2))
     for t in range(S.shape[1]):
         known = ~np.isnan(S[:, t])

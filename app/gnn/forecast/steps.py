@@ -1,7 +1,8 @@
 """The operations on windows of series that networks are made of; every rank holds its rows.
 
-A batch of B windows of n nodes are n_own * B rows on a rank: row i * B + b is node i in window b. Products with
-weights work on these rows, products with A on the same memory as [n_own, B * w]: one product for all windows.
+A batch of B windows of n nodes are n_own * B rows on a rank: row i * B + b is node i in window b. Products
+with weights work on these rows, products with A on the same memory as [n_own, B * w]: one product for all
+windows.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Convolutions over the window, then graph convolutions: a network without a state.
 
-Source    Yu et al. 2018 (STGCN): gated convolutions in time, and graph convolutions; Li et al. 2018 (DCRNN), eq. 2: the
-          latter by random walks
+Source    Yu et al. 2018 (STGCN): gated convolutions in time, and graph convolutions; Li et al. 2018 (DCRNN),
+          eq. 2: the latter by random walks
 Forward   of U [rows, L (f + 1)], the inputs of all steps of time side by side:
             X = U W_u  [rows, 2h], parts [a b]     H_0 = a * logistic(b)
             for l = 1 .. depth, S(H) = [H, P H, ..., P^K H]:
@@ -11,9 +11,11 @@ Backward  D = dZ:  dW_o = H^T D   db_o = sums of D   dH = D W_o^T; for l = depth
             E = dH * [Y_l > 0]      dW_l = S(H_{l-1})^T E     db_l = sums of E
             dH += S^T (E W_l^T), as in recurrent.py
           dX = the gradient of the gate (numerics/gates.py)    dW_u = U^T dX
-Departs   A window is short: one convolution spans all of it (STGCN has kernels of 3 steps in two layers). Weights of a
-          convolution over the whole window read no step of time after it, so nothing of the future enters.
-Ranks     rows partitioned, weights replicated; K exchanges a layer forward and K backward; one sum for all gradients
+Departs   A window is short: one convolution spans all of it (STGCN has kernels of 3 steps in two layers).
+          Weights of a convolution over the whole window read no step of time after it, so nothing of the
+          future enters.
+Ranks     rows partitioned, weights replicated; K exchanges a layer forward and K backward; one sum for all
+gradients
 """
 
 from typing import Any
@@ -48,9 +50,10 @@ class Temporal:
     def forward(self, steps: Steps, U: list[Array], keep: bool) -> Array:
         """Z [rows, outputs]; see Recurrent.forward. Ranks: all call."""
         params = steps.params
-        X, H = steps.dense(U, params["input.W"]), steps.empty(self.hidden)
+        inputs = steps.device.xp.concatenate(U, axis=1)
+        X, H = steps.dense([inputs], params["input.W"]), steps.empty(self.hidden)
         steps.device.glu(X, H)
-        self.saved = [(U, X)] if keep else []
+        self.saved = [(inputs, X)] if keep else []
         for layer in range(1, self.depth + 1):
             walks = [H, *steps.walk(H)]
             Y = steps.dense(walks, params[f"layer{layer}.W"])
@@ -79,7 +82,7 @@ class Temporal:
             back = [steps.transposed(each) for each in parts]
             steps.device.add_into(dH, steps.dense([E], back[0]))
             steps.walk_back([steps.dense([E], each) for each in back[1:]], dH)
-        U, X = self.saved.pop()
+        inputs, X = self.saved.pop()
         steps.device.glu_back(X, dH)
-        steps.gram("input.W", U, X)
+        steps.gram("input.W", [inputs], X)
         self._last = None

@@ -29,7 +29,8 @@ def order_of(seed: int, epoch: int, windows: int) -> np.ndarray:
 
 
 def steps_of(batch: int, steps: int, windows: int) -> int:
-    """Training steps of an epoch: as many as there are batches of so many windows, at most `steps` unless 0."""
+    """Training steps of an epoch: as many as there are batches of so many windows, at most `steps` unless
+    0."""
     batches = -(-windows // batch)
     return min(steps, batches) if steps else batches
 

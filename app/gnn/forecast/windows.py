@@ -36,11 +36,11 @@ class Batch:
 class Windows:
     """The series of a graph on this rank, and the batches made of them.
 
-    Columns of the input of a step: the C channels; their random walks of 1 .. K steps in either direction; with
-    `masks` 1 where a value is known, for each channel; with a period its sine and cosine; a column of ones.
-    Columns of regressions, differences from the last value: ones; steps before the last one, by channel; with a
-    period the values one or more periods before each step of the horizon, and sine and cosine; from `own_columns`
-    on the first random walks of all steps of the window.
+    Columns of the input of a step: the C channels; their random walks of 1 .. K steps in either direction;
+    with `masks` 1 where a value is known, for each channel; with a period its sine and cosine; a column of
+    ones. Columns of regressions, differences from the last value: ones; steps before the last one, by
+    channel; with a period the values one or more periods before each step of the horizon, and sine and
+    cosine; from `own_columns` on the first random walks of all steps of the window.
     """
 
     def __init__(
@@ -64,7 +64,9 @@ class Windows:
         n_own, flat = S_own.shape[0], (S_own.shape[0], self.steps * self.channels)
         walks = hops.forward(self._x.reshape(flat))
         self._walks = [each.reshape(n_own, self.steps, self.channels) for each in walks]
-        self._first_walks = [self._walks[side * hops.powers] for side in range(hops.sides * (hops.powers > 0))]
+        self._first_walks = [
+            self._walks[side * hops.powers] for side in range(hops.sides * (hops.powers > 0))
+        ]
 
     @property
     def f(self) -> int:
