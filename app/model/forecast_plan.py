@@ -8,7 +8,7 @@ series       n_p T C (3 + K): as read, without holes, where known, and the walks
 batch        n_p B for each column: the inputs L (f + 1), what regressions read twice, targets, and what the
              network holds until its backward pass (Recurrent.floats, Temporal.floats)
 exchange     rows of B h columns on their way, as of any product
-gradients    9 w with Adam; addends: 3 w for each subtree of row blocks
+gradients    9 w with Adam; addends: w for each row block, 3 w for each subtree of these
 intervals    with output.coverage 3 errors for each window of validation and test, node and step of the
 horizon
 """
@@ -115,7 +115,7 @@ class ForecastTraining:
         out["batch"] = 4 * rows * windows * columns
         if self.layout.ranks > 1:
             out["exchange"] = width * (self.layout.extended(rank) + int(self.layout.sent[rank]))
-        out["gradients"] = 4 * w * (9 + 3 * self.roots[rank])
+        out["gradients"] = 4 * w * (9 + 3 * self.roots[rank] + int(self.layout.blocks[rank]))
         if self.coverage:
             judged = max(self.windows("val"), self.windows("test"))
             out["intervals"] = 12 * rows * judged * self.outputs

@@ -75,7 +75,7 @@ class Recurrent:
         steps.column_sums("head.bias", D)
         dH = steps.dense([D], steps.transposed(params["head.W"]))
         parts = params["hidden.W"].reshape(1 + self.walks, h, 3 * h)
-        back = [steps.transposed(each) for each in parts]
+        back = [steps.transposed(parts[k]) for k in range(1 + self.walks)]
         while self.saved:
             walks, inputs, X, Q = self.saved.pop()
             steps.device.gru_back(X, Q, walks[0], dH, G)

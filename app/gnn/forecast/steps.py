@@ -9,7 +9,7 @@ from typing import Any
 
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
-from app.comm.tree import owned_roots, owned_spans
+from app.comm.tree import owned_spans
 from app.gnn.forecast.hops import Hops
 from app.gnn.parameters import Parameters
 from app.numerics.products import PLAIN, Operand
@@ -31,7 +31,7 @@ class Steps:
         first, last = int(rows.cuts[rank]), int(rows.cuts[rank + 1])
         self.spans = owned_spans(self.blocks, first, last)
         self._starts = block.block_starts[None]
-        self._parts = self.device.zeros((len(owned_roots(self.blocks, first, last)), params.size))
+        self._parts = self.device.zeros((last - first, params.size))
         self.gradient = self.device.zeros((params.size,))
         self.windows = 1
 
@@ -74,8 +74,13 @@ class Steps:
     # ---- gradients --------------------------------------------------------------------------------------
 
     def gram(self, name: str, parts: list[Array], D: Array) -> None:
-        """Add [parts]^T D to the gradient of a parameter, by row blocks."""
-        found = self.gram_roots(parts, D)
+        """Add [parts]^T D to the gradient of a parameter, by row blocks.
+
+        A block's addends of several steps of time are one chain; only then are blocks added up (`reduce`), so
+        that the order is the same wherever the blocks are.
+        """
+        operands = [Operand(each) for each in parts]
+        found = self.device.gram(operands, D, self._starts * self.windows)
         self._parts[:, self.params.slices[name]] += found
 
     def gram_roots(self, parts: list[Array], D: Array) -> Array:
@@ -85,7 +90,8 @@ class Steps:
 
     def column_sums(self, name: str, D: Array) -> None:
         """Add the sums of the columns of D [rows, m] to the gradient of a parameter."""
-        self._parts[:, self.params.slices[name]] += self.column_roots(D)
+        found = self.device.fold(self._starts[0] * self.windows, D)
+        self._parts[:, self.params.slices[name]] += found
 
     def column_roots(self, D: Array) -> Array:
         """[own roots, m] the addends of the sums of the columns of D [rows, m]."""
@@ -97,4 +103,4 @@ class Steps:
 
     def reduce(self) -> None:
         """The gradient, in one message. Ranks: all call."""
-        self.gradient[...] = self.sum(self._parts)
+        self.gradient[...] = self.sum(self.device.merge_roots(self._parts, self.spans))

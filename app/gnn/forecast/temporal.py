@@ -79,7 +79,7 @@ class Temporal:
             steps.gram(f"layer{layer}.W", walks, E)
             steps.column_sums(f"layer{layer}.bias", E)
             parts = params[f"layer{layer}.W"].reshape(1 + self.walks, h, h)
-            back = [steps.transposed(each) for each in parts]
+            back = [steps.transposed(parts[k]) for k in range(1 + self.walks)]
             steps.device.add_into(dH, steps.dense([E], back[0]))
             steps.walk_back([steps.dense([E], each) for each in back[1:]], dH)
         inputs, X = self.saved.pop()
