@@ -82,7 +82,7 @@ class Forecaster:
         The mean, over all known values of all nodes, of |e| or e^2 in deviations. Ranks: all call.
         """
         steps, batch = self.steps, self._begun(ends)
-        Z = self.network.forward(steps, batch.inputs, keep=True)
+        Z = self.network.forward(steps, batch.inputs)
         losses, D = self._loss(Z, batch, self.windows.known_in(ends))
         self.network.backward(steps, D)
         steps.reduce()
@@ -93,7 +93,7 @@ class Forecaster:
         total, count = 0.0, self.windows.known_in(ends)
         for piece in self.windows.pieces(ends):
             batch = self._begun(piece)
-            Z = self.network.forward(self.steps, batch.inputs, keep=False)
+            Z = self.network.forward(self.steps, batch.inputs)
             total += self._sum(self._loss(Z, batch, 1)[0])
         return total / count if count else float("nan")
 
@@ -134,7 +134,7 @@ class Forecaster:
         return self._forecast(batch)
 
     def _forecast(self, batch: Batch) -> np.ndarray:
-        Z = self.network.forward(self.steps, batch.inputs, keep=False)
+        Z = self.network.forward(self.steps, batch.inputs)
         return np.array(self.device.get(Z + self._before(batch)))
 
     def next(self) -> np.ndarray:

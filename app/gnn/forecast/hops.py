@@ -30,16 +30,19 @@ class Hops:
         self._ways = [(there, back, there.scale("mean")) for there, back in ways]
         self.count = self.sides * hops
 
-    def forward(self, X: Array, powers: int | None = None) -> list[Array]:
+    def forward(self, X: Array, powers: int | None = None, out: list[Array] | None = None) -> list[Array]:
         """[P X, P^2 X, ..., Q X, ...] of rows X [n_own, w]; powers: how many of either direction, None: all.
 
+        out     where they go, as many; None: new arrays
         Ranks   all call
         """
-        found = []
+        found: list[Array] = []
         for there, _, scale in self._ways:
             last = X
             for _ in range(self.powers if powers is None else powers):
-                Y = self.device.zeros(X.shape)
+                Y = self.device.zeros(X.shape) if out is None else out[len(found)]
+                if out is not None:
+                    Y[...] = 0
                 there.accumulate(last, Y)
                 self.device.activate(Y, scale)
                 found.append(Y)

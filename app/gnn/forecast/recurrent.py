@@ -30,7 +30,7 @@ class Recurrent:
 
     def __init__(self, f: int, hidden: int, outputs: int, walks: int) -> None:
         self.f, self.hidden, self.outputs, self.walks = f, hidden, outputs, walks
-        self.saved: list[tuple[Array, ...]] = []
+        self.saved: tuple[Any, ...] = ()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of all weights by name; the last row of input.W is the bias of the gates."""
@@ -41,49 +41,63 @@ class Recurrent:
         }  # fmt: skip
 
     def floats(self, window: int) -> int:
-        """Numbers that a row holds at once at most, forward and backward, beside the input."""
+        """Numbers that a row holds at once at most, beside the input."""
         h = self.hidden
-        step = (1 + self.walks) * h + 4 * h  # the state with its walks, gates and q
-        return window * step + (3 + 3 + 2 * (1 + self.walks)) * h + 3 * self.outputs
+        return window * (1 + self.walks + 7) * h + (3 + self.walks) * h + 3 * self.outputs
 
-    def forward(self, steps: Steps, U: list[Array], keep: bool) -> Array:
-        """Z [rows, outputs] of the inputs of all steps of time. Ranks: all call.
-
-        keep   a backward pass follows
-        """
-        params, h, self.saved = steps.params, self.hidden, []
-        H, G, bias = steps.zeros(h), steps.zeros(3 * h), params["hidden.bias"].reshape(-1)
-        for t, inputs in enumerate(U):
-            walks = [H, *steps.walk(H)] if t else []
+    def forward(self, steps: Steps, U: Array) -> Array:
+        """Z [rows, outputs] of the inputs U [L, rows, f + 1]. Ranks: all call."""
+        params, h, window = steps.params, self.hidden, U.shape[0]
+        room = lambda name, parts: _steps_of(steps.room(name, parts * h, window))  # noqa: E731
+        X, G, Q, H = (room(name, parts) for name, parts in (("X", 3), ("G", 3), ("Q", 1), ("H", 1)))
+        walks = [room(f"walk {k}", 1) for k in range(self.walks)]
+        bias, last = params["hidden.bias"].reshape(-1), steps.room("last", h)
+        steps.dense([_rows_of(U)], params["input.W"], _rows_of(X))
+        H[0][...] = 0
+        G[0][...] = 0
+        for t in range(window):
             if t:
-                steps.dense(walks, params["hidden.W"], G)
-            X = steps.dense([inputs], params["input.W"])
-            Q, after = steps.empty(h), steps.empty(h)
-            steps.device.gru_step(X, G, bias, H, Q, after)
-            if keep:
-                self.saved.append((walks or [H], inputs, X, Q))
-            H = after
-        self._last = H
-        Z = steps.dense([H], params["head.W"])
+                heard = steps.walk(H[t], [each[t] for each in walks])
+                steps.dense([H[t], *heard], params["hidden.W"], G[t])
+            after = H[t + 1] if t + 1 < window else last
+            steps.device.gru_step(X[t], G[t], bias, H[t], Q[t], after)
+        self.saved = U, X, G, Q, H, walks, last
+        Z = steps.dense([last], params["head.W"])
         steps.device.activate(Z, None, params["head.bias"].reshape(-1))
         return Z
 
     def backward(self, steps: Steps, D: Array) -> None:
         """Gradients of all weights from D = dZ [rows, outputs]. Ranks: all call."""
-        params, h, G = steps.params, self.hidden, steps.empty(3 * self.hidden)
-        steps.gram("head.W", [self._last], D)
+        params, h = steps.params, self.hidden
+        U, X, G, Q, H, walks, last = self.saved
+        steps.gram("head.W", [last], D)
         steps.column_sums("head.bias", D)
-        dH = steps.dense([D], steps.transposed(params["head.W"]))
+        dH = steps.dense([D], steps.transposed(params["head.W"]), steps.room("dH", h))
         parts = params["hidden.W"].reshape(1 + self.walks, h, 3 * h)
         back = [steps.transposed(parts[k]) for k in range(1 + self.walks)]
-        while self.saved:
-            walks, inputs, X, Q = self.saved.pop()
-            steps.device.gru_back(X, Q, walks[0], dH, G)
-            steps.gram("input.W", [inputs], X)
-            steps.column_sums("hidden.bias", steps.device.xp.ascontiguousarray(G[:, 2 * h :]))
-            if not self.saved:  # the first step of time
+        by = [steps.room(f"by {k}", h) for k in range(1 + self.walks)]
+        for t in range(U.shape[0] - 1, -1, -1):
+            steps.device.gru_back(X[t], Q[t], H[t], dH, G[t])
+            if not t:  # the state before is zero
                 break
-            steps.gram("hidden.W", walks, G)
-            steps.device.add_into(dH, steps.dense([G], back[0]))
-            steps.walk_back([steps.dense([G], each) for each in back[1:]], dH)
-        self._last = None
+            for k in range(1 + self.walks):
+                steps.dense([G[t]], back[k], by[k])
+            steps.device.add_into(dH, by[0])
+            steps.walk_back(by[1:], dH)
+        inputs, gates = _rows_of(U), _rows_of(G)
+        steps.gram("input.W", [inputs], _rows_of(X))
+        steps.gram("hidden.bias", [inputs[:, self.f :]], gates, slice(2 * h, None))  # by the column of ones
+        if U.shape[0] > 1:
+            steps.gram("hidden.W", [_rows_of(each[1:]) for each in (H, *walks)], _rows_of(G[1:]))
+        else:
+            steps.clear("hidden.W")
+
+
+def _steps_of(rows: Array) -> Array:
+    """[L, rows, w], also of one step of time."""
+    return rows if rows.ndim == 3 else rows[None]
+
+
+def _rows_of(X: Array) -> Array:
+    """[L * rows, w] of [L, rows, w]."""
+    return X.reshape(X.shape[0] * X.shape[1], X.shape[2])

@@ -7,6 +7,8 @@ windows.
 
 from typing import Any
 
+import numpy as np
+
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_spans
@@ -34,24 +36,29 @@ class Steps:
         self._parts = self.device.zeros((last - first, params.size))
         self.gradient = self.device.zeros((params.size,))
         self.windows = 1
+        self._rooms: dict[str, Array] = {}
 
     def begin(self, windows: int) -> None:
-        """A batch of so many windows; no gradient has been added yet."""
+        """A batch of so many windows."""
         self.windows = windows
-        self._parts[...] = 0
 
     @property
     def rows(self) -> int:
         """Rows of the batch on this rank."""
         return self.n_own * self.windows
 
-    def empty(self, width: int) -> Array:
-        """Unset rows [rows, width]."""
-        return self.device.empty((self.rows, width))
+    def room(self, name: str, width: int, times: int = 1) -> Array:
+        """Unset rows [rows, width], or [times, rows, width] where there are several steps of time, under a
+        name.
 
-    def zeros(self, width: int) -> Array:
-        """Rows [rows, width] of zeros."""
-        return self.device.zeros((self.rows, width))
+        The same memory for each batch: fresh arrays of this size cost more than the work on them.
+        """
+        size = times * self.rows * width
+        held = self._rooms.get(name)
+        if held is None or held.shape[0] < size:
+            held = self._rooms[name] = self.device.empty((size,))
+        shape = (self.rows, width) if times == 1 else (times, self.rows, width)
+        return held[:size].reshape(shape)
 
     def dense(self, parts: list[Array], W: Array, out: Array | None = None) -> Array:
         """[parts] W, parts [rows, k] side by side."""
@@ -61,10 +68,11 @@ class Steps:
         """W^T, row-major."""
         return self.device.xp.ascontiguousarray(W.T)
 
-    def walk(self, X: Array) -> list[Array]:
-        """The random walks of rows X [rows, w] (Hops.forward), [rows, w] each. Ranks: all call."""
+    def walk(self, X: Array, out: list[Array]) -> list[Array]:
+        """The random walks of rows X [rows, w] (Hops.forward) in `out`, [rows, w] each. Ranks: all call."""
         shape = self.n_own, self.windows * X.shape[1]
-        return [each.reshape(X.shape) for each in self.hops.forward(X.reshape(shape))]
+        self.hops.forward(X.reshape(shape), None, [each.reshape(shape) for each in out])
+        return out
 
     def walk_back(self, gradients: list[Array], dX: Array) -> None:
         """Add to dX [rows, w] what gradients by `walk` come to; they are used up. Ranks: all call."""
@@ -73,25 +81,32 @@ class Steps:
 
     # ---- gradients --------------------------------------------------------------------------------------
 
-    def gram(self, name: str, parts: list[Array], D: Array) -> None:
-        """Add [parts]^T D to the gradient of a parameter, by row blocks.
+    def gram(self, name: str, parts: list[Array], D: Array, pick: slice = slice(None)) -> None:
+        """The gradient of a parameter is [parts]^T D, parts [rows, k], D [rows, m], or [times * rows, *] of
+        several steps of time one after the other; pick: the columns of D.
 
-        A block's addends of several steps of time are one chain; only then are blocks added up (`reduce`), so
-        that the order is the same wherever the blocks are.
+        The addend of a row block is a chain over its rows, step after step of time. Only then are blocks
+        added up (`reduce`), so that the order is the same wherever the blocks are.
         """
-        operands = [Operand(each) for each in parts]
-        found = self.device.gram(operands, D, self._starts * self.windows)
-        self._parts[:, self.params.slices[name]] += found
+        times = D.shape[0] // max(self.rows, 1)
+        starts = self._starts * self.windows + self.rows * np.arange(times)[:, None]
+        found = self.device.gram([Operand(each) for each in parts], D, starts)
+        if pick != slice(None):
+            found = found.reshape(found.shape[0], -1, D.shape[1])[:, :, pick].reshape(found.shape[0], -1)
+        self._parts[:, self.params.slices[name]] = found
 
     def gram_roots(self, parts: list[Array], D: Array) -> Array:
         """[own roots, k * m] the addends of [parts]^T D."""
         starts = self._starts * self.windows
         return self.device.gram_roots([Operand(each) for each in parts], D, starts, self.spans)
 
+    def clear(self, name: str) -> None:
+        """The gradient of a parameter is zero: nothing depends on it."""
+        self._parts[:, self.params.slices[name]] = 0
+
     def column_sums(self, name: str, D: Array) -> None:
-        """Add the sums of the columns of D [rows, m] to the gradient of a parameter."""
-        found = self.device.fold(self._starts[0] * self.windows, D)
-        self._parts[:, self.params.slices[name]] += found
+        """The gradient of a parameter is the sums of the columns of D [rows, m]."""
+        self._parts[:, self.params.slices[name]] = self.device.fold(self._starts[0] * self.windows, D)
 
     def column_roots(self, D: Array) -> Array:
         """[own roots, m] the addends of the sums of the columns of D [rows, m]."""

@@ -31,7 +31,7 @@ class Temporal:
     def __init__(self, f: int, window: int, hidden: int, depth: int, outputs: int, walks: int) -> None:
         self.f, self.window, self.hidden, self.depth = f, window, hidden, depth
         self.outputs, self.walks = outputs, walks
-        self.saved: list[tuple[Array, ...]] = []
+        self.saved: tuple[Any, ...] = ()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of all weights by name; every row of input.W that meets a column of ones is a bias."""
@@ -43,25 +43,29 @@ class Temporal:
         return first | layers | {"head.W": (h, self.outputs), "head.bias": (1, self.outputs)}
 
     def floats(self, window: int) -> int:
-        """Numbers that a row holds at once at most, forward and backward, beside the input."""
+        """Numbers that a row holds at once at most, beside the input."""
         h = self.hidden
-        return (2 + self.depth * (2 + self.walks) + 2 * (1 + self.walks)) * h + 3 * self.outputs
+        return (
+            window * (self.f + 1)
+            + (3 + self.depth * (2 + self.walks) + 2 + self.walks) * h
+            + 3 * self.outputs
+        )
 
-    def forward(self, steps: Steps, U: list[Array], keep: bool) -> Array:
+    def forward(self, steps: Steps, U: Array) -> Array:
         """Z [rows, outputs]; see Recurrent.forward. Ranks: all call."""
-        params = steps.params
-        inputs = steps.device.xp.concatenate(U, axis=1)
-        X, H = steps.dense([inputs], params["input.W"]), steps.empty(self.hidden)
+        params, h = steps.params, self.hidden
+        inputs = steps.device.xp.concatenate([U[t] for t in range(U.shape[0])], axis=1)
+        X, H = steps.dense([inputs], params["input.W"], steps.room("X", 2 * h)), steps.room("H 0", h)
         steps.device.glu(X, H)
-        self.saved = [(inputs, X)] if keep else []
+        layers = []
         for layer in range(1, self.depth + 1):
-            walks = [H, *steps.walk(H)]
-            Y = steps.dense(walks, params[f"layer{layer}.W"])
+            walks = [steps.room(f"walk {layer} {k}", h) for k in range(self.walks)]
+            heard = [H, *steps.walk(H, walks)]
+            Y = steps.dense(heard, params[f"layer{layer}.W"], steps.room(f"Y {layer}", h))
             steps.device.activate(Y, None, params[f"layer{layer}.bias"].reshape(-1), None, True)
-            if keep:
-                self.saved.append((walks, Y))
-            H = H + Y
-        self._last = H
+            layers.append((heard, Y))
+            H = steps.device.xp.add(H, Y, out=steps.room(f"H {layer}", h))
+        self.saved = inputs, X, H, layers
         Z = steps.dense([H], params["head.W"])
         steps.device.activate(Z, None, params["head.bias"].reshape(-1))
         return Z
@@ -69,20 +73,21 @@ class Temporal:
     def backward(self, steps: Steps, D: Array) -> None:
         """Gradients of all weights; see Recurrent.backward. Ranks: all call."""
         params, h = steps.params, self.hidden
-        steps.gram("head.W", [self._last], D)
+        inputs, X, last, layers = self.saved
+        steps.gram("head.W", [last], D)
         steps.column_sums("head.bias", D)
-        dH = steps.dense([D], steps.transposed(params["head.W"]))
+        dH = steps.dense([D], steps.transposed(params["head.W"]), steps.room("dH", h))
+        E, by = steps.room("E", h), [steps.room(f"by {k}", h) for k in range(1 + self.walks)]
         for layer in range(self.depth, 0, -1):
-            walks, Y = self.saved.pop()
-            E = dH.copy()
+            heard, Y = layers[layer - 1]
+            E[...] = dH
             steps.device.deactivate(E, Y, None, None, True)
-            steps.gram(f"layer{layer}.W", walks, E)
+            steps.gram(f"layer{layer}.W", heard, E)
             steps.column_sums(f"layer{layer}.bias", E)
             parts = params[f"layer{layer}.W"].reshape(1 + self.walks, h, h)
-            back = [steps.transposed(parts[k]) for k in range(1 + self.walks)]
-            steps.device.add_into(dH, steps.dense([E], back[0]))
-            steps.walk_back([steps.dense([E], each) for each in back[1:]], dH)
-        inputs, X = self.saved.pop()
+            for k in range(1 + self.walks):
+                steps.dense([E], steps.transposed(parts[k]), by[k])
+            steps.device.add_into(dH, by[0])
+            steps.walk_back(by[1:], dH)
         steps.device.glu_back(X, dH)
         steps.gram("input.W", [inputs], X)
-        self._last = None

@@ -18,7 +18,7 @@ Array = Any
 class Batch:
     """Windows b = 0 .. B-1 of all own nodes, as rows i * B + b on the device.
 
-    inputs    L arrays [rows, f + 1], of each step of time from the first on
+    inputs    [L, rows, f + 1], of each step of time from the first on
     linear    [rows, k] what regressions read
     last      [rows, H * C] the last value, for each step of the horizon
     target    [rows, H * C] what is forecast, 0 where it is not known; None: nobody knows
@@ -26,7 +26,7 @@ class Batch:
     """
 
     ends: np.ndarray
-    inputs: list[Array]
+    inputs: Array
     linear: Array
     last: Array
     target: Array | None
@@ -94,7 +94,8 @@ class Windows:
 
     def batch(self, ends: np.ndarray, targets: bool = True) -> Batch:
         """The windows that end at some steps, [B] int64; targets: with what is forecast."""
-        inputs = [self._input(ends - back) for back in range(self.case.window - 1, -1, -1)]
+        back = range(self.case.window - 1, -1, -1)
+        inputs = self.device.xp.stack([self._input(ends - each) for each in back])
         last = self._at(self._x, ends)
         linear = self._rows(self._linear(ends, last))
         horizon = range(1, self.case.horizon + 1)
