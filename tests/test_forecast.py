@@ -11,10 +11,11 @@ from mpi4py import MPI
 from standin_device import StandInDevice
 
 from app import forecast
+from app.__main__ import main
 from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.forecast.drawn import drawn_series, floor_of
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.hops import Hops
@@ -27,6 +28,7 @@ from app.graphs.generators.random_nodes import near_normal
 from app.graphs.series import open_series
 from app.native import gates as native_gates
 from app.numerics.gates import Gates
+from app.numerics.products import Operand
 from app.partition.load import load_stream, ordered
 from app.partition.series import own_series
 from app.rng import key_of
@@ -208,6 +210,19 @@ def test_compiled_gates_have_the_bits_of_the_plain_ones():
         each.glu_back(y, D)
         made.append((step, q, out, x, g, d, held, unit, y))
     assert all(np.array_equal(*pair) for pair in zip(*made))
+
+
+@alone
+def test_products_have_many_operands():
+    draws, device = np.random.default_rng(1), HostDevice()
+    parts = [draws.integers(-3, 4, (16, 3)).astype(np.float32) for _ in range(36)]
+    W = draws.integers(-3, 4, (108, 17)).astype(np.float32)
+    assert np.array_equal(
+        device.dense([Operand(each) for each in parts], W), np.concatenate(parts, axis=1) @ W
+    )
+    if device.native:
+        with pytest.raises(NumericsError, match="37 operands side by side, at most 36"):
+            device.dense([Operand(each) for each in [*parts, parts[0]]], np.concatenate([W, W[:3]]))
 
 
 # ---- windows, scales, plain rules -------------------------------------------------------------------------
@@ -449,6 +464,8 @@ def test_runs_on_one_two_and_three_ranks_and_resumed_ones_are_the_same(tmp_path)
         assert other["weights_digest"] == found["weights_digest"]
         assert other["test"] == found["test"]
         assert other["plain"] == found["plain"]
+    assert main(["report", str(tmp_path / "one"), "-o", str(tmp_path / "page.html")]) == 0
+    assert "linear neighbours" in (tmp_path / "page.html").read_text()
     one = (tmp_path / "one" / "forecast" / "ba-40-0.csv").read_bytes()
     assert (tmp_path / "three" / "forecast" / "ba-40-0.csv").read_bytes() == one
     weights = f"gnn.weights={tmp_path / 'three' / 'weights.npz'}"
