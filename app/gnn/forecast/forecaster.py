@@ -12,7 +12,7 @@ from app.gnn.forecast.errors import Errors, ErrorSums
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.recurrent import Recurrent
 from app.gnn.forecast.regression import Regression, regress
-from app.gnn.forecast.series import SeriesScale
+from app.gnn.forecast.series import PARTS, SeriesScale
 from app.gnn.forecast.steps import Steps
 from app.gnn.forecast.temporal import Temporal
 from app.gnn.forecast.windows import Batch, Windows
@@ -57,7 +57,8 @@ class Forecaster:
         self.params = Parameters(self.device, self.network.shapes())
         zeros = {name: 0.0 for name in self.params.shapes if name.endswith("bias") or name == "head.W"}
         self.params.draw_glorot(seed, zeros)
-        self.steps = Steps(group, block, self.hops, self.params)
+        most = min(case.batch, max(len(windows.parts.ends(part)) for part in PARTS))
+        self.steps = Steps(group, block, self.hops, self.params, max(most, 1))
         self.plain: Regression | None = None
         train = windows.parts.ends("train")
         if len(train):

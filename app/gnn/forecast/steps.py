@@ -26,7 +26,8 @@ class Steps:
     gradient   [params.size] of all weights, complete after `reduce`
     """
 
-    def __init__(self, group: Group, block: RowBlock, hops: Hops, params: Parameters) -> None:
+    def __init__(self, group: Group, block: RowBlock, hops: Hops, params: Parameters, most: int = 1) -> None:
+        """most   windows of a batch, for which there is room from the start"""
         self.group, self.device, self.hops, self.params = group, group.device, hops, params
         rows, rank = block.rows, group.rank
         self.n_own, self.cuts, self.blocks = block.n_own, rows.cuts, len(rows.starts) - 1
@@ -35,7 +36,7 @@ class Steps:
         self._starts = block.block_starts[None]
         self._parts = self.device.zeros((last - first, params.size))
         self.gradient = self.device.zeros((params.size,))
-        self.windows = 1
+        self.windows, self.most = 1, most
         self._rooms: dict[str, Array] = {}
 
     def begin(self, windows: int) -> None:
@@ -56,7 +57,8 @@ class Steps:
         size = times * self.rows * width
         held = self._rooms.get(name)
         if held is None or held.shape[0] < size:
-            held = self._rooms[name] = self.device.empty((size,))
+            windows = max(self.windows, self.most)
+            held = self._rooms[name] = self.device.empty((times * self.n_own * windows * width,))
         shape = (self.rows, width) if times == 1 else (times, self.rows, width)
         return held[:size].reshape(shape)
 
