@@ -1,8 +1,8 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
 From Python: `from app import solve, check, train, TrainingRun, classify, classify_edges, find_links, embed,
-explain`, and of knowledge graphs `classify_relational, predict_links` (app/api/). Nothing heavy is imported
-before one is asked for.
+explain, forecast`, and of knowledge graphs `classify_relational, predict_links` (app/api/). Nothing heavy is
+imported before one is asked for.
 """
 
 from importlib import import_module
@@ -17,6 +17,7 @@ MADE_IN = {
     "embed": "embed",
     "explain": "explain",
     "find_links": "links",
+    "forecast": "forecast",
     "gym_environment": "train",
     "predict_links": "triples",
     "solve": "solve",

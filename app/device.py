@@ -28,6 +28,7 @@ from app.native import (
     edge_attention,
     edges,
     elementwise,
+    gates,
     heads,
     pairs,
 )
@@ -38,6 +39,7 @@ from app.native.dynamic import HostDynamicAttention
 from app.native.edge_attention import HostEdgeAttention
 from app.native.edges import HostEdgeSums
 from app.native.elementwise import HostElementwise
+from app.native.gates import HostGates
 from app.native.heads import HostHeads
 from app.native.library import absence, aligned, lanes
 from app.native.pairs import HostPairs
@@ -54,7 +56,7 @@ LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of o
 
 class HostDevice(
     Products, HostElementwise, HostAttention, HostDynamicAttention, HostDistMult, HostEdgeSums,
-    HostEdgeAttention, HostHeads, HostPairs, HostAggregation,
+    HostEdgeAttention, HostHeads, HostPairs, HostAggregation, HostGates,
 ):  # fmt: skip
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
@@ -73,7 +75,18 @@ class HostDevice(
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        parts = elementwise, attention, dynamic, distmult, edges, edge_attention, heads, pairs, aggregation
+        parts = (
+            elementwise,
+            attention,
+            dynamic,
+            distmult,
+            edges,
+            edge_attention,
+            heads,
+            pairs,
+            aggregation,
+            gates,
+        )
         built = available() and all(part.available() for part in parts)
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from app import cli, stopping
 from app.bounds.paced import at_work
-from app.case.config import Case, graph_tables, is_relational
+from app.case.config import Case, graph_tables, is_forecast, is_relational
 from app.case.file import named_files
 from app.case.graph import WORDS
 from app.case.text import to_toml
@@ -45,6 +45,7 @@ TASKS = Table(
         "classify": "app.tasks.classify:run_classify",
         "study": "app.tasks.study:run_study",
         "relations": "app.tasks.rgcn:run_rgcn",  # classify of gnn.model = "rgcn"
+        "forecast": "app.tasks.forecast:run_forecast",  # classify of gnn.level = "forecast"
     }
 )
 # What reads the weights that a table names.
@@ -52,6 +53,7 @@ WEIGHTS = Table(
     {
         "gnn": "app.gnn.saved:load_model",
         "rgcn": "app.gnn.rgcn.saved:load_rgcn",
+        "forecast": "app.gnn.forecast.saved:load_forecaster",  # of gnn.weights
         "policy": "app.rl.weights:load_weights",
     }
 )
@@ -258,6 +260,8 @@ def _task_of(case: Case) -> Any:
     """What runs a case."""
     if case.run.task == "classify" and is_relational(case):
         return TASKS["relations"]
+    if is_forecast(case):
+        return TASKS["forecast"]
     return TASKS[case.run.task]
 
 
@@ -306,17 +310,17 @@ def _check_inputs(case: Case, out: str) -> None:
         for table in tables:
             for path in table.path:
                 open_edges(path, table.format, limit, ids=table.ids)
-            files = table.features, table.edge_features, table.edge_labels, table.edge_splits
+            files = table.features, table.edge_features, table.edge_labels, table.edge_splits, table.series
             for path in (*files, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))
     for path in (case.links.val_edges, case.links.test_edges, case.links.pairs):
         if path:
             open_edges(path, max_decompressed_bytes=limit, ids=case.graph.ids)
-    for table in WEIGHTS:
+    for table in ("gnn", "rgcn", "policy"):
         path = getattr(case, table).weights
         if path not in ("", "default", "train"):
-            WEIGHTS[table](path)
+            WEIGHTS["forecast" if table == "gnn" and is_forecast(case) else table](path)
     folder = os.path.realpath(out)
     for path in named_files(case):
         if os.path.realpath(path).startswith(folder + os.sep):

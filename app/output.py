@@ -32,7 +32,7 @@ OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "dismantling.png", "quality.png",
     "calibration.json", "scaling.csv", "scaling.png", "answers.csv", "training.png", "breakdown.png",
-    "cost_model.json", "report.html",
+    "cost_model.json", "report.html", "scores.csv", "forecasts.png",
     *(f"{study}.csv" for study in (
         "breakdown", "density", "depth", "folds", "inference", "learners", "memory", "models", "overlap",
         "partition", "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes",
@@ -62,6 +62,7 @@ OWN_FOLDERS = (
     ("dismantling", ".csv"),
     ("assignment", ".csv"),
     ("curves", ".csv"),
+    ("forecast", ".csv"),
     ("graphs", ".npz"),
 )
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins

@@ -15,6 +15,7 @@ from app.numerics.dynamic import DynamicAttention
 from app.numerics.edge_attention import EdgeAttention
 from app.numerics.edges import EdgeSums
 from app.numerics.elementwise import Elementwise
+from app.numerics.gates import Gates
 from app.numerics.heads import HeadProducts
 from app.numerics.pairs import PairProducts
 from app.numerics.products import Products
@@ -23,6 +24,7 @@ from app.numerics.products import Products
 class StandInDevice(
     Products, Elementwise, Attention, DynamicAttention, DistMultProducts, EdgeSums, EdgeAttention,
     HeadProducts,
+    Gates,
     PairProducts,
     Aggregation,
 ):  # fmt: skip

@@ -18,13 +18,13 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.conflicts import LIKE_CLASSIFY, OF_RELATIONAL_LAYERS
+from app.case.conflicts import LIKE_CLASSIFY, OF_NODE_FILES, OF_RELATIONAL_LAYERS, READ_BY_FORECASTS
 from app.case.file import build, load, named_files
-from app.case.gnn import RgcnCase
+from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
-from app.case.run import RunCase
+from app.case.run import OutputCase, RunCase
 from app.case.smooth import OF_SCALE, READ
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
@@ -798,7 +798,9 @@ def cases(draw):
         data["gnn"]["feature_rows"] = "as_given"
     if data["gnn"]["level"] == "graph":
         data["graph"] |= {"order": "natural", "complement": False}
-    data["links"], vectors = {}, data.pop("embed")
+    data["links"], vectors, series = {}, data.pop("embed"), data.pop("forecast")
+    for graphs in (data["graph"], data["train"].get("graphs", {}), data["train"].get("held_back", {})):
+        graphs |= {"series": "", "series_steps": 1000, "series_noise": 0.3}
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     filled = data["run"]["task"] == "classify" or kind in ("models", "depth", "folds", "tune")
     filled = filled and data["gnn"]["model"] != "rgcn"
@@ -829,8 +831,10 @@ def cases(draw):
         data["gnn"]["watch"] = draw(st.sampled_from([*usual, *rankings]))
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
-    if data["gnn"]["level"] == "embed" and data["run"]["task"] == "study":
+    if data["gnn"]["level"] in ("embed", "forecast") and data["run"]["task"] == "study":
         data["gnn"]["level"] = "node"
+    if data["gnn"]["level"] == "forecast" and learns and data["gnn"]["model"] != "rgcn":
+        forecasts(draw, data, series)
     if data["gnn"]["level"] == "embed" and learns and data["gnn"]["model"] != "rgcn":
         data["embed"] = vectors
         data["gnn"] |= {"goal": "classes", "class_weights": "equal", "watch": "auto"}
@@ -858,6 +862,26 @@ def cases(draw):
         if data["smooth"].get("validation_labels"):
             data["output"]["coverage"] = 0.0
     return convert(data, Case)
+
+
+def forecasts(draw, data, series):
+    """Tables of a case of series, whose keys are read; series: a table [forecast]."""
+    graph, gnn, output = GraphCase(), GnnCase(), OutputCase()
+    shares = draw(st.sampled_from([(0.7, 0.1, 0.2), (0.5, 0.0, 0.5), (0.2, 0.2, 0.2)]))
+    data["forecast"] = series | dict(zip(("train", "val", "test"), shares))
+    read = READ_BY_FORECASTS["gnn"]
+    data["gnn"] = {key: x if key in read else getattr(gnn, key) for key, x in data["gnn"].items()}
+    if series["model"] != "temporal":
+        data["gnn"]["depth"] = gnn.depth
+    read = READ_BY_FORECASTS["output"]
+    data["output"] = {key: x if key in read else getattr(output, key) for key, x in data["output"].items()}
+    data["graph"] |= {key: getattr(graph, key) for key in OF_NODE_FILES}
+    steps, noise = draw(st.integers(1, 99)), draw(st.floats(0, 9))
+    data["graph"] |= {"series": "diffusion", "series_steps": steps, "series_noise": noise, "path": []}
+    data["graph"] |= {"generator": "er", "complement": False, "self_loops": "drop", "duplicates": "merge"}
+    data["graph"] |= {"format": "auto", "ids": "numbers", "splits": "", "count": 1, "edges": 9}
+    data["memory"]["fast_mb"] = 0.0
+    data["parallel"]["partition"] = "rows"
 
 
 def links(draw, study):

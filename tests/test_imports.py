@@ -47,7 +47,7 @@ INSIDE = {
         ("loop", "pairs", "routes", "tune"),
         ("graph", "graphs", "learning"),
         ("classify", "solve", "train", "triples"),
-        ("edges", "embed", "links"),
+        ("edges", "embed", "forecast", "links"),
         ("explain",),
     ),
 }

@@ -46,7 +46,12 @@ from app.tasks.levels.nodes import (
 from app.tasks.levels.reading import with_edges
 from app.threads import with_few_threads
 
-OTHERS = {"link": "find_links", "edge": "classify_edges", "embed": "embed"}  # by gnn.level, what is of it
+OTHERS = {
+    "link": "find_links",
+    "edge": "classify_edges",
+    "embed": "embed",
+    "forecast": "forecast",
+}  # by gnn.level, what is of it
 
 
 @with_few_threads

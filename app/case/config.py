@@ -11,6 +11,7 @@ from msgspec import field, structs
 from msgspec import inspect as kinds
 
 from app.case.embed import EmbedCase
+from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.influence import InfluenceCase
@@ -41,6 +42,7 @@ class Case(Table, frozen=True):
     smooth: SmoothCase = SmoothCase()
     links: LinksCase = LinksCase()
     embed: EmbedCase = field(default_factory=EmbedCase)
+    forecast: ForecastCase = ForecastCase()
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()
@@ -68,6 +70,11 @@ def is_relational(case: Case) -> bool:
     if case.run.task == "study":
         return case.study.kind == "rgcn" or (case.study.kind == "tune" and case.gnn.model == "rgcn")
     return case.run.task == "classify" and case.gnn.model == "rgcn"
+
+
+def is_forecast(case: Case) -> bool:
+    """Whether a case is one of series of nodes, and of their forecasts."""
+    return case.run.task == "classify" and case.gnn.level == "forecast" and case.gnn.model != "rgcn"
 
 
 def all_tables() -> list[Keys]:

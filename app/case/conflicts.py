@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from app.case.check import where
-from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_relational
+from app.case.config import GRAPH_TABLES, Case, Keys, graph_tables, is_forecast, is_relational
 from app.case.embed import EmbedCase
+from app.case.forecast import ForecastCase
 from app.case.gnn import EDGE_READERS, GnnCase, LinksCase, RgcnCase
 from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.influence import InfluenceCase
@@ -60,7 +61,7 @@ def network_conflicts(case: Case, places: Places | None = None) -> Iterator[str]
     """Those of networks alone."""
     of_networks = (
         _nothing_to_apply, _networks, _relations, _told_by_network, _sets_of_graphs, _links, _embeds, _edges,
-        _smooth,
+        _smooth, _forecasts,
     )  # fmt: skip
     for rules in of_networks:
         yield from _located(rules(case), places or {})
@@ -99,6 +100,8 @@ def _missing_graphs(case: Case, has_graphs: bool, has_training: bool) -> Iterato
         yield 'run.task = "solve" needs graphs: set graph.path or graph.generator'
     if task == "classify" and not given:
         yield 'run.task = "classify" needs a graph: set graph.path or graph.generator'
+    if is_forecast(case) and not has_graphs and not table.series:
+        yield 'gnn.level = "forecast" needs series of the nodes: set graph.series'
     trained = case.train.graphs or table
     named = has_training or trained.path or trained.generator
     if _trains(case) and not (named or (trained is table and task == "solve")):
@@ -576,13 +579,13 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     """What is told of one network, or of labels, beside several members and where there are no labels."""
     gnn, asked, task = case.gnn, case.output, case.run.task
     labelled = gnn.level in ("node", "edge", "graph") and gnn.model != "rgcn"
-    if task == "classify" and asked.coverage and not labelled:
+    if task == "classify" and asked.coverage and not labelled and not is_forecast(case):
         found = f'gnn.model = "{gnn.model}"' if gnn.model == "rgcn" else f'gnn.level = "{gnn.level}"'
         yield ("output", "coverage"), f"is of labels of nodes, edges or graphs, not of {found}; leave it out"
     if asked.coverage and case.smooth.method != "none" and case.smooth.validation_labels:
         said = "gives away the labels that output.coverage goes by; leave one of them out"
         yield ("smooth", "validation_labels"), said
-    if gnn.members == 1 or task not in ("classify", "study"):
+    if gnn.members == 1 or task not in ("classify", "study") or is_forecast(case):
         return
     if task == "study" or not labelled:
         right = 'run.task = "classify" on labels of nodes, edges or graphs'
@@ -681,6 +684,97 @@ def _embeds(case: Case) -> Iterator[Mistake]:
         yield ("output", "importance"), "is of scores, and vectors are none; leave it out"
     if asked.probabilities and not embed.probe_epochs:
         yield ("output", "probabilities"), "is of the probe: embed.probe_epochs of at least 1 would be right"
+
+
+def _forecasts(case: Case) -> Iterator[Mistake]:
+    """What forecasts of series leave of other tables, and their keys where there are none."""
+    gnn, graph, forecast, task = case.gnn, case.graph, case.forecast, case.run.task
+    for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
+        for key in ("series", "series_steps", "series_noise"):
+            read = table is graph and is_forecast(case)
+            if table is not None and not read and getattr(table, key) != getattr(GraphCase(), key):
+                yield (*keys, key), 'is read by gnn.level = "forecast" of run.task = "classify"; leave it out'
+    if not is_forecast(case):
+        usual = ForecastCase()
+        wrong = next(
+            (key for key in usual.__struct_fields__ if getattr(forecast, key) != getattr(usual, key)), ""
+        )
+        if wrong and task in ("classify", "study"):
+            yield ("forecast", wrong), 'is read by gnn.level = "forecast" alone; leave it out'
+        if gnn.level == "forecast" and task == "study":
+            right = 'run.task = "classify" would be right for "forecast"'
+            yield ("gnn", "level"), f"no study is of series of nodes; {right}"
+        return
+    yield from _series(case)
+    yield from _unread_by_forecasts(case)
+    if forecast.train + forecast.val + forecast.test > 1 + 1e-9:
+        total = forecast.train + forecast.val + forecast.test
+        yield ("forecast", "train"), f"train, val and test are {total:g} in all; at most 1 would be right"
+    if forecast.model != "temporal" and gnn.depth != GnnCase().depth:
+        yield ("gnn", "depth"), 'is read by forecast.model = "temporal"; leave it out'
+
+
+def _series(case: Case) -> Iterator[Mistake]:
+    """Where series come from."""
+    graph, drawn = case.graph, case.graph.series == WORDS["series"]
+    if graph.generator in ("sets", *OF_POINTS):
+        yield (
+            ("graph", "generator"),
+            f"series are of nodes of a graph: er or ba would be right, got {show(graph.generator)}",
+        )
+    if graph.generator and graph.path:
+        yield ("graph", "generator"), "is given beside graph.path; one of them would be right for series"
+    if graph.generator and not drawn:
+        yield ("graph", "series"), f'must be "diffusion" for a generated graph, got {show(graph.series)}'
+    if graph.path and drawn:
+        yield ("graph", "series"), "diffusion is drawn for generated graphs; a file would be right"
+    for key in ("series_steps", "series_noise"):
+        if not drawn and getattr(graph, key) != getattr(GraphCase(), key):
+            yield ("graph", key), 'is read with graph.series = "diffusion"; leave it out'
+
+
+# What forecasts read of tables that other networks read too.
+READ_BY_FORECASTS = {
+    "gnn": (
+        "level", "hidden", "depth", "edge_weights", "epochs", "optimiser", "learning_rate", "schedule",
+        "warmup", "clip", "weight_decay", "decayed", "evaluate_every", "patience", "keep", "baselines",
+        "weights",
+    ),
+    "output": ("solutions", "plots", "coverage", "log_seconds", "certificates"),
+}  # fmt: skip
+OF_NODE_FILES = (
+    "features",
+    "labels",
+    "splits",
+    "node_data_by",
+    "random_features",
+    "random_classes",
+    "signal",
+)
+
+
+def _unread_by_forecasts(case: Case) -> Iterator[Mistake]:
+    """Keys of other networks."""
+    for name, read in READ_BY_FORECASTS.items():
+        table = getattr(case, name)
+        usual = type(table)()
+        for key in table.__struct_fields__:
+            if key not in read and getattr(table, key) != getattr(usual, key):
+                yield (name, key), 'is not read by gnn.level = "forecast"; leave it out'
+    planted = case.graph.generator in PLANTED
+    for key in OF_NODE_FILES:
+        if getattr(case.graph, key) != getattr(GraphCase(), key) and not (
+            planted and key == "random_classes"
+        ):
+            yield (
+                ("graph", key),
+                'is not read by gnn.level = "forecast", which learns from graph.series; leave it out',
+            )
+    if case.memory.fast_mb:
+        yield ("memory", "fast_mb"), 'is not read by gnn.level = "forecast"; 0 would be right'
+    if case.parallel.partition == "learned" or case.parallel.cost_model:
+        key = "partition" if case.parallel.partition == "learned" else "cost_model"
+        yield ("parallel", key), 'is not read by gnn.level = "forecast", whose rows stay; leave it out'
 
 
 def _kinds_of_layers(gnn: GnnCase) -> list[str]:

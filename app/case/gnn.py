@@ -21,11 +21,12 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "classes"
     level: Annotated[
-        Literal["node", "edge", "graph", "link", "embed"],
+        Literal["node", "edge", "graph", "link", "embed", "forecast"],
         about(
             "what is predicted; node: of each node of a graph; edge: of each edge, after a head that reads "
             "the rows of both ends; graph: of each graph of a set, after a readout; link: "
-            "which pairs of nodes are joined, by [links]; embed: vectors of nodes, without labels, by [embed]"
+            "which pairs of nodes are joined, by [links]; embed: vectors of nodes, without labels, by "
+            "[embed]; forecast: the next values of series of nodes, by [forecast]"
         ),
     ] = "node"
     readout: Annotated[

@@ -95,6 +95,18 @@ class GraphCase(Table, frozen=True):
             'probability .6, .2, .2; "": those in graph.path'
         ),
     ] = ""
+    series: Annotated[
+        str,
+        about(
+            'gnn.level = "forecast": file of a number for each step of time and node: .npy or .npz, '
+            "T x nodes (x channels) in the order of the ids, or text, a line for each step under a line "
+            "of ids; diffusion: drawn, of a generated graph"
+        ),
+    ] = ""
+    series_steps: Annotated[Positive, about("steps of time of drawn series")] = 1000
+    series_noise: Annotated[Amount, about("deviation of what drawn series cannot tell of the next step")] = (
+        0.3
+    )
     node_data_by: Annotated[
         Literal["order", "id"],
         about(
@@ -331,9 +343,10 @@ GRAPH_FILES = (
     "onto",
     "seeds",
     "similarity",
+    "series",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
-WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random"}
+WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random", "series": "diffusion"}
 BY_EDGE = ("edge_features", "edge_labels", "edge_splits")  # keys of files that tell of edges
 GRAPH_FOLDERS = ("ogb", "ppi", "tu")  # formats whose graph.path is a folder
 # Tables of labels that go with a text file of triples where no key names others, in its folder.

@@ -22,6 +22,7 @@ from app.cuda.rows import CudaAttention, CudaElementwise, CudaPairs
 from app.cuda.staging import PinnedRing, row_major
 from app.numerics.aggregation import Aggregation
 from app.numerics.distmult import DistMultProducts
+from app.numerics.gates import Gates
 from app.numerics.heads import HeadProducts
 
 Array = Any
@@ -57,7 +58,7 @@ def streams_of(cp: Any, index: int) -> Streams:
 
 class CudaDevice(
     CudaChanges, CudaProducts, CudaElementwise, CudaAttention, CudaDynamicAttention, CudaPairs,
-    DistMultProducts, CudaEdgeSums, CudaEdgeAttention, HeadProducts, Aggregation,
+    DistMultProducts, CudaEdgeSums, CudaEdgeAttention, HeadProducts, Aggregation, Gates,
 ):  # fmt: skip
     """One GPU; several ranks of a machine may share it.
 

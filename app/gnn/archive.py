@@ -16,7 +16,12 @@ from app.graphs.formats.source import shown
 FORMAT = 1
 MOST_WEIGHTS = 1 << 28  # numbers in one file
 LARGEST = 4 * MOST_WEIGHTS + (1 << 24)  # bytes of one file, unpacked
-KINDS = {"policy": "a policy", "gnn": "a graph network", "rgcn": "a relational network"}
+KINDS = {
+    "policy": "a policy",
+    "gnn": "a graph network",
+    "rgcn": "a relational network",
+    "forecast": "a forecaster",
+}
 
 
 def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dict[str, Any]) -> str:

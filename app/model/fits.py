@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from app.case.config import Case, is_relational
+from app.case.config import Case, is_forecast, is_relational
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
@@ -122,6 +122,10 @@ def needs_of(case: Case, ranks: int, device: object) -> Iterator[Need]:
         from app.model.rgcn_memory import needs_of_triples  # of this task alone
 
         yield from needs_of_triples(case)
+    elif is_forecast(case):
+        from app.model.forecast_plan import forecast_needs  # of this task alone
+
+        yield from forecast_needs(case, ranks)
     elif case.run.task != "classify":
         from app.model.policy_plan import policy_needs  # of no use to networks
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.case.config import Case
+from app.case.config import Case, is_forecast
 from app.case.conflicts import graph_conflicts
 from app.case.graph import GraphCase
 from app.device import HostDevice
@@ -38,7 +38,11 @@ def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
     yield origin_line(case)
     rates = rates_of(case, ranks)
-    if case.run.task == "classify":
+    if is_forecast(case):
+        from app.model.forecast_plan import forecast_plan_lines  # of this task alone
+
+        yield from forecast_plan_lines(case, ranks, rates)
+    elif case.run.task == "classify":
         from app.model.node_plan import node_plan_lines  # of no use to policies
 
         yield from node_plan_lines(case, *classified_counts(case), ranks, device, rates)

@@ -238,7 +238,8 @@ static float *cut_panels(const Dense *d) {
 static void dense(const Dense *given) {
     Kinds kinds;
     float hidden[TOGETHER * MOST_HIDDEN];
-    Part part[4] = {{0}};
+    Part part[MOST_PARTS];
+    part[0] = (Part){0};
     Dense copy = *given; /* not reachable through the pointers that are written: it can stay in registers */
     const Dense *d = &copy;
     for (int64_t p = 0; p < copy.parts; ++p) part[p] = given->part[p];

@@ -13,6 +13,9 @@ INLINE int nonzero(const float *x) {
 /* Neighbouring rows that one call may tell live from others. */
 enum { STATES = 64 };
 
+/* Parts of a dense product's left operand. */
+enum { MOST_PARTS = 36 };
+
 /* Some columns of the left operand: row r is X[index ? index[r] : r][0..k-1], times scale[r] where given. */
 typedef struct {
     const float *X;

@@ -12,6 +12,7 @@ from app.numerics.products import PLAIN, Finish, Members, Operand
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LANES = 16  # columns of the small matrix are padded to a multiple of this
+MOST_PARTS = 36  # operands side by side in a dense product (products.h)
 
 
 class _Part(ctypes.Structure):
@@ -272,6 +273,8 @@ class NativeProducts:
         """
         rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
+        if len(parts) > MOST_PARTS:
+            raise NumericsError(f"dense product: {len(parts)} operands side by side, at most {MOST_PARTS}")
         if columns != k:
             raise NumericsError(f"dense product: {columns} columns times {k} rows")
         W, start, index = _padded(W), None, None

@@ -16,7 +16,15 @@ SPLITS = ("train", "val", "test")
 
 def show_results(runs: Sequence[Run]) -> Markup:
     """All results, each kind under its own head."""
-    parts = [*_answers(runs), *_policies(runs), *_scores(runs), *_plain(runs), *_vectors(runs), *_links(runs)]
+    parts = [
+        *_answers(runs),
+        *_policies(runs),
+        *_scores(runs),
+        *_plain(runs),
+        *_vectors(runs),
+        *_forecasts(runs),
+    ]
+    parts += _links(runs)
     parts += [part for run in runs for part in _study(run)]
     return join([tag("h2", "Results"), *parts]) if parts else Markup("")
 
@@ -219,6 +227,22 @@ def _vectors(runs: Sequence[Run]) -> Iterator[Markup]:
     if rows:
         yield tag("h3", "Vectors")
         yield table(["run", "graph", *VECTORS.values()], rows)
+
+
+def _forecasts(runs: Sequence[Run]) -> Iterator[Markup]:
+    """Errors of forecasts on the test windows, beside those of plain rules."""
+    rows = []
+    for run in runs:
+        if mapping(run.case.get("gnn")).get("level") != "forecast":
+            continue
+        for entry in run.instances:
+            rules = {"network": entry.get("test"), **mapping(entry.get("plain"))}
+            for rule, found in rules.items():
+                told = [shown(mapping(found).get(key), 4) for key in ("mae", "rmse", "skill")]
+                rows.append([run.label, str(entry.get("name")), rule.replace("_", " "), *told])
+    if rows:
+        yield tag("h3", "Forecasts")
+        yield table(["run", "graph", "rule", "MAE", "RMSE", "skill"], rows, "on the test windows")
 
 
 SCORES = {

@@ -1,0 +1,206 @@
+"""Forecasts of series on a graph, from Python."""
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from msgspec import structs
+
+from app.api.classify import names_of_file
+from app.api.given import check_given, digest_of_arrays, refuse_data_keys, setting
+from app.api.graph import loaded_graph
+from app.api.learning import refuse_level
+from app.case.file import merged
+from app.comm.guard import raise_together
+from app.errors import CaseError
+from app.files import whole_file
+from app.gnn.forecast.errors import Errors
+from app.gnn.forecast.saved import SavedForecaster, save_forecaster
+from app.graphs.formats.source import Limits
+from app.graphs.series import series_of_object
+from app.partition.load import Loaded
+from app.partition.series import load_series, own_series
+from app.tasks.context import Context, context_of_settings, reading_together
+from app.tasks.forecast import Forecasted, digest_of, learn_forecasts, plain_scores_of, scores_of, whole_saved
+from app.threads import with_few_threads
+
+# What forecasts are learned by unless settings say otherwise: the table [gnn] of inputs/forecast.toml.
+RECIPE = {
+    "gnn.level": "forecast", "gnn.hidden": 16, "gnn.epochs": 10, "gnn.learning_rate": 0.005,
+    "gnn.weight_decay": 0.0, "gnn.keep": "best", "gnn.patience": 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What comes next of the series of every node, and how good such forecasts were on windows held out.
+
+    predicted   [H, n] float64, of C > 1 channels [H, n, C], the steps after the end, in the units of the data
+    nodes       what the columns are called, as `classify` has it
+    scores      by part of time, "val" and "test": mae and rmse over all steps of the horizon, mae_by_step and
+                rmse_by_step, and of "test" skill, 1 - MAE / MAE of the last value
+    baselines   the same of plain rules on the test part: "last_value", "last_season" with a period, "mean"
+                of the node, "linear" and "linear_neighbours" regressions
+    intervals   [2, H, n] (C), least and largest value, with settings={"output.coverage": 0.9}; infinite
+                where the validation windows are too few; else None; coverage: the share of the test values
+                they held
+    errors      [H, C] errors of the network and of plain rules on the test part, by rule
+    """
+
+    predicted: np.ndarray
+    nodes: list[Any]
+    scores: dict[str, Any]
+    baselines: dict[str, Any]
+    epochs: int
+    train_loss: float | None
+    seconds: float
+    records: list[dict[str, float]]
+    digest: str
+    model: SavedForecaster
+    intervals: np.ndarray | None = None
+    coverage: float | None = None
+    errors: dict[str, Errors] = field(default_factory=dict)
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `gnn.weights=PATH` of a case or `forecast(weights=PATH)`."""
+        save_forecaster(os.fspath(path), self.model, "trained from Python")
+
+    def save_csv(self, path: str) -> None:
+        """Write a table with a line for each step and a column for each node, of the first channel."""
+        rows = self.predicted if self.predicted.ndim == 2 else self.predicted[:, :, 0]
+        lines = [",".join(map(str, self.nodes)), *(",".join(f"{x:.9g}" for x in row) for row in rows)]
+        with whole_file(os.fspath(path)) as file:
+            file.write(("\n".join(lines) + "\n").encode())
+
+    def __repr__(self) -> str:
+        steps, test = len(self.predicted), self.scores.get("test", {})
+        told = [f"{name} {test[key]:.3g}" for name, key in (("MAE", "mae"), ("skill", "skill"))
+                if test.get(key) is not None]  # fmt: skip
+        return f"Forecast({steps} steps of {len(self.nodes)} nodes, {', '.join(told) or 'not tested'})"
+
+
+@with_few_threads
+def forecast(
+    graph: Any,
+    series: Any,
+    *,
+    horizon: int | None = None,
+    window: int | None = None,
+    period: int | None = None,
+    weights: Any = None,
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> Forecast:
+    """Learn from the series of a graph's nodes, and forecast what comes next of each.
+
+    graph      as for `classify`; graph.neighbours of the settings says whether directions count
+    series     an array T x n (or T x n x channels), nodes in the order of the graph's; a DataFrame with a
+               column for each node; a dict {node: its series}; or the path of a file as graph.series; nan is
+               not known
+    horizon    steps that are forecast; None: 3, or those of the weights
+    window     steps that a forecast goes by; None: 12, or those of the weights
+    period     steps after which series repeat themselves, as 24 of hours; None: none, or that of the weights
+    weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
+               trained further
+    settings   keys of a case, as {"forecast.model": "temporal", "gnn.epochs": 20, "seed": 1}, over those of
+               inputs/forecast.toml
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
+    Raises GraphError for what is no graph, or no series of it, CaseError for wrong settings
+    Source     Li et al. 2018 (DCRNN); Yu et al. 2018 (STGCN)
+    """
+    given = {"forecast.horizon": horizon, "forecast.window": window, "forecast.period": period}
+    given = {key: value for key, value in given.items() if value is not None}
+    context, model = _begun(weights, settings, given, comm, verbose)
+    loaded, names = loaded_graph(context, graph)
+    names = names or names_of_file(context, loaded)
+    S_own = _series(context, loaded, names, series)
+    return _told(learn_forecasts(context, loaded, S_own, model), names)
+
+
+def _begun(
+    weights: Any, settings: dict[str, Any] | None, given: dict[str, Any], comm: MPI.Comm | None, verbose: bool
+) -> tuple[Context, SavedForecaster | None]:
+    """The context of a call, and the weights that are in memory. Ranks: all call."""
+    model, over = None, dict(given)
+    with reading_together(comm):
+        for key in given:
+            table, _, name = key.partition(".")
+            if setting(settings, table, name) not in (None, given[key]):
+                raise CaseError(f"settings: {key}: given beside {name}={given[key]}; leave either out")
+        recipe = dict(RECIPE)
+        if weights is not None:
+            if setting(settings, "gnn", "weights") is not None:
+                raise CaseError("weights: given here and in the settings; one of them would be right")
+            model = getattr(weights, "model", None)
+            in_file = isinstance(weights, str | os.PathLike)
+            if not in_file and not isinstance(model, SavedForecaster):
+                right = "the path of a weights.npz or what an earlier call returned would be right"
+                raise CaseError(f"weights: found {type(weights).__name__}; {right}")
+            recipe.pop("gnn.hidden")
+            over |= {"gnn.weights": os.fspath(weights)} if in_file else {}
+            if setting(settings, "gnn", "epochs") is None and in_file:
+                over |= {"gnn.epochs": 0}
+        chosen = merged({"run.task": "classify"}, recipe, settings, over)
+    context = context_of_settings(chosen, comm, verbose)
+    refuse_level(context, "forecast")
+    with raise_together(context.group, "reading the settings"):
+        if context.case.graph.series:
+            raise CaseError("settings: graph.series: the argument series would be right")
+    refuse_data_keys(context.case, "classify")
+    if model is not None:
+        check_given(context.group, {"weights": digest_of_arrays(*model.all_arrays.values())})
+        context = _with_weights(context, setting(settings, "gnn", "epochs"))
+    return context, model
+
+
+def _with_weights(context: Context, epochs: Any) -> Context:
+    """A context whose weights are in memory, under a name for messages; epochs: of the settings, None:
+    applied."""
+    gnn = structs.replace(
+        context.case.gnn, weights="weights", epochs=context.case.gnn.epochs if epochs else 0
+    )
+    return replace(context, case=structs.replace(context.case, gnn=gnn))
+
+
+def _series(context: Context, loaded: Loaded, names: list[Any] | None, series: Any) -> np.ndarray:
+    """[n_own, T, C] float32 of own nodes. Ranks: all call."""
+    group = context.group
+    if isinstance(series, str | os.PathLike):
+        limits = Limits(int(context.case.memory.max_decompressed_gb * 1e9))
+        return load_series(group, loaded, os.fspath(series), limits)
+    with raise_together(group, "reading the series"):
+        array = series_of_object(series, names, loaded.graph.n)
+    check_given(group, {"series": digest_of_arrays(array)})
+    return own_series(loaded, array, group.rank)
+
+
+def _told(done: Forecasted, names: list[Any] | None) -> Forecast:
+    """What the call tells. Ranks: all call."""
+    fit, order = done.fit, done.loaded.order_all
+    by_node = lambda rows: _steps_first(rows if order is None else _unordered(rows, order))  # noqa: E731
+    intervals = None
+    if done.half is not None:
+        intervals = np.stack([by_node(done.next - done.half), by_node(done.next + done.half)])
+    held = None if done.half is None else done.held
+    nodes = list(range(done.loaded.graph.n)) if names is None else names
+    return Forecast(
+        by_node(done.next), nodes, scores_of(done), plain_scores_of(done), fit.epochs,
+        fit.records[-1]["loss"] if fit.records else None, fit.seconds, fit.records, digest_of(done),
+        whole_saved(done), intervals, held, done.test,
+    )  # fmt: skip
+
+
+def _unordered(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Rows by the nodes' own numbers."""
+    out = np.empty_like(rows)
+    out[order] = rows
+    return out
+
+
+def _steps_first(rows: np.ndarray) -> np.ndarray:
+    """[H, n], or [H, n, C], of rows [n, H, C]."""
+    steps = rows.transpose(1, 0, 2)
+    return np.ascontiguousarray(steps[:, :, 0] if steps.shape[2] == 1 else steps)

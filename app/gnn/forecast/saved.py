@@ -1,0 +1,109 @@
+"""A trained forecaster on disk: its tables, its weights, the scale of its series."""
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from msgspec import structs
+
+from app.case.forecast import ForecastCase
+from app.case.gnn import GnnCase
+from app.errors import GraphError
+from app.gnn.archive import load_archive, refusing, save_archive
+from app.gnn.forecast.forecaster import network_of
+from app.gnn.forecast.series import SeriesScale
+from app.gnn.forecast.windows import input_columns, linear_columns
+
+KIND = "forecast"
+OF_FORECAST = ("model", "window", "horizon", "hops", "normalise", "base", "period")
+OF_GNN = ("hidden", "depth", "edge_weights")
+BASE, MEAN, DEVIATION = "base.W", "scale.mean", "scale.deviation"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedForecaster:
+    """A forecaster read back, or about to be written.
+
+    forecast, gnn   the keys OF_FORECAST and OF_GNN; others play no part
+    channels        of its series     masks   it reads where values are known
+    sides           directions of its random walks: 2 of a directed graph
+    nodes           digest of the ids of the nodes that `scale` is of; "" of all nodes alike
+    scale           [1, C] of all, or [n, C] of each node of the graph that it has learned on
+    base            [k, H C] of the regression that it adds its part to; None: the last value
+    """
+
+    forecast: ForecastCase
+    gnn: GnnCase
+    channels: int
+    masks: bool
+    sides: int
+    nodes: str
+    scale: SeriesScale
+    base: np.ndarray | None
+    arrays: dict[str, np.ndarray]
+
+    def forecast_of(self, given: ForecastCase) -> ForecastCase:
+        """The given table with what these weights have."""
+        return structs.replace(given, **{key: getattr(self.forecast, key) for key in OF_FORECAST})
+
+    def gnn_of(self, given: GnnCase) -> GnnCase:
+        """The same of [gnn]."""
+        return structs.replace(given, **{key: getattr(self.gnn, key) for key in OF_GNN})
+
+    def check_fits(self, path: str, channels: int, sides: int) -> None:
+        """Refuse weights for other series, or graphs of other directions. Raises GraphError."""
+        if channels != self.channels:
+            raise GraphError(f"{path}: for series of {self.channels} channels; these have {channels}")
+        if sides != self.sides and self.forecast.hops:
+            learned, here = (
+                ("a directed", "an undirected") if self.sides == 2 else ("an undirected", "a directed")
+            )
+            raise GraphError(f"{path}: for {learned} graph, this is {here} one; graph.neighbours says which")
+
+    @property
+    def all_arrays(self) -> dict[str, np.ndarray]:
+        """What is written."""
+        more = {MEAN: self.scale.mean, DEVIATION: self.scale.deviation}
+        return self.arrays | more | ({} if self.base is None else {BASE: self.base})
+
+
+def save_forecaster(path: str, saved: SavedForecaster, trained: str) -> str:
+    """Write weights.npz; returns its digest. Rank 0 only. trained: one line on how they came about"""
+    about = {
+        "trained": trained, "channels": saved.channels, "masks": saved.masks, "sides": saved.sides,
+        "nodes": saved.nodes, "forecast": {key: getattr(saved.forecast, key) for key in OF_FORECAST},
+        "gnn": {key: getattr(saved.gnn, key) for key in OF_GNN},
+    }  # fmt: skip
+    return save_archive(path, saved.all_arrays, KIND, about)
+
+
+def load_forecaster(path: str) -> SavedForecaster:
+    """The forecaster of a weights.npz. Raises GraphError, one line, for what is none."""
+    arrays, about = load_archive(path, KIND)
+    with refusing(path):
+        forecast = msgspec.convert(about["forecast"], ForecastCase)
+        gnn = msgspec.convert(about["gnn"], GnnCase)
+        channels, sides = (msgspec.convert(about[key], int) for key in ("channels", "sides"))
+        masks, nodes = msgspec.convert(about["masks"], bool), msgspec.convert(about["nodes"], str)
+        scale = SeriesScale(arrays.pop(MEAN), arrays.pop(DEVIATION))
+        saved = SavedForecaster(
+            forecast, gnn, channels, masks, sides, nodes, scale, arrays.pop(BASE, None), arrays
+        )
+        _check(saved)
+    return saved
+
+
+def _check(saved: SavedForecaster) -> None:
+    """Raise ValueError where arrays do not have the shapes that the tables ask for."""
+    case, outputs = saved.forecast, saved.forecast.horizon * saved.channels
+    walks = saved.sides * case.hops
+    f = input_columns(case, saved.channels, walks, saved.masks)
+    shapes = network_of(case, saved.gnn, f, outputs, walks).shapes()
+    scale = saved.scale
+    wrong = {name: array.shape for name, array in saved.arrays.items()} != shapes
+    wrong |= scale.mean.shape != scale.deviation.shape or scale.mean.shape[1:] != (saved.channels,)
+    wrong |= not (scale.deviation > 0).all()
+    if saved.base is not None:
+        wrong |= saved.base.shape != (linear_columns(case, saved.channels, saved.sides), outputs)
+    if wrong or (saved.base is None) != (case.base == "last") or saved.sides not in (1, 2):
+        raise ValueError("shapes that do not fit")

@@ -1,0 +1,178 @@
+"""Batches of windows: what a network reads, what linear regressions read, and what is forecast."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.case.forecast import ForecastCase
+from app.comm.group import Group
+from app.gnn.forecast.hops import Hops
+from app.gnn.forecast.series import Parts, SeriesScale, filled
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Windows b = 0 .. B-1 of all own nodes, as rows i * B + b on the device.
+
+    inputs    [L, rows, f + 1], of each step of time from the first on
+    linear    [rows, k] what regressions read
+    last      [rows, H * C] the last value, for each step of the horizon
+    target    [rows, H * C] what is forecast, 0 where it is not known; None: nobody knows
+    known     [rows, H * C] float32, 1 where the target is known, else 0; None as the target
+    """
+
+    ends: np.ndarray
+    inputs: Array
+    linear: Array
+    last: Array
+    target: Array | None
+    known: Array | None
+
+
+class Windows:
+    """The series of a graph on this rank, and the batches made of them.
+
+    Columns of the input of a step: the C channels; their random walks of 1 .. K steps in either direction;
+    with `masks` 1 where a value is known, for each channel; with a period its sine and cosine; a column of
+    ones. Columns of regressions, differences from the last value: ones; steps before the last one, by
+    channel; with a period the values one or more periods before each step of the horizon, and sine and
+    cosine; from `own_columns` on the first random walks of all steps of the window.
+    """
+
+    def __init__(
+        self, group: Group, case: ForecastCase, S_own: np.ndarray, scale: SeriesScale, hops: Hops,
+        n_real: int, masks: bool,
+    ) -> None:  # fmt: skip
+        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where"""
+        self.group, self.device, self.case, self.scale = group, group.device, case, scale
+        self.steps, self.channels, self.n_real, self.masks = S_own.shape[1], S_own.shape[2], n_real, masks
+        self.parts = Parts.of(case, self.steps)
+        small = scale.small(S_own)
+        known = ~np.isnan(small)
+        known[n_real:] = False
+        own = known.sum(axis=0, dtype=np.int64)
+        self.known_at = group.sum_integers(own.reshape(-1)).reshape(own.shape)  # [T, C], over all nodes
+        small = filled(small)
+        small[n_real:] = 0
+        put = group.device.put
+        self._x = put(np.ascontiguousarray(small))
+        self._known = put(known.astype(np.float32))
+        n_own, flat = S_own.shape[0], (S_own.shape[0], self.steps * self.channels)
+        walks = hops.forward(self._x.reshape(flat))
+        self._walks = [each.reshape(n_own, self.steps, self.channels) for each in walks]
+        self._first_walks = [
+            self._walks[side * hops.powers] for side in range(hops.sides * (hops.powers > 0))
+        ]
+
+    @property
+    def f(self) -> int:
+        """Columns of the input of a step, without that of ones."""
+        return input_columns(self.case, self.channels, len(self._walks), self.masks)
+
+    @property
+    def own_columns(self) -> int:
+        """Columns of a regression on a node's own series."""
+        return own_columns(self.case, self.channels)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that are forecast of a node: channel by channel of each step."""
+        return self.case.horizon * self.channels
+
+    def known_in(self, ends: np.ndarray) -> int:
+        """How many values windows that end there forecast, over all nodes."""
+        return int(sum(self.known_at[ends + h].sum() for h in range(1, self.case.horizon + 1)))
+
+    def pieces(self, ends: np.ndarray) -> Iterator[np.ndarray]:
+        """Ends of windows, a batch at a time."""
+        for at in range(0, len(ends), self.case.batch):
+            yield ends[at : at + self.case.batch]
+
+    def batch(self, ends: np.ndarray, targets: bool = True) -> Batch:
+        """The windows that end at some steps, [B] int64; targets: with what is forecast."""
+        back = range(self.case.window - 1, -1, -1)
+        inputs = self.device.xp.stack([self._input(ends - each) for each in back])
+        last = self._at(self._x, ends)
+        linear = self._rows(self._linear(ends, last))
+        horizon = range(1, self.case.horizon + 1)
+        repeated = self._rows([last] * self.case.horizon)
+        if not targets:
+            return Batch(ends, inputs, linear, repeated, None, None)
+        known = self._rows([self._at(self._known, ends + h) for h in horizon])
+        target = self._rows([self._at(self._x, ends + h) for h in horizon]) * known
+        return Batch(ends, inputs, linear, repeated, target, known)
+
+    def season(self, ends: np.ndarray) -> Array:
+        """[rows, H * C] the last known values that are whole periods before each step of the horizon."""
+        steps = [season_before(ends, h, self.case.period) for h in range(1, self.case.horizon + 1)]
+        return self._rows([self._at(self._x, each) for each in steps])
+
+    def _at(self, series: Array, steps: np.ndarray) -> Array:
+        """[n_own, B, C] a series at some steps of time."""
+        return self.device.xp.take(series, self.device.put(steps), axis=1)
+
+    def _rows(self, columns: list[Array]) -> Array:
+        """[rows, w] of [n_own, B, *] side by side."""
+        xp = self.device.xp
+        found = xp.concatenate(columns, axis=2)
+        return xp.ascontiguousarray(found.reshape(found.shape[0] * found.shape[1], found.shape[2]))
+
+    def _phase(self, ends: np.ndarray) -> list[Array]:
+        """[n_own, B, 2] sine and cosine of the place in the period."""
+        if not self.case.period:
+            return []
+        angle = 2 * np.pi * (ends % self.case.period) / self.case.period
+        both = np.round(np.stack([np.sin(angle), np.cos(angle)], axis=1), 6).astype(np.float32)
+        return [self._alike(both)]
+
+    def _alike(self, values: np.ndarray) -> Array:
+        """[n_own, B, k] values [B, k], the same of all nodes."""
+        shape = self._x.shape[0], *values.shape
+        return self.device.put(np.ascontiguousarray(np.broadcast_to(values, shape)))
+
+    def _ones(self, windows: int) -> Array:
+        return self._alike(np.ones((windows, 1), dtype=np.float32))
+
+    def _input(self, steps: np.ndarray) -> Array:
+        """[rows, f + 1] what networks read of steps of time."""
+        read = [self._at(each, steps) for each in (self._x, *self._walks)]
+        masks = [self._at(self._known, steps)] if self.masks else []
+        return self._rows([*read, *masks, *self._phase(steps), self._ones(len(steps))])
+
+    def _linear(self, ends: np.ndarray, last: Array) -> list[Array]:
+        """[n_own, B, *] each, what regressions read."""
+        window, period = self.case.window, self.case.period
+        columns = [self._ones(len(ends))]
+        columns += [self._at(self._x, ends - back) - last for back in range(1, window)]
+        if period:
+            for h in range(1, self.case.horizon + 1):
+                columns.append(self._at(self._x, season_before(ends, h, period)) - last)
+        columns += self._phase(ends)
+        for walk in self._first_walks:
+            columns += [self._at(walk, ends - back) - last for back in range(window)]
+        return columns
+
+
+def season_before(ends: np.ndarray, h: int, period: int) -> np.ndarray:
+    """[B] the last known step that is whole periods before step `ends + h`."""
+    return ends + h - period * (-(-h // period))
+
+
+def input_columns(case: ForecastCase, channels: int, walks: int, masks: bool) -> int:
+    """Columns of the input of a step of time, without that of ones."""
+    return channels * (1 + walks + masks) + 2 * bool(case.period)
+
+
+def own_columns(case: ForecastCase, channels: int) -> int:
+    """Columns of a regression on a node's own series."""
+    season = case.horizon * channels + 2 if case.period else 0
+    return 1 + (case.window - 1) * channels + season
+
+
+def linear_columns(case: ForecastCase, channels: int, sides: int) -> int:
+    """Columns of a regression that hears neighbours too; sides: directions."""
+    return own_columns(case, channels) + (sides * case.window * channels if case.hops else 0)

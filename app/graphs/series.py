@@ -1,0 +1,212 @@
+"""Series of nodes: a number, or several channels, for each step of time and node, from files and from memory.
+
+Arrays are T x nodes or T x nodes x channels, nodes in the order of the graph's ids. Text has a line for each
+step under a line of titles, which are the ids of the nodes, all of them in any order; a first column whose
+title is no node is the time, and is not read. nan, or nothing between commas, is a value that is not known.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.formats.npy import NAME
+from app.graphs.formats.npz import Column, Npz
+from app.graphs.formats.source import Limits, Source, shown
+from app.graphs.ids import NodeIndex, one_id
+from app.graphs.nodes.data import PIECE_BYTES, known_floats
+from app.graphs.nodes.files import open_arrays
+from app.graphs.nodes.keyed import find_rows
+from app.graphs.nodes.text import data_lines, text_features
+
+ARRAY = "series"  # of an .npz
+MOST_CHANNELS = 1 << 10
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesTable:
+    """Series as rank 0 reads them.
+
+    steps      of time; None: known once all is read     channels   of each node
+    parts      starts an iteration over [k, n, channels] float32, NaN where not known: consecutive steps of
+    time
+    places     [n] int64, the row of the node that each column is of; None: they are in order
+    """
+
+    steps: int | None
+    channels: int
+    parts: Any
+    places: np.ndarray | None = None
+
+
+def open_series(path: str, limits: Limits, ids: np.ndarray, name: str) -> SeriesTable:
+    """The series of a file for the nodes of a graph, headers read and checked. Raises GraphError.
+
+    ids   [n] of the nodes, in the order of the rows     name   of the graph, for messages
+    """
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return _text(Source(path, limits), ids, name)
+    column = _column_of(arrays)
+    n, shape = len(ids), column.shape
+    right = f"T x {n}, a column for each node of {shown(name, 200)}, or T x {n} x channels, would be right"
+    if len(shape) not in (2, 3) or shape[1] != n:
+        raise arrays.error(f"found the shape {' x '.join(map(str, shape))}; {right}", column.name)
+    channels = shape[2] if len(shape) == 3 else 1
+    if not (1 <= channels <= MOST_CHANNELS and shape[0]):
+        raise arrays.error(f"found the shape {' x '.join(map(str, shape))}; {right}", column.name)
+    if column.fortran:
+        raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
+    return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels))
+
+
+def _column_of(arrays: Npz) -> Column:
+    """The array of a file that has one, or is one."""
+    names = [name for name in (NAME, ARRAY) if name in arrays]
+    if not names:
+        raise arrays.error(f"holds no array '{ARRAY}'; that one would be right")
+    column = arrays.columns[names[0]]
+    if column.dtype.kind not in "iuf":
+        raise arrays.error(f"holds {column.dtype}; numbers would be right", column.name)
+    return column
+
+
+def _array_parts(arrays: Npz, column: Column, n: int, channels: int) -> Iterator[np.ndarray]:
+    step, at = _steps_per_piece(n * channels), 0
+    for piece in arrays.parts(column, step * n * channels):
+        rows = piece.reshape(-1, n * channels)
+        refuse = partial(arrays.error, name=column.name)
+        yield known_floats(rows.astype(np.float64), at, refuse).reshape(-1, n, channels)
+        at += len(rows)
+
+
+def _steps_per_piece(width: int) -> int:
+    """Steps of time that are read at a time."""
+    return max(1, PIECE_BYTES // (8 * max(width, 1)))
+
+
+# ---- text -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Untitled(Source):
+    """A text file without its first `titles` lines and, with `timed`, without the first field of its
+    lines."""
+
+    titles: int = 1
+    timed: bool = False
+
+    def pieces(self, skip: int = 0) -> Iterator[tuple[bytes, int]]:
+        """As those of Source."""
+        for text, line in super().pieces(max(skip, self.titles)):
+            yield (_without_time(text) if self.timed else text), line
+
+
+def _without_time(text: bytes) -> bytes:
+    """A piece of text without the first field of its lines."""
+    lines = (line.partition(b"\t" if b"\t" in line else b",")[2] or b"" for line in text.split(b"\n"))
+    return b"\n".join(lines)
+
+
+def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
+    """Those of a text file."""
+    number, line = next(data_lines(source), (0, b""))
+    right = f"a line of the ids of the nodes of {shown(name, 200)} would be right"
+    if not line:
+        raise source.error(f"holds nothing; {right}, and a line of numbers for each step of time")
+    titles = _titles(line)
+    index, timed = NodeIndex(ids), False
+    places = _places(titles, index)
+    if places is None or places[0] < 0:
+        timed, places = True, _places(titles[1:], index)
+    called = titles[1:] if timed else titles
+    if places is None or not len(places) or (places < 0).any():
+        wrong = called[0] if places is None or not len(places) else called[int(np.argmin(places))]
+        raise source.error(f"found the title '{shown(wrong)}', which is no node; {right}", number)
+    counts = np.bincount(places, minlength=len(ids))
+    if (counts > 1).any():
+        twice = one_id(ids, int(np.argmax(counts > 1)))
+        raise source.error(f"found node {twice} twice; one column for each node would be right", number)
+    if not counts.all():
+        lacking = one_id(ids, int(np.argmin(counts)))
+        raise source.error(
+            f"found no column of node {lacking}; one for each of the {len(ids)} would be right", number
+        )
+    rest = _Untitled(source.path, source.limits, source.warnings, number, timed)
+    table = text_features(rest, 0)
+    if table.width != len(ids):
+        found = f"found {table.width} numbers in the first line under {len(ids)} titles"
+        raise source.error(f"{found}; as many would be right", number + 1)
+    return SeriesTable(None, 1, lambda: (rows[:, :, None] for rows in table.holes(known_floats)), places)
+
+
+def _titles(line: bytes) -> list[bytes]:
+    """The titles in a line: between tabs, else commas, else blanks."""
+    if b"\t" in line:
+        return [each.strip(b" \r") for each in line.split(b"\t")]
+    if b"," in line:
+        fields = next(csv.reader([line.decode("utf-8", "replace")], skipinitialspace=True))
+        return [each.strip().encode() for each in fields]
+    return line.split()
+
+
+def _places(titles: list[bytes], index: NodeIndex) -> np.ndarray | None:
+    """[k] int64 the rows of the nodes that titles name, -1 of none."""
+    if index.named:
+        return find_rows(titles, index)
+    numbers = [int(each) if each.isdigit() and len(each) < 19 else -1 for each in titles]
+    return index.find(np.array(numbers, dtype=np.int64))
+
+
+# ---- memory -----------------------------------------------------------------------------------------------
+
+
+def series_of_object(given: Any, names: list[Any] | None, n: int) -> np.ndarray:
+    """[T, n, C] float32 of what a caller hands in: an array T x n or T x n x C, a DataFrame whose columns
+    are nodes, or a mapping from each node to its series. Raises GraphError.
+
+    names   what the nodes are called, by rows; None: by their numbers
+    """
+    called = list(range(n)) if names is None else names
+    if isinstance(given, Mapping) or (hasattr(given, "columns") and hasattr(given, "to_numpy")):
+        keys = given.keys() if isinstance(given, Mapping) else given.columns
+        known = {_key(key): key for key in keys}
+        lacking = [node for node in called if _key(node) not in known]
+        if lacking:
+            raise GraphError(
+                f"series: found none of node {shown(repr(lacking[0]))}; one of each node would be right"
+            )
+        if len(known) > len(called):
+            extra = next(key for key in known if key not in {_key(node) for node in called})
+            raise GraphError(
+                f"series: found {shown(repr(extra))}, which is no node; only nodes would be right"
+            )
+        columns = [np.asarray(given[known[_key(node)]], dtype=np.float64) for node in called]
+        lengths = {each.shape for each in columns}
+        if len(lengths) > 1:
+            raise GraphError(
+                "series: found series of different lengths; as many steps of time would be right"
+            )
+        array = np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+    else:
+        try:
+            array = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise GraphError(
+                f"series: found {type(given).__name__}; an array of numbers would be right"
+            ) from None
+    array = array[:, :, None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[1] != n or not array.shape[0] or not array.shape[2]:
+        found = " x ".join(map(str, np.shape(given) if not isinstance(given, Mapping) else array.shape))
+        raise GraphError(f"series: found the shape {found}; T x {n} or T x {n} x channels would be right")
+    rows = array.reshape(len(array), -1)
+    return known_floats(rows, 0, lambda text: GraphError(f"series: {text}")).reshape(array.shape)
+
+
+def _key(node: Any) -> Any:
+    """By what a node is looked up: whole numbers of NumPy as Python's."""
+    return node.item() if isinstance(node, np.generic) else node
