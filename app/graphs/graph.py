@@ -102,6 +102,11 @@ class Graph:
         ids = self.node_ids(np.array(rows, dtype=np.int64)) if held else np.array(rows)
         return "-".join(one_id(ids, i) for i in range(len(rows)))
 
+    def called_entry(self, entry: int) -> str:
+        """The edge of a stored entry, for a message: "5-7"."""
+        row = self.lo + int(np.searchsorted(self.indptr, entry, side="right")) - 1
+        return self.called(row, int(self.indices[entry]))
+
 
 def holds_entries(
     indptr: np.ndarray, indices: np.ndarray, rows: np.ndarray, columns: np.ndarray

@@ -8,6 +8,8 @@ kept (the largest weight). An entry is (row, doubled column + written), see kern
     finish()                        the rows
 """
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +20,7 @@ from app.graphs.keys import first_of_runs
 from app.native.library import address
 
 STEP = 1 << 17  # entries handled at a time
+SORTED = 1 << 23  # entries that are sorted between two looks
 
 
 class Rows(NamedTuple):
@@ -43,12 +46,16 @@ class RowBuilder(Protocol):
     def finish(self) -> Rows: ...
 
 
-def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str = "both") -> RowBuilder:
+def row_builder(
+    n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str = "both",
+    look: Callable[[], None] = lambda: None,
+) -> RowBuilder:  # fmt: skip
     """The builder that takes the least memory.
 
     counts       [hi-lo] how many entries each row will get
     neighbours   "both": of an undirected graph; "in", "out": of a directed one, whose nodes hear the tails of
                  the arcs into them, or the heads of those out of them
+    look         called every now and then where the longest work is: what it raises ends it
     """
     rows = len(counts)
     wide = 2 * rows * n >= 1 << 63
@@ -61,15 +68,18 @@ def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours:
     if weighted:
         return WeightedRows(n, lo, counts)
     if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
-        return PlacedRows(lo, counts)
+        return PlacedRows(lo, counts, look)
     return SortedRows(n, lo, counts)
 
 
 class PlacedRows:
-    """Entries are put straight into their rows, 4 bytes each, and sorted there (compiled)."""
+    """Entries are put straight into their rows, 4 bytes each, and sorted there (compiled).
 
-    def __init__(self, lo: int, counts: np.ndarray) -> None:
-        self.lo = lo
+    look   called every now and then while they are sorted: what it raises ends that
+    """
+
+    def __init__(self, lo: int, counts: np.ndarray, look: Callable[[], None] = lambda: None) -> None:
+        self.lo, self.look = lo, look
         ends = np.cumsum(counts, dtype=np.int64)
         self.starts = ends - counts
         self.next = self.starts.copy()
@@ -84,13 +94,18 @@ class PlacedRows:
         )
 
     def finish(self) -> Rows:
-        n = len(self.starts)
+        n, written = len(self.starts), 0
         indptr = np.zeros(n + 1, dtype=np.int64)
-        written = kernels.FINISH_ROWS(
-            n, self.lo, address(self.starts), address(self.next), address(self.entries), address(indptr)
-        )
-        if written < 0:
-            raise MemoryError("no memory to sort the longest row")
+        parts = np.searchsorted(self.starts, np.arange(0, len(self.entries), SORTED))
+        for first, last in pairwise(np.unique(np.append(parts, n)).tolist()):
+            self.look()
+            found = kernels.FINISH_ROWS(
+                last - first, self.lo + first, address(self.starts[first:]), address(self.next[first:]),
+                address(self.entries), address(indptr[first:]),
+            )  # fmt: skip
+            if found < 0:
+                raise MemoryError("no memory to sort the longest row")
+            written += found
         self.entries.resize(int(indptr[-1]), refcheck=False)
         return Rows(indptr, self.entries.view(np.int32), None, written)
 

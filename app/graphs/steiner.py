@@ -150,7 +150,7 @@ class Asked(NamedTuple):
 
 def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
-    weights, unit = integer_weights(graph)
+    weights, unit = integer_weights(graph, vanishing=True)
     refuse_lengths(graph, weights)
     terminals = np.unique(np.asarray(terminals, dtype=np.int64))
     if not len(terminals):
@@ -170,7 +170,7 @@ def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> N
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
         where = int(wrong[0])
-        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        pair = graph.called_entry(where)
         lengths = np.ones(len(weights), dtype=np.float32) if graph.weights is None else graph.weights
         length, largest = float(lengths[where]), max(largest, float(lengths.max()))
         right = "one above 0 would be right"
