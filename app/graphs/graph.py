@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.graphs.ids import one_id
+from app.graphs.lists import starts
 
 
 def index_type(largest: int) -> type:
@@ -158,6 +159,5 @@ def build_rows(
     rows, cols = rows[order], cols[order]
     last = np.ones(len(rows), dtype=bool)
     last[:-1] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    indptr = np.zeros(hi - lo + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows[last] - lo, minlength=hi - lo), out=indptr[1:])
+    indptr = starts(rows[last] - lo, hi - lo)
     return indptr, cols[last], None if weights is None else weights[order][last]

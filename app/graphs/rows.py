@@ -17,6 +17,7 @@ import numpy as np
 from app.graphs import kernels
 from app.graphs.graph import IN_A, IN_TRANSPOSE, index_type
 from app.graphs.keys import first_of_runs
+from app.graphs.lists import starts
 from app.native.library import address
 
 STEP = 1 << 17  # entries handled at a time
@@ -136,7 +137,7 @@ class SortedRows:
         rows = pairs // self.n
         pairs -= rows * self.n
         kept = pairs != rows + self.lo
-        return _starts(rows[kept], self.rows), pairs[kept].astype(index_type(self.n)), kept
+        return starts(rows[kept], self.rows), pairs[kept].astype(index_type(self.n)), kept
 
     def finish(self) -> Rows:
         self.keys.sort()
@@ -286,12 +287,12 @@ class ListedRows:
         keys = (entries[:, 1] >> one, entries[:, 0])
         order = np.lexsort(keys if weights is None else (_ranked(weights), *keys))
         rows, columns, flags = entries[order, 0], entries[order, 1] >> one, entries[order, 1] & one
-        starts = np.flatnonzero(_is_first(rows, columns))
-        ends = np.append(starts[1:], len(rows))[: len(starts)] - 1
-        arcs = np.maximum.reduceat(flags, starts) if len(starts) else flags
+        firsts = np.flatnonzero(_is_first(rows, columns))
+        ends = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
+        arcs = np.maximum.reduceat(flags, firsts) if len(firsts) else flags
         kept = rows[ends] != columns[ends]
         ends, arcs = ends[kept], arcs[kept]
-        indptr = _starts(rows[ends].astype(np.int64) - self.lo, self.rows)
+        indptr = starts(rows[ends].astype(np.int64) - self.lo, self.rows)
         merged = None if weights is None else weights[order[ends]]
         return Rows(indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs)))
 
@@ -318,7 +319,7 @@ class ListedArcs(ListedRows):
         arcs, sides = _both_sides(first, flags, weights[order], self.a_flag)
         sides = sides if weighted else [None, None]
         columns = columns[first].astype(index_type(self.n))
-        indptr = _starts(rows[first] - self.lo, self.rows)
+        indptr = starts(rows[first] - self.lo, self.rows)
         return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1], loops)
 
 
@@ -344,13 +345,6 @@ def _looped(rows: np.ndarray, columns: np.ndarray, count: int) -> np.ndarray:
     loops = np.zeros(count, dtype=np.uint8)
     loops[rows[rows == columns]] = 1
     return loops
-
-
-def _starts(rows: np.ndarray, count: int) -> np.ndarray:
-    """[count+1] int64 indptr of ascending row numbers, from 0."""
-    indptr = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=count), out=indptr[1:])
-    return indptr
 
 
 def _written(arcs: np.ndarray, a_flag: int) -> int:

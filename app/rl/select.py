@@ -13,6 +13,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import Diverged
+from app.graphs.lists import starts
 from app.native.library import address, function
 from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
@@ -159,13 +160,13 @@ def _first_come(count: int, edges: np.ndarray, compiled: bool = True) -> np.ndar
     """
     taken = np.ones(count, dtype=bool)
     tails, heads = np.divmod(np.sort(edges[:, 0] * count + edges[:, 1]), count)
-    starts = np.append(0, np.cumsum(np.bincount(tails, minlength=count)))
+    begins = starts(tails, count)
     if compiled and FIRST_COME:
-        FIRST_COME(count, address(starts), address(heads), address(taken))
+        FIRST_COME(count, address(begins), address(heads), address(taken))
         return taken
     for i in np.unique(tails).tolist():
         if taken[i]:
-            taken[heads[starts[i] : starts[i + 1]]] = False
+            taken[heads[begins[i] : begins[i + 1]]] = False
     return taken
 
 
