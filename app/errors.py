@@ -54,6 +54,12 @@ class NumericsError(LockstepError):
     """A NaN, or replicated numbers that are no longer equal on all ranks."""
 
 
+class Diverged(NumericsError):
+    """A training, or what was learned, that has left the finite numbers: what the case says led there."""
+
+    exit_code = 2
+
+
 class Ended(LockstepError):
     """A run that was asked to stop.
 

@@ -15,13 +15,24 @@ from app.case.config import Case, graph_tables, is_forecast, is_relational
 from app.case.file import named_files
 from app.case.graph import WORDS
 from app.case.text import to_toml
+from app.checkpoint import store
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals, heard_early, let_interrupts_raise
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
 from app.device import product_rate
-from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
+from app.errors import (
+    CaseError,
+    DiskFull,
+    Diverged,
+    GraphError,
+    Halted,
+    LockstepError,
+    OutOfMemory,
+    Stopped,
+    disk_full,
+)
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits
 from app.graphs.nodes.files import check_node_file
@@ -75,7 +86,7 @@ def run(command: cli.Command) -> int:
     except LockstepError as error:
         # Raised on all ranks alike: raise_together saw to that.
         if rank == 0:
-            more = needs if isinstance(error, OutOfMemory) else _advice(error, command.case)
+            more = needs if isinstance(error, OutOfMemory) else _advice(error, command)
             cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
         return error.exit_code
     except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
@@ -87,7 +98,7 @@ def run(command: cli.Command) -> int:
     except (Exception, SystemExit) as error:
         full = disk_full(error)
         if full:  # seen by the rank that writes alone
-            abort_short("; ".join([str(full), *_advice(full, command.case)]))
+            abort_short("; ".join([str(full), *_advice(full, command)]))
         abort(error)
         raise
     finally:
@@ -118,9 +129,12 @@ def leave(code: int) -> int:
     return code
 
 
-def _advice(error: LockstepError, case: Case) -> list[str]:
-    """What helps against an error, where that is more than the error says."""
-    resumes = isinstance(error, DiskFull) and case.checkpoint.enabled
+def _advice(error: LockstepError, command: cli.Command) -> list[str]:
+    """What helps against an error, or is left of the run, where that is more than the error says."""
+    if isinstance(error, Diverged):
+        left = store.listed(os.path.join(command.out, store.FOLDER))
+        return [f"the checkpoint {store.name_of(left[0])} is of before" if left else "no checkpoint is left"]
+    resumes = isinstance(error, DiskFull) and command.case.checkpoint.enabled
     return ["make room, then --resume goes on from the newest checkpoint there is"] if resumes else []
 
 

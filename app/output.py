@@ -88,6 +88,8 @@ class RunFolder:
         """resume   an earlier run's files stay: this run goes on with them"""
         self.group, self.path, self.said = group, path, ""
         self._held = False  # files that were there before stay in it (rank 0)
+        self._made: list[str] = []  # folders that were made for it, the innermost first (rank 0)
+        self._withdrawn = False
         self.inputs: dict[str, str] = {}
         self._beginning: tuple[str, dict[str, Any]] = "", {}  # case.toml, environment.json (rank 0)
         with raise_together(group, f"preparing {path}"):
@@ -98,9 +100,13 @@ class RunFolder:
         """Make the folder this job's (rank 0). Raises CaseError where it cannot be."""
         try:
             held = os.path.isdir(self.path) and bool(set(os.listdir(self.path)) - {lock.NAME})
+            self._made = _missing(self.path)
             self.said = _claim(self.path, overwrite, resume, force_unlock)
         except OSError as error:
             raise CaseError(f"--out {self.path}: cannot be used: {error.strerror or error}") from None
+        except CaseError:
+            self._remove_made()
+            raise
         self._held = resume and held
 
     def check_same_run(self, case: Case) -> None:
@@ -143,8 +149,10 @@ class RunFolder:
 
     def withdraw(self) -> None:
         """Take back what was written for an input that is refused, so that the same command can be given
-        again once it is mended: where there is nothing but a beginning (rank 0).
+        again once it is mended: where there is nothing but a beginning (rank 0). A folder that was made for
+        it and is empty goes when it is released.
         """
+        self._withdrawn = True
         if self.group.rank == 0 and not self._held:
             with contextlib.suppress(OSError):  # what is to be said is why the input is refused
                 self._remove_beginning()
@@ -163,6 +171,13 @@ class RunFolder:
         """Unlock the folder (rank 0)."""
         if self.group.rank == 0:
             lock.release(self.path)
+            if self._withdrawn:
+                self._remove_made()
+
+    def _remove_made(self) -> None:
+        with contextlib.suppress(OSError):  # something is in it
+            for path in self._made:
+                os.rmdir(path)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file whole or not at all (rank 0)."""
@@ -243,6 +258,15 @@ class RunFolder:
             if self.group.rank == 0:
                 Path(self.file(STOPPED)).unlink(missing_ok=True)  # of an earlier part of the run
             self.write_json("result.json", {"status": "complete", **result})
+
+
+def _missing(path: str) -> list[str]:
+    """A folder and those around it that are not there yet, the innermost first."""
+    found, path = [], os.path.abspath(path)
+    while not os.path.lexists(path):
+        found.append(path)
+        path = os.path.dirname(path)
+    return found
 
 
 def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:

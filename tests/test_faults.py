@@ -349,9 +349,11 @@ def test_a_search_that_differs_is_named(group, monkeypatch):
 def test_a_loss_that_is_no_number_stops_all_ranks(cases, name, keys):
     """All ranks see the same loss; no result, and no checkpoint, holds such weights."""
     found, printed, out = job(cases, name, *keys, "checkpoint.steps=10")
-    assert found == 1, printed
-    assert printed.count("lockstep: error: ") == 1
-    assert "learning_rate" in printed
+    assert found == 2, printed
+    assert printed.count("lockstep: error: ") == printed.count("error") == 1
+    assert re.search(r"error: training.* (nan|NaN|inf).*learning_rate.* would be right", printed)
+    left = sorted(each.name for each in out.glob("checkpoint/step-*"))
+    assert (f"the checkpoint {left[-1]} is of before" if left else "no checkpoint is left") in printed
     assert "Traceback" not in printed
     assert not is_complete(out)
     for path in out.glob("checkpoint/step-*/state.npz"):

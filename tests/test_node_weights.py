@@ -330,3 +330,14 @@ def test_weights_that_are_nothing_beside_the_largest_are_refused(problem, given,
     settings = {"search.steps": 10} | ({"problem.budget": 1} if problem == "coverage" else {})
     with pytest.raises(LockstepError, match=said):
         solve(graph, problem, settings=settings, **given)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["maxcut", "ordering", "facility", "partition"])
+def test_edge_weights_that_are_nothing_beside_the_largest_are_refused(problem):
+    graph = nx.DiGraph() if problem == "ordering" else nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 1e30), ("b", "c", 1e-7), ("c", "d", 0.5)])
+    what = "length" if problem == "facility" else "weight"
+    said = f"the {what} of edge 1-2, 1e-07, counts as 0 beside others of up to 1e.30; larger or 0 would be"
+    with pytest.raises(GraphError, match=said):
+        solve(graph, problem, settings={"search.steps": 10})

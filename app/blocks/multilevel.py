@@ -16,6 +16,7 @@ from app.blocks.plain import HASTY
 from app.blocks.rounds import Blocks, groups, grown, spread
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
+from app.graphs.lists import ranges
 from app.rng import SplitMix
 
 # Both say now and then how many nodes were looked at; the first one returns blocks.
@@ -208,8 +209,7 @@ class Multilevel:
         pair, begin, meet = blocks.meetings()
         chosen = self._draws.permutation(np.flatnonzero(waiting[pair].any(axis=1)))
         sizes, firsts = np.diff(begin)[chosen], begin[chosen]
-        ends = np.append(0, np.cumsum(sizes))
-        places = np.arange(ends[-1]) + np.repeat(firsts - ends[:-1], sizes)
+        ends, places = np.append(0, np.cumsum(sizes)), ranges(firsts, sizes)
         widths = blocks.limit[pair[chosen]].max(axis=1) >> self._draws.integers(1, NARROWER + 1, len(chosen))
         blocks.begin_flows(pair[chosen], ends, meet[places], widths)
         while blocks.flowing:

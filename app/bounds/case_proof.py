@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.bounds.certificate import BadCertificate, cuts_up, exact_sum
+from app.graphs.lists import entries_of, ranges
 
 LARGEST = 1 << 60  # of the numbers of a check
 FREE, KEPT, TAKEN = 0, 1, 2
@@ -138,8 +139,7 @@ class Edges:
 
 def half_row(rows: Rows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Nodes, coefficients and right side of half the sum of inequalities, rounded up."""
-    sizes = rows.ptr[which + 1] - rows.ptr[which]
-    entries = np.arange(sizes.sum()) + np.repeat(rows.ptr[which] - (np.cumsum(sizes) - sizes), sizes)
+    entries = entries_of(rows.ptr, which)
     nodes, place = np.unique(rows.nodes[entries], return_inverse=True)
     total = np.zeros(len(nodes), dtype=np.int64)
     np.add.at(total, place, rows.coefficients[entries])
@@ -155,7 +155,7 @@ def bound_of(
     state   [k] uint8, FREE, KEPT or TAKEN
     """
     sizes = rows.ptr[which + 1] - rows.ptr[which]
-    entries = np.arange(sizes.sum()) + np.repeat(rows.ptr[which] - (np.cumsum(sizes) - sizes), sizes)
+    entries = ranges(rows.ptr[which], sizes)
     nodes, factors = rows.nodes[entries], np.repeat(y, sizes)
     about = np.bincount(nodes, weights=rows.coefficients[entries] * factors.astype(np.float64), minlength=1)
     if about.max() > LARGEST:

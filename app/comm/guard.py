@@ -18,6 +18,7 @@ from app.comm.group import Group
 from app.errors import (
     CaseError,
     DiskFull,
+    Diverged,
     GraphError,
     Halted,
     LockstepError,
@@ -30,9 +31,9 @@ from app.errors import (
 from app.text import printable
 from app.watchdog import SAID_S, beat
 
-_KINDS = {
-    1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull, 7: Halted,
-    8: Stopped,
+_KINDS = {  # the first that a failure is one of
+    1: CaseError, 2: GraphError, 9: Diverged, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory,
+    6: DiskFull, 7: Halted, 8: Stopped,
 }  # fmt: skip
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
 

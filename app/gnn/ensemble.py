@@ -69,7 +69,7 @@ def say_together(classifier: Classifier, members: Sequence[dict[str, np.ndarray]
 
     members   their weights by name
     Ranks     all call; the same bits on any number of them
-    Raises    NumericsError where scores of a member are not finite
+    Raises    Diverged where scores of a member are not finite
     """
     goal, moments, each, apart = classifier.goal, None, [], []
     for weights in members:

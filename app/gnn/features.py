@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
+from app.graphs.lists import starts
 from app.numerics.elementwise import Dropout
 from app.numerics.products import Finish, Operand
 
@@ -120,7 +121,7 @@ class SparseFeatures:
         tiles, ends, first = [], np.cumsum(into), 0
         for size, end, rows in zip(into, ends, self.row_counts):
             part = slice(end - size, end)
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(column[part] - lo, minlength=hi - lo))])
+            indptr = starts(column[part] - lo, hi - lo)
             tile = sp.csr_array((value[part], row[part], indptr), shape=(hi - lo, rows))
             tiles.append(_Entries(self.device, tile, (first, lo), by_columns=True))
             first += rows

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from app.case.gnn import GnnCase, RgcnCase
 from app.comm.group import Group
-from app.errors import NumericsError
+from app.errors import Diverged
 
 Array = Any
 
@@ -31,24 +32,27 @@ def td_loss(q: np.ndarray, target: np.ndarray, kind: str, whole: int) -> tuple[n
 SMALLER = "features and edge weights of smaller magnitude would be right"
 
 
-def refuse_infinite(value: float, epoch: int, rate: float, steps: int, what: str = "the loss") -> None:
-    """Stop a training that has left the finite numbers. Raises NumericsError: on all ranks, as they agree.
+def refuse_infinite(
+    value: float, epoch: int, case: GnnCase | RgcnCase, steps: int, what: str = "the loss"
+) -> None:
+    """Stop a training that has left the finite numbers. Raises Diverged: on all ranks, as they agree.
 
-    value   of an epoch     rate   the learning rate     steps   that the weights had made by then
+    value   of an epoch     case   has the learning rate     steps   that the weights had made by then
     """
     if math.isfinite(value):
         return
     if not steps:  # it is what the network reads that makes them so
-        raise NumericsError(f"training: {what} before the first step is {value}; {SMALLER}")
-    right = f"a learning_rate below {rate:g}, or a smaller weight_decay, would be right"
-    raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")
+        raise Diverged(f"training: {what} before the first step is {value}; {SMALLER}")
+    right = f"a learning_rate below {case.learning_rate:g}, or a smaller weight_decay, would be right"
+    table = "rgcn" if isinstance(case, RgcnCase) else "gnn"
+    raise Diverged(f"training: {what} after epoch {epoch} is {value}; {right} in [{table}]")
 
 
 def refuse_infinite_rows(group: Group, rows: np.ndarray, what: str = "nodes") -> None:
     """Refuse scores of nodes [k, columns] that are no numbers any more: they say nothing of these nodes.
 
-    Ranks   all call. Raises NumericsError on all
+    Ranks   all call. Raises Diverged on all
     """
     wrong = int(group.sum_integers(np.array([np.count_nonzero(~np.isfinite(rows).all(axis=1))]))[0])
     if wrong:
-        raise NumericsError(f"the scores of {wrong} {what} are not finite; {SMALLER}")
+        raise Diverged(f"the scores of {wrong} {what} are not finite; {SMALLER}")

@@ -70,7 +70,7 @@ def smooth(classifier: Classifier, case: SmoothCase, P_own: np.ndarray | None = 
 
     P_own    [n_own, classes] float32, those of several networks in place of the classifier's
     Ranks    all call; the same bits on any number of them
-    Raises   NumericsError where scores of the network are not finite
+    Raises   Diverged where scores of the network are not finite
     """
     if P_own is None:
         Z_own = classifier.scores_own()

@@ -68,7 +68,7 @@ def fit(
     alike         ranks that each have such a classifier: the first one trains, the others rest and take what
                   it learned; None: those of the classifier train together
     Ranks         all call; the result is identical on all
-    Raises NumericsError where loss or weights are no longer finite, CaseError where gnn.watch is a score
+    Raises Diverged where loss or weights are no longer finite, CaseError where gnn.watch is a score
     that the nodes do not have.
     """
     refuse_watch(classifier)
@@ -106,7 +106,7 @@ def _epochs(
         optimiser.update(params.flat, classifier.engine.gradient)
         after_epoch(epoch)
         result.epochs = epoch
-        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
+        refuse_infinite(loss, epoch, case, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if not due:
@@ -141,7 +141,7 @@ def _leave(classifier: Classifier, result: Fit, run: "Watched", by_loss: bool) -
     if run.best > -math.inf:
         result.best = 0.0 - run.best if worth(result.watched, 1.0) < 0 else run.best
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
-    refuse_infinite(largest, result.epochs, case.learning_rate, result.epochs, "the largest weight")
+    refuse_infinite(largest, result.epochs, case, result.epochs, "the largest weight")
 
 
 @dataclass

@@ -99,6 +99,6 @@ def _refuse_negative(graph: Graph, weights: np.ndarray) -> None:
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         where = int(negative[0])
-        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        pair = graph.called_entry(where)
         right = 'weights from 0 on, or problem.name = "maxcut", would be right'
         raise GraphError(f"{graph.name}: edge {pair} has the weight {graph.weights[where]:g} < 0; {right}")

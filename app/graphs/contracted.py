@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from app.graphs.lists import entries_of, starts
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -62,8 +63,7 @@ class WeightedRows:
         """Its rows, by the kernel."""
         group = np.ascontiguousarray(group, dtype=np.int32)
         nodes = np.argsort(group, kind="stable").astype(np.int32)
-        begin = np.zeros(k + 1, dtype=np.int64)
-        np.cumsum(np.bincount(group, minlength=k), out=begin[1:])
+        begin = starts(group, k)
         indptr = np.zeros(k + 1, dtype=np.int64)
         indices, weights = np.empty_like(self.indices), np.empty_like(self.weights)
         arrays = (self.indptr, self.indices, self.weights, group, nodes, begin, indptr, indices, weights)
@@ -81,16 +81,13 @@ class WeightedRows:
         key, weights = key[order], weights[order]
         first = np.flatnonzero(np.diff(key, prepend=-1))
         key = key[first]
-        indptr = np.zeros(k + 1, dtype=np.int64)
-        np.cumsum(np.bincount(key // max(k, 1), minlength=k), out=indptr[1:])
+        indptr = starts(key // max(k, 1), k)
         sums = np.add.reduceat(weights, first) if len(first) else weights
         return indptr, (key % max(k, 1)).astype(np.int32), sums
 
     def entries(self, nodes: np.ndarray) -> np.ndarray:
         """[m] int64, the places of the entries of some rows [k], in their order."""
-        degrees = self.indptr[nodes + 1] - self.indptr[nodes]
-        ends = np.cumsum(degrees)
-        return np.arange(int(degrees.sum())) + np.repeat(self.indptr[nodes] - (ends - degrees), degrees)
+        return entries_of(self.indptr, nodes)
 
     def induced(self, nodes: np.ndarray, place: np.ndarray) -> Self:
         """That of some nodes [k], in their order.
@@ -103,7 +100,6 @@ class WeightedRows:
         kept = columns >= 0
         row = np.repeat(np.arange(len(nodes)), self.indptr[nodes + 1] - self.indptr[nodes])[kept]
         place[nodes] = -1
-        indptr = np.zeros(len(nodes) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(row, minlength=len(nodes)), out=indptr[1:])
+        indptr = starts(row, len(nodes))
         weights = self.weights[entry[kept]]
         return replace(self, indptr=indptr, indices=columns[kept], weights=weights, size=self.size[nodes])

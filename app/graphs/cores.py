@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from app.graphs.lists import entries_of
+
 WEDGES = 1 << 21  # pairs of neighbours looked at together
 
 
@@ -19,7 +21,7 @@ def core_numbers(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
         peeled = rest[left[rest] <= k]
         while len(peeled):
             core[peeled], alive[peeled] = k, False
-            near = indices[_entries_of(indptr, peeled)]
+            near = indices[entries_of(indptr, peeled)]
             near, met = np.unique(near[alive[near]], return_counts=True)
             left[near] -= met
             peeled = near[left[near] <= k]
@@ -57,10 +59,3 @@ def triangle_counts(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
             found += np.bincount(each, minlength=n)
         lo = hi
     return found[rank]
-
-
-def _entries_of(indptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """[m] int64, the places of the stored entries of some rows [k], row after row."""
-    counts = np.diff(indptr)[rows]
-    starts = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(indptr[rows] - starts, counts)

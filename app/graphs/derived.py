@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import ranges, starts
 
 PIECE = 1 << 24  # pairs of nodes looked at together
 
@@ -19,8 +20,7 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     number[nodes] = np.arange(k)
     rows, columns = number[graph.row_of()], number[graph.indices]
     inside = (rows >= 0) & (columns >= 0)
-    indptr = np.zeros(k + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows[inside], minlength=k), out=indptr[1:])
+    indptr = starts(rows[inside], k)
     indices = columns[inside].astype(index_type(k))
     return Graph(graph.name, k, 0, k, indptr, indices, edges=len(indices) // 2)
 
@@ -36,7 +36,7 @@ def closed_parts(graph: Graph, groups: list[np.ndarray]) -> Iterator[Graph]:
             continue
         counts = degree[nodes]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        stored = np.arange(indptr[-1]) + np.repeat(graph.indptr[nodes] - indptr[:-1], counts)
+        stored = ranges(graph.indptr[nodes], counts)
         indices = number[graph.indices[stored]].astype(index_type(len(nodes)))
         yield Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import IN_A, Graph
+from app.graphs.lists import starts
 from app.rng import stream
 
 ONE = 1 << 32  # a probability of one, in units
@@ -100,7 +101,7 @@ def diffusion_of(graph: Graph, threshold: bool, probabilities: str, constant: fl
     alive = units > 0
     u, v, units, limit = u[alive], v[alive], units[alive], limit[alive]
     out = np.lexsort((v, u))
-    in_ptr, out_ptr = _starts(v, graph.n), _starts(u, graph.n)
+    in_ptr, out_ptr = starts(v, graph.n), starts(u, graph.n)
     table, table_ptr, odds = _tables(graph.n, in_ptr, limit, threshold)
     return Diffusion(
         graph.n, threshold, in_ptr, u.astype(np.int32), limit, out_ptr, v[out].astype(np.int32), units[out],
@@ -140,7 +141,7 @@ def _below_one(graph: Graph, p: np.ndarray, v: np.ndarray, probabilities: str) -
 def _sums(units: np.ndarray, v: np.ndarray, n: int) -> np.ndarray:
     """[m] uint64, sums of units over the arcs into the same node so far, at most ONE; v ascends."""
     total = np.append(np.zeros(1, dtype=np.uint64), np.cumsum(units))
-    return np.minimum(total[1:] - total[_starts(v, n)[v]], np.uint64(ONE))
+    return np.minimum(total[1:] - total[starts(v, n)[v]], np.uint64(ONE))
 
 
 def _tables(
@@ -184,11 +185,6 @@ def _odds(degree: int, p: float) -> np.ndarray:
             break
         term *= (degree - k) / (k + 1) * (p / (1.0 - p))
     return np.array(found, dtype=np.uint64)
-
-
-def _starts(rows: np.ndarray, count: int) -> np.ndarray:
-    """[count+1] int64 offsets of ascending row numbers."""
-    return np.append(0, np.cumsum(np.bincount(rows, minlength=count))).astype(np.int64)
 
 
 @dataclass(frozen=True)

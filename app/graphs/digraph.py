@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
+from app.graphs.lists import starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np
     tails, heads = tails[tails != heads], heads[tails != heads]
     back = np.argsort(heads, kind="stable")  # tails ascend
     return Digraph(
-        n, _starts(tails, n), heads.astype(np.int32), _starts(heads[back], n), tails[back].astype(np.int32)
+        n, starts(tails, n), heads.astype(np.int32), starts(heads[back], n), tails[back].astype(np.int32)
     ), loops  # fmt: skip
 
 
@@ -97,10 +98,3 @@ def digraph_of(graph: Graph) -> tuple[Digraph, np.ndarray]:
         rows, columns = rows[out], columns[out]
     loops = np.zeros(graph.n, dtype=bool) if graph.loops is None else graph.loops.astype(bool)
     return from_arcs(graph.n, rows, columns)[0], loops
-
-
-def _starts(rows: np.ndarray, count: int) -> np.ndarray:
-    """[count+1] int64 offsets of ascending row numbers."""
-    found = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=count), out=found[1:])
-    return found

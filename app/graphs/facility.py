@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.errors import CaseError, GraphError
-from app.graphs.fixed_point import whole_numbers
+from app.graphs.fixed_point import refuse_vanished_edges, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.lengths import PLANE
 from app.graphs.weights import decimals_of
@@ -188,12 +188,11 @@ class Distances:
         lengths = np.ones(len(graph.indices), np.float32) if graph.weights is None else graph.weights
         wrong = np.flatnonzero(~(lengths >= 0))
         if len(wrong):
-            row = int(np.searchsorted(graph.indptr, wrong[0], side="right")) - 1
-            ends = f"{graph.called(row)}-{graph.called(int(graph.indices[wrong[0]]))}"
-            found = f"edge {ends} has the length {lengths[wrong[0]]:g}"
+            found = f"edge {graph.called_entry(int(wrong[0]))} has the length {lengths[wrong[0]]:g}"
             raise GraphError(f"{graph.name}: {found}; 0 or more would be right")
         rounded = max(LARGEST_ROUNDED, 16 * len(lengths))
         self.lengths, self.unit = counted(lengths, f"{graph.name}: the length of an edge", rounded)
+        refuse_vanished_edges(graph, self.lengths, lengths, "length")
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
         """[k, n] int64, to nodes [k] from all; -1 where there is no path."""

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from app.errors import GraphError
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
+from app.graphs.lists import ranges
 
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
@@ -147,7 +148,7 @@ def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) ->
     """The network with node order[i] as i, neighbours ascending."""
     counts = np.diff(network.indptr)[order]
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    entries = np.repeat(network.indptr[order] - indptr[:-1], counts) + np.arange(indptr[-1])
+    entries = ranges(network.indptr[order], counts)
     found = sp.csr_array((network.data[entries], number[network.indices[entries]], indptr), network.shape)
     found.sort_indices()
     return found

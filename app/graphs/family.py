@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def ascending_family(
 ) -> Family:
     """The same family of pairs in ascending order."""
     m, n = len(cost), len(weight)
-    set_ptr = np.append(0, np.cumsum(np.bincount(u, minlength=m))).astype(np.int64)
+    set_ptr = starts(u, m)
     elements = v.astype(np.int32)
     by_set = sp.csr_array((u.astype(np.int32), elements, set_ptr), shape=(m, n))
     by_element = by_set.tocsc()  # within an element sets stay in their order

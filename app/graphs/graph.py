@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.graphs.ids import one_id
+from app.graphs.lists import starts
 
 
 def index_type(largest: int) -> type:
@@ -102,6 +103,11 @@ class Graph:
         ids = self.node_ids(np.array(rows, dtype=np.int64)) if held else np.array(rows)
         return "-".join(one_id(ids, i) for i in range(len(rows)))
 
+    def called_entry(self, entry: int) -> str:
+        """The edge of a stored entry, for a message: "5-7"."""
+        row = self.lo + int(np.searchsorted(self.indptr, entry, side="right")) - 1
+        return self.called(row, int(self.indices[entry]))
+
 
 def holds_entries(
     indptr: np.ndarray, indices: np.ndarray, rows: np.ndarray, columns: np.ndarray
@@ -153,6 +159,5 @@ def build_rows(
     rows, cols = rows[order], cols[order]
     last = np.ones(len(rows), dtype=bool)
     last[:-1] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    indptr = np.zeros(hi - lo + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows[last] - lo, minlength=hi - lo), out=indptr[1:])
+    indptr = starts(rows[last] - lo, hi - lo)
     return indptr, cols[last], None if weights is None else weights[order][last]

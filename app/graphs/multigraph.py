@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.graphs.lists import ranges, starts
 
 
 class Multigraph(NamedTuple):
@@ -67,7 +68,7 @@ class Multigraph(NamedTuple):
         place = np.empty(self.n, dtype=np.int64)
         place[order] = np.arange(self.n) - np.repeat(first[:-1], np.diff(first))
         ptr = np.append(0, np.cumsum(degree[order]))
-        entries = np.arange(len(self.indices)) + np.repeat(self.indptr[order] - ptr[:-1], degree[order])
+        entries = ranges(self.indptr[order], degree[order])
         columns, twice = place[self.indices[entries]].astype(np.int32), self.twice[entries]
         found = []
         for a, b in zip(first[:-1].tolist(), first[1:].tolist()):
@@ -121,6 +122,6 @@ def from_pairs(u: np.ndarray, v: np.ndarray, count: np.ndarray, weights: np.ndar
     """Of joined nodes u[i], v[i], each pair once, and whether count[i] is 1 or 2 edges."""
     rows, columns = np.concatenate([u, v]), np.concatenate([v, u])
     order = np.lexsort((columns, rows))
-    indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=len(weights)))).astype(np.int64)
+    indptr = starts(rows, len(weights))
     twice = (np.concatenate([count, count])[order] > 1).astype(np.uint8)
     return Multigraph(indptr, columns[order].astype(np.int32), twice, weights)

@@ -24,6 +24,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import IN_A, Graph
+from app.graphs.lists import starts
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 from app.native.library import address, function
@@ -143,13 +144,6 @@ def net_of(n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) ->
     net = np.abs(net[net != 0])
     order = np.argsort(from_ * n + to)
     return NetArcs(n, from_[order], to[order], net[order]), int(np.minimum(there, back).sum())
-
-
-def starts(rows: np.ndarray, n: int) -> np.ndarray:
-    """[n+1] int64, where the entries of each row begin, of rows [k] in 0..n-1."""
-    found = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=n), out=found[1:])
-    return found
 
 
 # ---- orders ------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph, narrow
+from app.graphs.lists import starts
 from app.graphs.prize_ways import Ways, best_within
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
 
@@ -340,7 +341,7 @@ def _assembled(
     """The graph of edges u[i]-v[i] [m], each pair once."""
     rows, columns = np.concatenate([u, v]), np.concatenate([v, u])
     order = np.lexsort((columns, rows))
-    indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=n))).astype(np.int64)
+    indptr = starts(rows, n)
     lengths = np.concatenate([length, length])[order]
     return SteinerCore(indptr, columns[order].astype(np.int32), lengths, terminals)
 

@@ -99,7 +99,7 @@ def _beside_degrees(graph: Graph, raw: np.ndarray, gamma: Fraction) -> Made:
     """The modularity, of weights [nnz]."""
     if (raw < 0).any():
         where = int((raw < 0).argmax())
-        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        pair = graph.called_entry(where)
         right = 'problem.null = "sizes" or "none" would be right'
         raise GraphError(f"{graph.name}: edge {pair} has the weight {raw[where]:g} < 0; {right}")
     needed = len(raw) if graph.weights is None else MARGIN * len(raw)

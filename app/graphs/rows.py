@@ -8,6 +8,8 @@ kept (the largest weight). An entry is (row, doubled column + written), see kern
     finish()                        the rows
 """
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,9 +17,11 @@ import numpy as np
 from app.graphs import kernels
 from app.graphs.graph import IN_A, IN_TRANSPOSE, index_type
 from app.graphs.keys import first_of_runs
+from app.graphs.lists import starts
 from app.native.library import address
 
 STEP = 1 << 17  # entries handled at a time
+SORTED = 1 << 23  # entries that are sorted between two looks
 
 
 class Rows(NamedTuple):
@@ -43,12 +47,16 @@ class RowBuilder(Protocol):
     def finish(self) -> Rows: ...
 
 
-def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str = "both") -> RowBuilder:
+def row_builder(
+    n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str = "both",
+    look: Callable[[], None] = lambda: None,
+) -> RowBuilder:  # fmt: skip
     """The builder that takes the least memory.
 
     counts       [hi-lo] how many entries each row will get
     neighbours   "both": of an undirected graph; "in", "out": of a directed one, whose nodes hear the tails of
                  the arcs into them, or the heads of those out of them
+    look         called every now and then where the longest work is: what it raises ends it
     """
     rows = len(counts)
     wide = 2 * rows * n >= 1 << 63
@@ -61,15 +69,18 @@ def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours:
     if weighted:
         return WeightedRows(n, lo, counts)
     if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
-        return PlacedRows(lo, counts)
+        return PlacedRows(lo, counts, look)
     return SortedRows(n, lo, counts)
 
 
 class PlacedRows:
-    """Entries are put straight into their rows, 4 bytes each, and sorted there (compiled)."""
+    """Entries are put straight into their rows, 4 bytes each, and sorted there (compiled).
 
-    def __init__(self, lo: int, counts: np.ndarray) -> None:
-        self.lo = lo
+    look   called every now and then while they are sorted: what it raises ends that
+    """
+
+    def __init__(self, lo: int, counts: np.ndarray, look: Callable[[], None] = lambda: None) -> None:
+        self.lo, self.look = lo, look
         ends = np.cumsum(counts, dtype=np.int64)
         self.starts = ends - counts
         self.next = self.starts.copy()
@@ -84,13 +95,18 @@ class PlacedRows:
         )
 
     def finish(self) -> Rows:
-        n = len(self.starts)
+        n, written = len(self.starts), 0
         indptr = np.zeros(n + 1, dtype=np.int64)
-        written = kernels.FINISH_ROWS(
-            n, self.lo, address(self.starts), address(self.next), address(self.entries), address(indptr)
-        )
-        if written < 0:
-            raise MemoryError("no memory to sort the longest row")
+        parts = np.searchsorted(self.starts, np.arange(0, len(self.entries), SORTED))
+        for first, last in pairwise(np.unique(np.append(parts, n)).tolist()):
+            self.look()
+            found = kernels.FINISH_ROWS(
+                last - first, self.lo + first, address(self.starts[first:]), address(self.next[first:]),
+                address(self.entries), address(indptr[first:]),
+            )  # fmt: skip
+            if found < 0:
+                raise MemoryError("no memory to sort the longest row")
+            written += found
         self.entries.resize(int(indptr[-1]), refcheck=False)
         return Rows(indptr, self.entries.view(np.int32), None, written)
 
@@ -121,7 +137,7 @@ class SortedRows:
         rows = pairs // self.n
         pairs -= rows * self.n
         kept = pairs != rows + self.lo
-        return _starts(rows[kept], self.rows), pairs[kept].astype(index_type(self.n)), kept
+        return starts(rows[kept], self.rows), pairs[kept].astype(index_type(self.n)), kept
 
     def finish(self) -> Rows:
         self.keys.sort()
@@ -271,12 +287,12 @@ class ListedRows:
         keys = (entries[:, 1] >> one, entries[:, 0])
         order = np.lexsort(keys if weights is None else (_ranked(weights), *keys))
         rows, columns, flags = entries[order, 0], entries[order, 1] >> one, entries[order, 1] & one
-        starts = np.flatnonzero(_is_first(rows, columns))
-        ends = np.append(starts[1:], len(rows))[: len(starts)] - 1
-        arcs = np.maximum.reduceat(flags, starts) if len(starts) else flags
+        firsts = np.flatnonzero(_is_first(rows, columns))
+        ends = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
+        arcs = np.maximum.reduceat(flags, firsts) if len(firsts) else flags
         kept = rows[ends] != columns[ends]
         ends, arcs = ends[kept], arcs[kept]
-        indptr = _starts(rows[ends].astype(np.int64) - self.lo, self.rows)
+        indptr = starts(rows[ends].astype(np.int64) - self.lo, self.rows)
         merged = None if weights is None else weights[order[ends]]
         return Rows(indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs)))
 
@@ -303,7 +319,7 @@ class ListedArcs(ListedRows):
         arcs, sides = _both_sides(first, flags, weights[order], self.a_flag)
         sides = sides if weighted else [None, None]
         columns = columns[first].astype(index_type(self.n))
-        indptr = _starts(rows[first] - self.lo, self.rows)
+        indptr = starts(rows[first] - self.lo, self.rows)
         return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1], loops)
 
 
@@ -329,13 +345,6 @@ def _looped(rows: np.ndarray, columns: np.ndarray, count: int) -> np.ndarray:
     loops = np.zeros(count, dtype=np.uint8)
     loops[rows[rows == columns]] = 1
     return loops
-
-
-def _starts(rows: np.ndarray, count: int) -> np.ndarray:
-    """[count+1] int64 indptr of ascending row numbers, from 0."""
-    indptr = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=count), out=indptr[1:])
-    return indptr
 
 
 def _written(arcs: np.ndarray, a_flag: int) -> int:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.graphs.lists import ranges, starts
 
 
 class SizedGraph(NamedTuple):
@@ -66,7 +67,7 @@ class SizedGraph(NamedTuple):
         number = np.cumsum(~gone) - 1
         rows = self.row_of()
         own = ~gone[rows] & ~gone[self.indices]
-        indptr = np.append(0, np.cumsum(np.bincount(number[rows[own]], minlength=len(kept)))).astype(np.int64)
+        indptr = starts(number[rows[own]], len(kept))
         indices = number[self.indices[own]].astype(np.int32)
         return SizedGraph(indptr, indices, self.size[kept], self.weights[kept], self.most), kept
 
@@ -80,7 +81,7 @@ class SizedGraph(NamedTuple):
         ends = np.append(np.flatnonzero(np.diff(part[order], prepend=-1)), len(order))
         place[order] = np.arange(len(order)) - np.repeat(ends[:-1], np.diff(ends))
         ptr = np.append(0, np.cumsum(degree[order]))
-        entries = np.arange(ptr[-1]) + np.repeat(self.indptr[order] - ptr[:-1], degree[order])
+        entries = ranges(self.indptr[order], degree[order])
         columns, found = place[self.indices[entries]].astype(np.int32), []
         for a, b in zip(ends[:-1].tolist(), ends[1:].tolist()):
             nodes, own = order[a:b], columns[ptr[a] : ptr[b]]
@@ -117,7 +118,7 @@ def from_ends(u: np.ndarray, v: np.ndarray, size: np.ndarray, weights: np.ndarra
     """Of joined nodes u[i], v[i], each pair once."""
     rows, columns = np.concatenate([u, v]), np.concatenate([v, u])
     order = np.lexsort((columns, rows))
-    indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=len(size)))).astype(np.int64)
+    indptr = starts(rows, len(size))
     return SizedGraph(indptr, columns[order].astype(np.int32), size, weights, most)
 
 

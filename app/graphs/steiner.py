@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
+from app.graphs.lists import ranges, starts
 
 OUTSIDE = -1  # the parent of what is not in a tree
 
@@ -128,12 +129,12 @@ def _towards(k: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] int64, the next node on the way to node 0 in a tree of nodes 0..k-1, of edges a[i]-b[i] [k-1]."""
     head, tail = np.concatenate([a, b]), np.concatenate([b, a])
     order = np.argsort(head, kind="stable")
-    near, begin = tail[order], np.append(0, np.cumsum(np.bincount(head, minlength=k)))
+    near, begin = tail[order], starts(head, k)
     parent = np.full(k, OUTSIDE, dtype=np.int64)
     parent[0], front = 0, np.zeros(1, dtype=np.int64)
     while len(front):
         count = begin[front + 1] - begin[front]
-        at = np.arange(count.sum()) + np.repeat(begin[front] - (np.cumsum(count) - count), count)
+        at = ranges(begin[front], count)
         found, source = near[at], np.repeat(front, count)
         new = parent[found] < 0
         parent[found[new]] = source[new]
@@ -150,7 +151,7 @@ class Asked(NamedTuple):
 
 def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
-    weights, unit = integer_weights(graph)
+    weights, unit = integer_weights(graph, vanishing=True)
     refuse_lengths(graph, weights)
     terminals = np.unique(np.asarray(terminals, dtype=np.int64))
     if not len(terminals):
@@ -170,7 +171,7 @@ def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> N
     wrong = np.flatnonzero(weights <= 0)
     if len(wrong):
         where = int(wrong[0])
-        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        pair = graph.called_entry(where)
         lengths = np.ones(len(weights), dtype=np.float32) if graph.weights is None else graph.weights
         length, largest = float(lengths[where]), max(largest, float(lengths.max()))
         right = "one above 0 would be right"

@@ -101,15 +101,14 @@ static void sort_long(uint32_t *x, int64_t k, uint32_t *spare) {
 
 /* Sorts the rows lo .. lo+n-1, whose entries are [starts[i], ends[i]), drops loops and repeats, and moves what is
  * left to the front of `entries` as int32 columns: never past what is still to be read.
- * indptr [n+1]; returns the number of (u, v) with u != v that the file has in this direction, or -1 without memory. */
+ * indptr [n+1], the first one given: rows may be finished part by part. Returns the number of (u, v) with u != v that the file has in this direction, or -1 without memory. */
 WIDE int64_t lk_finish_rows(int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends, uint32_t *entries,
                        int64_t *indptr) {
-    int64_t longest = 0, written = 0, at = 0;
+    int64_t longest = 0, written = 0, at = indptr[0];
     for (int64_t i = 0; i < n; ++i)
         if (ends[i] - starts[i] > longest) longest = ends[i] - starts[i];
     uint32_t *spare = longest > SHORT_ROW ? malloc((size_t)longest * 4) : 0;
     if (longest > SHORT_ROW && !spare) return -1;
-    indptr[0] = 0;
     for (int64_t i = 0; i < n; ++i) {
         uint32_t *row = entries + starts[i];
         const int64_t k = ends[i] - starts[i];

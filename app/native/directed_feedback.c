@@ -4,8 +4,6 @@
 
 enum { DRAWS = 4096 };
 
-#define TOP (INT64_C(1) << 62)           /* the label of the end */
-
 typedef struct {
     int64_t n;
     const int64_t *out_ptr, *in_ptr;     /* [n+1] */
@@ -21,51 +19,23 @@ typedef struct {
 } Search;
 
 INLINE int64_t price(const Search *s, int32_t v) { return s->price ? s->price[v] : 1; }
-INLINE int64_t end_label(const Search *s, int32_t v) { return v == s->n ? TOP : s->label[v]; }
+INLINE int64_t placed(const Search *s) { return s->n - s->apart_size; }
+
+#include "labels.h"
 
 /* ---- the order ---------------------------------------------------------------------------------------------- */
 
-static void relabel_all(Search *s) {
-    const int64_t step = TOP / (s->n - s->apart_size + 2);
-    int64_t label = 0;
-    for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->label[v] = label += step;
-}
-
-/* Spread the nodes after p evenly, as far as it takes to have room: Dietz and Sleator 1987, section 2. */
-static void spread(Search *s, int32_t p) {
-    const int64_t low = s->label[p];
-    int64_t count = 1;
-    int32_t q = s->next[p];
-    while (end_label(s, q) - low <= count * count) {
-        if (q == s->n) {
-            relabel_all(s);
-            return;
-        }
-        q = s->next[q];
-        ++count;
-    }
-    const int64_t step = (end_label(s, q) - low) / count;
-    int64_t label = low;
-    for (int32_t v = s->next[p]; v != q; v = s->next[v]) s->label[v] = label += step;
-}
-
 /* v comes after p, n being the beginning. */
 INLINE void insert(Search *s, int32_t v, int32_t p) {
-    if (end_label(s, s->next[p]) - s->label[p] < 2) spread(s, p);
-    const int32_t q = s->next[p], last = s->apart[--s->apart_size];
-    s->label[v] = s->label[p] + (end_label(s, q) - s->label[p]) / 2;
-    s->next[v] = q;
-    s->before[v] = p;
-    s->next[p] = s->before[q] = v;
+    link_behind(s, v, p);
+    const int32_t last = s->apart[--s->apart_size];
     s->apart[s->place[v]] = last;
     s->place[last] = s->place[v];
     s->cost -= price(s, v);
 }
 
 INLINE void take_out(Search *s, int32_t v) {
-    const int32_t p = s->before[v], q = s->next[v];
-    s->next[p] = q;
-    s->before[q] = p;
+    cut_out(s, v);
     s->label[v] = -1;
     s->place[v] = (int32_t)s->apart_size;
     s->apart[s->apart_size++] = v;
@@ -132,18 +102,8 @@ void lk_dfvs_anneal(Search *s, int64_t count) {
 
 /* The order of `count` nodes, without backward arcs; all others are outside it. */
 void lk_dfvs_load(Search *s, const int32_t *order, int64_t count) {
-    const int64_t step = TOP / (count + 2);
-    int32_t p = (int32_t)s->n;
     for (int64_t v = 0; v < s->n; ++v) s->label[v] = -1;
-    s->label[s->n] = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        s->label[order[i]] = (i + 1) * step;
-        s->before[order[i]] = p;
-        s->next[p] = order[i];
-        p = order[i];
-    }
-    s->next[p] = (int32_t)s->n;
-    s->before[s->n] = p;
+    link_all(s, order, count);
     s->apart_size = s->cost = 0;
     for (int32_t v = 0; v < s->n; ++v) {
         if (s->label[v] >= 0) continue;

@@ -6,8 +6,6 @@
 
 enum { DRAWS = 4096, WINDOW = 10, MOVES = 8192 };
 
-#define TOP (INT64_C(1) << 62)           /* the label of the end */
-
 typedef struct {
     int64_t label, pull;
     int32_t node;
@@ -33,46 +31,17 @@ typedef struct {
     uint64_t random;
 } Search;
 
-INLINE int64_t end_label(const Search *s, int32_t v) { return v == s->n ? TOP : s->label[v]; }
+INLINE int64_t placed(const Search *s) { return s->n; }
+
+#include "labels.h"
 
 /* ---- the order ---------------------------------------------------------------------------------------------- */
-
-static void relabel_all(Search *s) {
-    const int64_t step = TOP / (s->n + 2);
-    int64_t label = 0;
-    for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->label[v] = label += step;
-}
-
-/* Spread the nodes behind p evenly, as far as it takes to have room: Dietz and Sleator 1987, section 2. */
-static void spread(Search *s, int32_t p) {
-    const int64_t low = s->label[p];
-    int64_t count = 1;
-    int32_t q = s->next[p];
-    while (end_label(s, q) - low <= count * count) {
-        if (q == s->n) {
-            relabel_all(s);
-            return;
-        }
-        q = s->next[q];
-        ++count;
-    }
-    const int64_t step = (end_label(s, q) - low) / count;
-    int64_t label = low;
-    for (int32_t v = s->next[p]; v != q; v = s->next[v]) s->label[v] = label += step;
-}
 
 /* v goes behind p, which is another node, n being the beginning. */
 static void place(Search *s, int32_t v, int32_t p) {
     if (s->before[v] == p) return;
-    const int32_t from = s->before[v], to = s->next[v];
-    s->next[from] = to;
-    s->before[to] = from;
-    if (end_label(s, s->next[p]) - s->label[p] < 2) spread(s, p);
-    const int32_t q = s->next[p];
-    s->label[v] = s->label[p] + (end_label(s, q) - s->label[p]) / 2;
-    s->next[v] = q;
-    s->before[v] = p;
-    s->next[p] = s->before[q] = v;
+    cut_out(s, v);
+    link_behind(s, v, p);
 }
 
 INLINE void push(Search *s, int32_t v) {
@@ -359,19 +328,8 @@ int64_t lk_order_run(Search *s, int64_t count) {
 
 /* Go on from an order [n], from which every node is settled first. */
 void lk_order_load(Search *s, const int32_t *order) {
-    const int64_t step = TOP / (s->n + 2);
-    int32_t p = (int32_t)s->n;
-    s->label[s->n] = 0;
     while (s->size) pop(s);
-    for (int64_t i = 0; i < s->n; ++i) {
-        const int32_t v = order[i];
-        s->label[v] = (i + 1) * step;
-        s->before[v] = p;
-        s->next[p] = v;
-        p = v;
-    }
-    s->next[p] = (int32_t)s->n;
-    s->before[s->n] = p;
+    link_all(s, order, s->n);
     s->cost = 0;
     for (int64_t v = 0; v < s->n; ++v)
         for (int64_t i = s->ptr[v]; i < s->ptr[v + 1]; ++i)

@@ -11,16 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import GraphError
+from app.errors import GraphError, Halted
 from app.graphs.derived import complement_rows
 from app.graphs.formats.counted import check_share
 from app.graphs.graph import Graph
 from app.graphs.kernels import count_ids, deal_pairs
 from app.graphs.pairs import Pairs
 from app.graphs.rows import Rows, row_builder
-from app.partition.deal import check_nodes, compact_ids, deal, number_names, read_part, share_header
+from app.partition.deal import (
+    ASKED,
+    check_nodes,
+    compact_ids,
+    deal,
+    halt_if_asked,
+    number_names,
+    read_part,
+    share_header,
+)
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
@@ -146,6 +156,7 @@ def _count_ends(name: str, pairs: Pairs, nodes: int) -> np.ndarray:
     """[n] uint32, how many ends of this rank's pairs each node is."""
     ends = np.zeros(nodes, dtype=np.uint32)
     for piece in pairs.pieces():
+        halt_if_asked()
         if int(piece.max()) >= nodes:
             raise GraphError(f"{name}: found node {piece.max()}; 0..{nodes - 1} would be right")
         count_ids(piece, ends)
@@ -172,9 +183,11 @@ def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray, n
     counts    [hi-lo] how many entries each own row will get
     """
     lo, _ = rows.range_of(group.rank)
-    built = row_builder(rows.n, lo, counts, pairs.weights is not None, neighbours)
+    built = row_builder(rows.n, lo, counts, pairs.weights is not None, neighbours, halt_if_asked)
     most = max(1, ROUTED_PAIRS // group.size)
     for _ in range(group.max_integer(-(-pairs.count // most))):
+        if group.max_integer(int(stopping.asked())):
+            raise Halted(ASKED)
         ends, weights = pairs.take(most)
         if group.size == 1:
             built.add_pairs(ends, weights)
@@ -184,6 +197,7 @@ def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray, n
         entries = group.exchange_host(entries, out, into)
         built.add_entries(entries, None if weights is None else group.exchange_host(weights, out, into))
     with raise_together(group, "sorting the rows"):
+        halt_if_asked()
         finished = built.finish()
     return finished
 

@@ -31,6 +31,12 @@ def check_nodes(name: str, nodes: int) -> None:
         )
 
 
+def halt_if_asked() -> None:
+    """Raise Halted where this rank is asked to stop, for the caller to share."""
+    if stopping.asked():
+        raise Halted(ASKED)
+
+
 def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool, bool, bool]:
     """Name, node count (-1: unknown), first id, whether weighted, undirected, named, from rank 0 to all."""
     numbers = np.zeros(5, dtype=np.int64)
@@ -52,8 +58,7 @@ def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:
     try:
         for u, v, w in stream.part(stream, group.rank, group.size):
             pairs.append(u, v, w)
-            if stopping.asked():
-                raise Halted(ASKED)
+            halt_if_asked()
     except Exception:  # whatever it is, reading from the start meets it again
         failed = 1
     lines, failures = group.sum_integers(np.array([pairs.count, failed])).tolist()
@@ -109,8 +114,7 @@ def _guarded(chunks: Iterator[Any]) -> Iterator[tuple[Any, Exception | None]]:
         for piece in chunks:
             check_ends(*piece[:2])
             yield piece, None
-            if stopping.asked():
-                raise Halted(ASKED)
+            halt_if_asked()
     except Exception as error:  # shared with all ranks by the caller
         yield None, error
     yield None, None

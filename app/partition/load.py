@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app import stopping
 from app.case.config import Case
 from app.case.graph import BY_EDGE, WORDS, GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError, GraphError, Halted
+from app.errors import CaseError, GraphError
 from app.graphs.covering import COVERING, NEIGHBOURHOODS, count_candidates
 from app.graphs.deliveries import Deliveries
 from app.graphs.facility import Demands
@@ -26,7 +25,7 @@ from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
-from app.partition.deal import ASKED
+from app.partition.deal import halt_if_asked
 from app.partition.generators import base_seed, drawn_of, generated, most_elements
 from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
@@ -395,8 +394,7 @@ def _generated_set(group: Group, table: GraphCase, case: Case) -> Loaded:
 def _opened(make: Callable[[int], EdgeStream], count: int) -> Iterator[EdgeStream]:
     """The streams of `count` generated graphs. Raises Halted where this rank is asked to stop meanwhile."""
     for number in range(count):
-        if stopping.asked():
-            raise Halted(ASKED)
+        halt_if_asked()
         yield make(number)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.comm.guard import raise_together
+from app.graphs.lists import ranges
 from app.partition.rows import RowPartition
 
 
@@ -61,18 +62,12 @@ def send_entries(
     sums = np.concatenate([[0], np.cumsum(counts[order])])
     entries = np.diff(sums[np.concatenate([[0], np.cumsum(out)])]).tolist()
     entries_in = group.exchange_counts(entries)
-    taken = spread(np.cumsum(counts)[order] - counts[order], counts[order])
+    taken = ranges(np.cumsum(counts)[order] - counts[order], counts[order])
     return (
         group.exchange_host(numbers[order], out, into),
         group.exchange_host(counts[order], out, into),
         [None if a is None else group.exchange_host(a[taken], entries, entries_in) for a in arrays],
     )
-
-
-def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """[sum of counts] int64: starts[i], starts[i] + 1, ... counts[i] of them, for each i in turn."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
 
 
 class EntryRows:
@@ -91,7 +86,7 @@ class EntryRows:
         self, rows: np.ndarray, counts: np.ndarray, columns: np.ndarray, values: list[np.ndarray | None]
     ) -> None:
         """Rows [k] (from 0) with their `counts` entries each, one row after the other."""
-        places = spread(self.indptr[rows], counts)
+        places = ranges(self.indptr[rows], counts)
         self.columns[places] = columns
         for held, found in zip(self.values, values):
             if held is not None:

@@ -9,8 +9,7 @@ import numpy as np
 from app.bounds.feasible import node_of_cycle
 from app.graphs.graph import Graph
 from app.graphs.multigraph import Multigraph, multigraph_of
-from app.numerics.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, room_for_features
+from app.problems.problem import FIXED_POINT
 from app.problems.residual import ResidualProblem
 from app.problems.sets import FewestNodes
 from app.search.fvs.baselines import FEEDBACK_BASELINES, core_hd_bare
@@ -51,6 +50,7 @@ class FeedbackVertexSet(FewestNodes, ResidualProblem):
     closed = False
     adjacent = True
     redundancy = "forest"
+    lowest = 2  # in a 2-core
     baselines: ClassVar = {
         name: partial(of_graph, rule)
         for name, rule in ({"core_hd_bare": core_hd_bare} | FEEDBACK_BASELINES).items()
@@ -63,29 +63,6 @@ class FeedbackVertexSet(FewestNodes, ResidualProblem):
         square = 3 * FIXED_POINT**2 // (1 + degree.astype(np.int64))
         # The square root of float64 rounds exactly.
         return np.where(degree > 0, np.sqrt(square.astype(np.float64)).astype(np.int64), 0)
-
-    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [..., F].
-
-        paper        x_v = 1 for nodes outside the core (RL4GO eq. 1)
-        scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=2], [d=3], 1/m; zero outside the core
-        code         [..., 1], 2 + the live degree d    state [..., 1] m, the core's mean degree
-        """
-        if kind == "paper":
-            return (code < FIRST_ALIVE).astype(code.dtype)
-        degree = xp.maximum(code - FIRST_ALIVE, 0)
-        d = xp.maximum(degree, 1)
-        ratio = xp.minimum(state / d, 8)
-        x = room_for_features(xp, code, state, 7)
-        x[..., 0:1] = 1
-        x[..., 1:2] = log(xp, 1 + d / state)
-        x[..., 2:3] = ratio
-        x[..., 3:4] = ratio * ratio * 0.25
-        x[..., 4:5] = d == 2
-        x[..., 5:6] = d == 3
-        x[..., 6:7] = 1 / state
-        x *= degree > 0
-        return x
 
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A cycle of which no node is taken, of a graph that is held whole; of a part of the rows nothing:

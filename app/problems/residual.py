@@ -25,6 +25,7 @@ class ResidualProblem(SetProblem):
     degree_codes = sized_codes = True
     own_degree = False
     mirrors = False
+    lowest = 1  # degree of nodes that something can be chosen for
     totals: type = Totals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
 
@@ -70,7 +71,8 @@ class ResidualProblem(SetProblem):
         """Node features [..., F].
 
         paper        x_v = 1 for chosen nodes (RL4GO eq. 1)
-        scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=1], [d=2], 1/m; zero on nodes without edges
+        scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=k], [d=k+1], 1/m, k = `lowest`;
+                     zero where d = 0
         code         [..., 1], 2 + the live degree d    state [..., 1] m, the state's mean degree
         """
         if kind == "paper":
@@ -84,8 +86,8 @@ class ResidualProblem(SetProblem):
         x[..., 1:2] = log(xp, 1 + d / state)
         x[..., 2:3] = ratio
         x[..., 3:4] = ratio * ratio * 0.25
-        x[..., 4:5] = d == 1
-        x[..., 5:6] = d == 2
+        x[..., 4:5] = d == self.lowest
+        x[..., 5:6] = d == self.lowest + 1
         x[..., 6:7] = 1 / state
         x *= present
         return x

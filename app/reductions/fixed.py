@@ -6,6 +6,7 @@ import numpy as np
 
 from app.errors import FixedNodesError
 from app.graphs.graph import Graph
+from app.graphs.lists import starts
 
 MOST_WEIGHT = 1 << 60  # sums of weights stay far inside int64
 
@@ -65,6 +66,5 @@ def rows_without(graph: Graph, removed: np.ndarray) -> tuple[np.ndarray, np.ndar
         return graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
     rows = graph.row_of()
     keep = ~(removed[rows] | removed[graph.indices])
-    indptr = np.zeros(graph.n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows[keep], minlength=graph.n), out=indptr[1:])
+    indptr = starts(rows[keep], graph.n)
     return indptr, graph.indices[keep].astype(np.int32)

@@ -4,7 +4,7 @@ A check has in common with what reduces only the meaning of an entry (log.py of 
 nothing: it asks of each entry whether the nodes it names satisfy what it demands of the graph that is left.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,28 @@ def require(holds: bool, otherwise: str) -> None:
     """Raises BadReduction."""
     if not holds:
         raise BadReduction(otherwise)
+
+
+def follow(
+    log: np.ndarray, nodes: Sequence[int], there: Callable[[int], bool], apply: Callable[..., None]
+) -> None:
+    """All entries of a log [words] int64: a rule and its nodes, nodes[rule] of them. Raises BadReduction.
+
+    there   whether a number is that of a node that is left       apply   takes an entry, rule and nodes
+    """
+    words, at = np.asarray(log).tolist(), 0
+    while at < len(words):
+        rule = words[at]
+        if not 0 <= rule < len(nodes):
+            raise BadReduction(f"reductions: word {at} is {rule}, no rule")
+        named = words[at + 1 : at + 1 + nodes[rule]]
+        if len(set(named)) < nodes[rule] or not all(map(there, named)):
+            raise BadReduction(f"reductions: word {at}: no nodes that are left follow")
+        try:
+            apply(rule, named)
+        except BadReduction as error:
+            raise BadReduction(f"reductions: word {at}: {error}") from None
+        at += 1 + nodes[rule]
 
 
 class Replay:

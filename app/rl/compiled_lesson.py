@@ -6,7 +6,7 @@ import numpy as np
 
 from app.case.policy import AgentCase
 from app.comm.group import Group
-from app.errors import NumericsError
+from app.errors import Diverged
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import Structure2Vec
 from app.native import lesson
@@ -150,7 +150,7 @@ class CompiledLessons:
         weights: tuple[Parameters, Parameters],
         case: AgentCase,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Losses [B] of a minibatch, and the gradient [parameters] of their mean. Raises NumericsError.
+        """Losses [B] of a minibatch, and the gradient [parameters] of their mean. Raises Diverged.
 
         codes     [rows] of the states before and after, where `wants_codes`
         weights   those that learn, and the target network's
@@ -171,7 +171,7 @@ class CompiledLessons:
             case.double, case.loss == "huber",
         )  # fmt: skip
         if bad:
-            raise NumericsError(NAN_SCORE)
+            raise Diverged(NAN_SCORE)
         return losses, gradient
 
     def cuts(self, graphs: list[int]) -> list[slice]:
@@ -185,17 +185,17 @@ class CompiledLessons:
         return [slice(lo, hi) for lo, hi in zip(ends, [*ends[1:], len(graphs)])]
 
     def best(self, params: Parameters, envs: list[Environment], graphs: list[int]) -> np.ndarray:
-        """best_nodes of these: [envs] int64 nodes. Raises NumericsError."""
+        """best_nodes of these: [envs] int64 nodes. Raises Diverged."""
         nodes, bad = self.kernels.best(*self._states(envs, graphs), params.flat)
         if bad:
-            raise NumericsError(NAN_SCORE)
+            raise Diverged(NAN_SCORE)
         return nodes
 
     def draw(self, params: Parameters, envs: list[Environment], graphs: list[int], key: int) -> np.ndarray:
-        """draw_nodes of these: [envs] int64 nodes, by the noise of a key. Raises NumericsError."""
+        """draw_nodes of these: [envs] int64 nodes, by the noise of a key. Raises Diverged."""
         nodes, bad = self.kernels.draw(*self._states(envs, graphs), params.flat, key)
         if bad:
-            raise NumericsError(NAN_SCORE)
+            raise Diverged(NAN_SCORE)
         return nodes
 
     def play(
@@ -206,7 +206,7 @@ class CompiledLessons:
         weights: tuple[Parameters, Parameters | None],
         nodes: np.ndarray,
     ) -> PlayedStates:
-        """States in which a policy chose nodes [states] int64. Raises NumericsError.
+        """States in which a policy chose nodes [states] int64. Raises Diverged.
 
         graphs    [states] int64, those of a graph one behind the other
         seen      the choices that led to the states, or where `wants_codes` their codes [rows]
@@ -220,7 +220,7 @@ class CompiledLessons:
         params, value = weights
         played = self.kernels.play(graphs, look, params.flat, value and value.flat, nodes)
         if played is None:
-            raise NumericsError(NAN_SCORE)
+            raise Diverged(NAN_SCORE)
         return played
 
     def _states(self, envs: list[Environment], graphs: list[int]) -> tuple[np.ndarray, Looks, bool]:

@@ -10,7 +10,7 @@ from app.case.policy import AgentCase
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
-from app.errors import NumericsError
+from app.errors import Diverged
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
 from app.native.library import keep_freed_memory
@@ -123,9 +123,10 @@ class Learner:
         raise NotImplementedError
 
     def follow(self, lesson: Lesson) -> None:
-        """A gradient step. Raises NumericsError where the loss is not finite."""
+        """A gradient step. Raises Diverged where the loss is not finite."""
         if not np.isfinite(lesson.loss):
-            raise NumericsError(f"the loss is {lesson.loss}: training diverged; lower agent.learning_rate")
+            right = f"an agent.learning_rate below {self.case.learning_rate:g} would be right"
+            raise Diverged(f"the loss of gradient step {self.optimiser.step + 1} is {lesson.loss}; {right}")
         self.update(lesson.gradient)
         self.check_weights()
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.errors import NumericsError
+from app.errors import Diverged
+from app.graphs.lists import starts
 from app.native.library import address, function
 from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
@@ -22,7 +23,7 @@ FIRST_COME = function("lk_first_come", ctypes.c_int64, *(ctypes.c_void_p,) * 3)
 SLOTS = 16  # of a table of last bits, for each node looked for
 NODE_BITS = 32
 LOWEST = np.float32(-3.0e38)  # the score of a node that is no candidate
-NAN_SCORE = "a score is NaN: the weights have diverged; lower agent.learning_rate"
+NAN_SCORE = "a score is NaN, so the weights have diverged; a smaller agent.learning_rate would be right"
 LEAST = np.float32(-2.9e38)  # the least score of a candidate, whatever diverged weights make of it
 
 
@@ -34,9 +35,9 @@ def order_bits(xp: Any, scores: Array) -> Array:
 
 
 def refuse_nan(keys: np.ndarray) -> None:
-    """Raise NumericsError when a key holds NaN, which has no place in an order."""
+    """Raise Diverged when a key holds NaN, which has no place in an order."""
     if (keys >> np.uint64(NODE_BITS) == 0xFFFFFFFF).any():
-        raise NumericsError(NAN_SCORE)
+        raise Diverged(NAN_SCORE)
 
 
 def make_keys(xp: Any, scores: Array, nodes: Array) -> Array:
@@ -159,13 +160,13 @@ def _first_come(count: int, edges: np.ndarray, compiled: bool = True) -> np.ndar
     """
     taken = np.ones(count, dtype=bool)
     tails, heads = np.divmod(np.sort(edges[:, 0] * count + edges[:, 1]), count)
-    starts = np.append(0, np.cumsum(np.bincount(tails, minlength=count)))
+    begins = starts(tails, count)
     if compiled and FIRST_COME:
-        FIRST_COME(count, address(starts), address(heads), address(taken))
+        FIRST_COME(count, address(begins), address(heads), address(taken))
         return taken
     for i in np.unique(tails).tolist():
         if taken[i]:
-            taken[heads[starts[i] : starts[i + 1]]] = False
+            taken[heads[begins[i] : begins[i + 1]]] = False
     return taken
 
 

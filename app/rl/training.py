@@ -5,7 +5,8 @@ One agent plays and learns, or several replicas of it do (data parallelism, as G
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, Diverged, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget
 from app.problems.problem import Problem, better
@@ -33,6 +34,7 @@ from app.rl.replay import paper_bytes
 from app.rl.replica import Replica
 from app.rl.rollout import judged, one_at_a_time
 from app.sparse.rowblock import RowBlock
+from app.text import counted
 
 Recorder = Callable[[dict[str, float]], None]
 Snapshot = Callable[[int, dict[str, np.ndarray]], None]
@@ -113,18 +115,19 @@ def train_policy(
         keeper.at(so_far.step, "train", tell_state)
 
     play, over = partial(_play, grid, case, replicas, so_far, watch, look), False
-    while not over:
-        if grid.led is None:
-            play()
-        else:
-            by_first(grid.led, keeper, "training", play)
-            _catch_up(grid.led, learner, so_far)
-        over = so_far.step >= case.train.steps
-        step = case.train.steps if over else so_far.step
-        _evaluate(grid, case, replicas, held_back, step, so_far.losses, result, record, look, tell)
-        so_far.evaluated, so_far.losses = so_far.step // case.train.evaluate_every, []
-        snapshot(step, learner.policy.host())
-        over = over or enough()
+    with _saying_when(so_far):
+        while not over:
+            if grid.led is None:
+                play()
+            else:
+                by_first(grid.led, keeper, "training", play)
+                _catch_up(grid.led, learner, so_far)
+            over = so_far.step >= case.train.steps
+            step = case.train.steps if over else so_far.step
+            _evaluate(grid, case, replicas, held_back, step, so_far.losses, result, record, look, tell)
+            so_far.evaluated, so_far.losses = so_far.step // case.train.evaluate_every, []
+            snapshot(step, learner.policy.host())
+            over = over or enough()
     stored, result.replay_bytes = _stored(grid, replicas)
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
     result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
@@ -138,6 +141,15 @@ class _SoFar:
     step: int = 0
     evaluated: int = -1
     losses: list[float] = field(default_factory=list)
+
+
+@contextmanager
+def _saying_when(so_far: _SoFar) -> Iterator[None]:
+    """Around a training: where it was when it left the finite numbers."""
+    try:
+        yield
+    except Diverged as error:
+        raise Diverged(f"training, after {counted(so_far.step, 'step')}: {error}") from None
 
 
 def _play(

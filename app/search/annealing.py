@@ -38,6 +38,14 @@ def set_course(s: Search, hot: tuple[float, ...]) -> None:
     s.first, s.cycle, s.at = max(LEAST, s.n // 2), 0, 0
 
 
+def escapes(one: int) -> np.ndarray:
+    """[DRAWS] int64, -log of evenly spaced numbers of (0, 1), times `one`: by what losses, in temperatures,
+    a draw lets pass.
+    """
+    spaced = ((np.arange(DRAWS) + 0.5) / DRAWS).astype(np.float32)
+    return np.rint(-log(np, spaced).astype(np.float64) * one).astype(np.int64)
+
+
 def passes(s: Search, loss: int, coldness: int, draw: int) -> bool:
     """Whether a draw lets a loss above 0 pass."""
     return loss <= s.largest and loss * coldness <= int(s.escape[draw % DRAWS]) * s.unit

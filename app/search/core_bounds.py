@@ -29,6 +29,14 @@ class InnerBounds(Bounds):
         """When all has to be over."""
         self.inner.until(clock)
 
+    def allow(self, seconds: float) -> None:
+        """What all calls may take, where there is no time limit."""
+        self.inner.allow(seconds)
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        self.inner.close()
+
     @property
     def value(self) -> int:
         """The best bound so far."""
@@ -63,6 +71,28 @@ class InnerBounds(Bounds):
         return self.inner.pieces()
 
 
+class LoggedBounds(InnerBounds):
+    """Bounds of a core, and the log of the reductions, which prove those of a graph together.
+
+    log       [words] int64, empty: nothing was reduced
+    decided   what it is called without reductions where nothing is left to bound; "": there is
+    """
+
+    def __init__(self, inner: Bounds, reducer: Any, decided: str) -> None:
+        """reducer   has the log; None: there are no reductions"""
+        super().__init__(inner)
+        self.log = np.array([] if reducer is None else reducer.log, dtype=np.int64)
+        self.decided = decided
+
+    @property
+    def method(self) -> str:
+        """How it was found, reductions included."""
+        if self.decided:
+            return "reductions" if len(self.log) else self.decided
+        reduced = self.inner.method and len(self.log)
+        return f"reductions, {self.inner.method}" if reduced else self.inner.method
+
+
 class CoreBounds(InnerBounds):
     """Around SlicedBounds with their certificate and their value under a side's name.
 
@@ -77,14 +107,6 @@ class CoreBounds(InnerBounds):
     def value(self) -> int:
         """The best bound so far."""
         return int(getattr(self.inner, self.side))
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def close(self) -> None:
-        """Work no more; what is known stays."""
-        self.inner.close()
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so many seconds, knowing a solution's value; True while there is more to try."""

@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.replay import CHECK_SECONDS, WORD_SECONDS
-from app.search.core_bounds import InnerBounds
+from app.search.core_bounds import LoggedBounds
 from app.search.node_tools import NodeTools
 from app.toolbox import Baseline, Bounds, Instance, Toolbox
 
@@ -166,28 +166,15 @@ class KernelSetTools(KernelTools, NodeTools):
         return self._with_inside(own), name
 
 
-class ReducedBounds(InnerBounds):
-    """Bounds of a kernel, and the log of the reductions, which prove those of a graph together.
-
-    log       [words] int64, empty: nothing was reduced
-    decided   what it is called without reductions where nothing is left to bound; "": there is
-    """
+class ReducedBounds(LoggedBounds):
+    """Bounds of a kernel, with the log."""
 
     def __init__(self, tools: KernelTools, inner: Bounds, decided: str, proof: type, bound: type) -> None:
         """proof, bound   of the problem: what is made of the log and of what the kernel's bounds prove"""
-        super().__init__(inner)
-        self.log = np.array([] if tools.reducer is None else tools.reducer.log, dtype=np.int64)
-        self.decided, self._kinds = decided, (proof, bound)
+        super().__init__(inner, tools.reducer, decided)
+        self._kinds = proof, bound
         # s, of a check, about; of an empty log it is none
         self._replay = CHECK_SECONDS * tools.entries + WORD_SECONDS * len(self.log) if len(self.log) else 0.0
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if self.decided:
-            return "reductions" if len(self.log) else self.decided
-        reduced = self.inner.method and len(self.log)
-        return f"reductions, {self.inner.method}" if reduced else self.inner.method
 
     @property
     def least_seconds(self) -> float:
@@ -198,10 +185,6 @@ class ReducedBounds(InnerBounds):
     def check_seconds(self) -> float:
         """The reductions are replayed."""
         return self._replay + (0.0 if self.decided else self.inner.check_seconds)
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.lists import ranges
 
 PIECE = 1 << 17  # stored entries handled at a time: bounds the memory that making a block takes beside it
 MARKED_SHARE = 256  # rows for each of a list: to mark all takes then about as long as to sort the list
@@ -209,9 +210,3 @@ class HostRows:
 def slices(length: int) -> Iterator[slice]:
     """Consecutive slices of at most PIECE elements."""
     return (slice(at, min(at + PIECE, length)) for at in range(0, length, PIECE))
-
-
-def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """[sum of counts] int64: starts[0], starts[0] + 1, ..., then from starts[1], and so on."""
-    before = np.cumsum(counts, dtype=np.int64) - counts
-    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

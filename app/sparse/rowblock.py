@@ -16,9 +16,10 @@ from scipy.sparse import _sparsetools
 from app.comm.group import Group
 from app.device import row_pieces
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
+from app.graphs.lists import ranges
 from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
-from app.sparse.host_rows import PIECE, HostRows, ranges, slices
+from app.sparse.host_rows import PIECE, HostRows, slices
 
 Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]  # which pairs of rows and columns count
 HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved

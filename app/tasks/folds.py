@@ -55,7 +55,7 @@ class FoldRun:
 def run_fold(context: Context, examples: Examples, classifier: Classifier, predict: bool = False) -> FoldRun:
     """Train a network on the examples of one fold. Ranks: all call.
 
-    Raises   NumericsError where what it learned gives scores that are not finite, CaseError before it learns
+    Raises   Diverged where what it learned gives scores that are not finite, CaseError before it learns
              where it could not tell what is asked for
     """
     check_asked(context.case, classifier)

@@ -18,6 +18,7 @@ import numpy as np
 from app.bounds.clique.degeneracy import core_order
 from app.bounds.clique.plain import PlainRoots
 from app.graphs.graph import Graph
+from app.graphs.lists import starts
 from app.native.library import function, give_arrays
 from app.rng import SplitMix
 
@@ -184,8 +185,7 @@ def later_neighbours(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, np.nd
     rows, columns = rows[forward], columns[forward]
     sorted_pairs = np.sort(rows * max(graph.n, 1) + columns)
     later = (sorted_pairs % max(graph.n, 1)).astype(np.int32)
-    offsets = np.zeros(graph.n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=graph.n), out=offsets[1:])
+    offsets = starts(rows, graph.n)
     return offsets, later
 
 

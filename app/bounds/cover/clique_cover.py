@@ -9,6 +9,7 @@ from app.bounds.cover.kernels import Rows, iterate_cover
 from app.bounds.cover.packing import Columns
 from app.graphs.graph import Graph
 from app.graphs.keys import first_of_runs
+from app.graphs.lists import ranges
 from app.rng import SplitMix
 
 ROUNDS = 30  # of iterated greedy in `clique_cover`, from each start
@@ -101,7 +102,7 @@ class CliqueSearch:
         starts = np.flatnonzero((more > 0) & (np.arange(len(order)) < ends - 1))
         sizes = ends[starts] - starts
         ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        nodes = order[np.arange(ptr[-1]) + np.repeat(starts - ptr[:-1], sizes)]
+        nodes = order[ranges(starts, sizes)]
         return Columns(ptr, nodes.astype(np.int32), np.ones(len(starts), dtype=bool)), more[starts]
 
 

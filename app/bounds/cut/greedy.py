@@ -13,6 +13,7 @@ import numpy as np
 
 from app.bounds.cover.kernels import Rows
 from app.bounds.cut import greedy_plain as plain
+from app.graphs.lists import starts
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -143,7 +144,7 @@ def _later(rows: Rows, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     rank[np.lexsort((np.arange(rows.n), degree))] = np.arange(rows.n)
     row = np.repeat(np.arange(rows.n), degree)
     kept = rank[row] < rank[rows.indices]
-    start = np.concatenate([[0], np.cumsum(np.bincount(row[kept], minlength=rows.n))]).astype(np.int64)
+    start = starts(row[kept], rows.n)
     return start, np.ascontiguousarray(rows.indices[kept]), np.ascontiguousarray(edge[kept])
 
 

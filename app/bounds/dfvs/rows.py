@@ -4,15 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
 
+from app.bounds.cycles.shortest import LEAST, LONG, ShortestCycles
 from app.graphs.digraph import Digraph
 
 Row = tuple[tuple[int, ...], bool]  # nodes, of a cycle in order; whether they are a clique
-LONG = 1e-5  # what each node of a cycle weighs beside its x: of equal cycles short ones are taken
-LEAST = 1e-4  # a row is violated by more than that
-# Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
-ROOTS, ENTRIES = 300, 1 << 22
 SEEN, WORK = 1000, 20_000  # nodes that the search for one cycle of a packing looks at; such ones of a step
 GROWN = 400  # cliques of a separation
 
@@ -30,7 +26,7 @@ class Rows:
         self.succ = [out[ptr[v] : ptr[v + 1]] for v in range(digraph.n)]
         self.pred = [into[back[v] : back[v + 1]] for v in range(digraph.n)]
         self.mutual = [set(s) & set(p) for s, p in zip(self.succ, self.pred)]
-        self._turn = self._seen = 0
+        self._seen, self._shortest = 0, ShortestCycles()
 
     # ---- the first rows ------------------------------------------------------------------------------------
 
@@ -149,17 +145,26 @@ class Rows:
 
     def _cycles(self, x: np.ndarray, most: int) -> list[Row]:
         """Shortest cycles of less than 1 through some nodes; through all, if those have none."""
-        nodes = np.flatnonzero(x < 1 - LEAST)
-        count = min(len(nodes), ROOTS, max(ENTRIES // max(self.n, 1), 1))
-        found: dict[Row, float] = {}
+        nodes, limit = np.flatnonzero(x < 1 - LEAST), 1 + LONG * self.n
         length = np.maximum(x, 0) + LONG
         matrix = sp.csr_array(
             (length[self.digraph.out], self.digraph.out, self.digraph.out_ptr), shape=(self.n, self.n)
         )
-        for _ in range(0, len(nodes), max(count, 1)):
-            roots = np.take(nodes, np.arange(self._turn, self._turn + count), mode="wrap")
-            self._turn = (self._turn + count) % len(nodes)
-            self._through(np.unique(roots), matrix, length, x, found)
+
+        def last(v: int, dist: np.ndarray) -> tuple[int, float] | None:
+            if not (tails := self.pred[v]):
+                return None
+            tail = tails[int(np.argmin(dist[tails]))]
+            whole = dist[tail] + length[v]
+            return (tail, whole) if whole < limit else None
+
+        found: dict[Row, float] = {}
+        for cycles in self._shortest.rounds(nodes, matrix, limit, last):
+            for cycle, _ in cycles:
+                first = cycle.index(min(cycle))
+                row = (cycle[first:] + cycle[:first])[::-1]
+                if (weight := float(x[row].sum())) < 1 - LEAST:
+                    found[(tuple(row), False)] = weight
             if found:
                 break
         chosen, used = [], np.zeros(self.n, dtype=np.int64)
@@ -168,27 +173,3 @@ class Rows:
                 chosen.append(row)
                 used[list(row[0])] += 1
         return chosen
-
-    def _through(
-        self,
-        roots: np.ndarray,
-        matrix: sp.csr_array,
-        length: np.ndarray,
-        x: np.ndarray,
-        found: dict[Row, float],
-    ) -> None:
-        dist, above = dijkstra(matrix, indices=roots, return_predecessors=True, limit=1 + LONG * self.n)
-        for i, v in enumerate(roots.tolist()):
-            tails = self.pred[v]
-            if not tails:
-                continue
-            last = tails[int(np.argmin(dist[i, tails]))]
-            if not dist[i, last] + length[v] < 1 + LONG * self.n:
-                continue
-            cycle = [last]
-            while cycle[-1] != v:
-                cycle.append(int(above[i, cycle[-1]]))
-            first = cycle.index(min(cycle))
-            cycle = (cycle[first:] + cycle[:first])[::-1]
-            if (weight := float(x[cycle].sum())) < 1 - LEAST:
-                found[(tuple(cycle), False)] = weight

@@ -169,7 +169,7 @@ class CoverCases:
                 self._pool.customers = [self._customers[i] for i in np.flatnonzero(y > UNCOVERED)]
             if proved:
                 return True
-            x = self._program.x
+            x = self._program.point
             missed = self._missed(x)
             self._offer(x)
             reached.append(self._program.value)
@@ -190,7 +190,7 @@ class CoverCases:
 
     def _divided(self, open_: np.ndarray, closed: np.ndarray) -> Iterator[int | None]:
         """The facility to branch on: of those of about half an x that by which the program rises most."""
-        x, value = self._program.x.copy(), self._program.value
+        x, value = self._program.point.copy(), self._program.value
         part = np.flatnonzero(~(open_ | closed) & (np.abs(x - np.rint(x)) > UNCOVERED))
         if not len(part):
             return None
@@ -265,7 +265,7 @@ class CoverCases:
     def _program_duals(self) -> np.ndarray:
         """[k] of the customers that are known, those of the last program."""
         y = np.zeros(len(self._customers))
-        y[self._rows] = self._program.y
+        y[self._rows] = self._program.duals
         return y
 
     def _alone(self, closed: np.ndarray) -> np.ndarray:

@@ -9,16 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import connected_components
 
+from app.bounds.cycles.shortest import LEAST, LONG, ShortestCycles
 from app.bounds.ordering.program import Cycle
-from app.graphs.ordering import NetArcs, starts
+from app.graphs.lists import starts
+from app.graphs.ordering import NetArcs
 from app.native.library import function, give_arrays, numbers_in
 
-LEAST = 1e-4  # a row is violated by more than that
-LONG = 1e-5  # what each arc of a cycle weighs beside its y: of equal cycles short ones are taken
-# Shortest cycles are looked for through so many nodes at a time, in a table of so many entries.
-ROOTS, ENTRIES = 300, 1 << 22
 REACHES = 3, 5  # arcs of cycles that are packed first
 # Nodes that the search for one cycle of a packing looks at, about; how many times more next; such of a step.
 SEEN, GROWTH, WORK = 400, 8, 200_000
@@ -57,7 +55,7 @@ class Finder:
     """Finds shortest cycles of net arcs."""
 
     def __init__(self, net: NetArcs) -> None:
-        self.net, self._turn = net, 0
+        self.net, self._shortest = net, ShortestCycles()
         self._back = np.argsort(net.heads, kind="stable")  # arcs by heads
         self._into = starts(net.heads, net.n)
         self._ptr = starts(net.tails, net.n)
@@ -67,36 +65,23 @@ class Finder:
         n, net = self.net.n, self.net
         length = np.maximum(y, 0) + LONG
         matrix = sp.csr_array((length, net.heads, self._ptr), shape=(n, n))
-        count = min(n, ROOTS, max(ENTRIES // max(n, 1), 1))
+
+        def last(v: int, dist: np.ndarray) -> tuple[int, float] | None:
+            arcs = self._back[self._into[v] : self._into[v + 1]]
+            if not len(arcs):
+                return None
+            ways = dist[net.tails[arcs]] + length[arcs]
+            best = int(np.argmin(ways))
+            return (int(net.tails[arcs[best]]), float(ways[best])) if np.isfinite(ways[best]) else None
+
         found: dict[Cycle, float] = {}
-        for _ in range(0, n, count):
-            roots = np.unique(np.arange(self._turn, self._turn + count) % n)
-            self._turn = (self._turn + count) % n
-            self._through(roots, matrix, length, y, found)
+        for cycles in self._shortest.rounds(np.arange(n), matrix, 1 - LEAST + LONG * n, last):
+            for cycle, whole in cycles:
+                if (value := whole - LONG * len(cycle)) < 1 - LEAST:
+                    found[turned(cycle[::-1])] = value
             if found:
                 break
         return sorted(found, key=lambda cycle: (found[cycle], cycle))[:most]
-
-    def _through(
-        self, roots: np.ndarray, matrix: sp.csr_array, length: np.ndarray, y: np.ndarray,
-        found: dict[Cycle, float],
-    ) -> None:  # fmt: skip
-        limit = 1 - LEAST + LONG * self.net.n
-        dist, above = dijkstra(matrix, indices=roots, return_predecessors=True, limit=limit)
-        for i, v in enumerate(roots.tolist()):
-            arcs = self._back[self._into[v] : self._into[v + 1]]
-            if not len(arcs):
-                continue
-            ways = dist[i, self.net.tails[arcs]] + length[arcs]
-            last = int(arcs[np.argmin(ways)])
-            if not np.isfinite(ways.min()):
-                continue
-            cycle = [int(self.net.tails[last])]
-            while cycle[-1] != v:
-                cycle.append(int(above[i, cycle[-1]]))
-            value = float(ways.min()) - LONG * len(cycle)
-            if value < 1 - LEAST:
-                found[turned(cycle[::-1])] = value
 
 
 class _Packing(ctypes.Structure):

@@ -43,6 +43,7 @@ from app.bounds.partition.rank_one import Elimination, elimination, semidefinite
 from app.bounds.partition.spread import Trees
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
+from app.graphs.lists import starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +283,7 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
     where, inside = label[row[once]], rows.weights[once]
     order = np.lexsort((inside, where))  # the lightest edges of each component first
     where, inside = where[order], inside[order]
-    begin = np.append(0, np.cumsum(np.bincount(where, minlength=len(weight))))
+    begin = starts(where, len(weight))
     counted = np.arange(len(where)) - begin[where] < needed[where]
     found = np.zeros(len(weight), dtype=np.int64)
     np.add.at(found, where[counted], inside[counted])

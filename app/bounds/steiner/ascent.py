@@ -16,6 +16,7 @@ import numpy as np
 from app.bounds.steiner.net import Net
 from app.bounds.steiner.plain import DONE, FULL, PlainAscent
 from app.bounds.steiner.witness import Heights
+from app.graphs.lists import starts
 from app.native.library import function, give_arrays
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -121,7 +122,7 @@ class Ascent:
             owner, node, height = self._listed()
         node_of = self.net.node
         told = height < self.total[owner]
-        ptr = np.append(0, np.cumsum(np.bincount(owner[told], minlength=len(self.total))))
+        ptr = starts(owner[told], len(self.total))
         used = self.total > 0
         ptr = np.append(0, ptr[1:][used])
         return Heights(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.bounds.steiner import plain
+from app.graphs.lists import entries_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -165,9 +166,7 @@ def _without_dead_ends(net: Net, kept: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if len(loose) * 8 > net.n:
             entries = np.flatnonzero(kept & leaf[row])
         else:
-            counts = net.indptr[loose + 1] - net.indptr[loose]
-            first = np.repeat(net.indptr[loose] - (np.cumsum(counts) - counts), counts)
-            entries = np.arange(counts.sum()) + first
+            entries = entries_of(net.indptr, loose)
             entries = entries[kept[entries]]
         near = np.unique(net.indices[entries])
         kept[entries] = kept[net.back[entries]] = False

@@ -14,6 +14,7 @@ from app.bounds.steiner.ascent import Ascent
 from app.bounds.steiner.cuts import Cut
 from app.bounds.steiner.net import Net
 from app.bounds.steiner.witness import LARGEST, Heights
+from app.graphs.lists import entries_of
 
 COST = 100.0  # mean cost of an arc in the program
 IDLE = 0.1  # a cut with more slack is dropped
@@ -65,9 +66,7 @@ class DirectedProgram:
     def _columns_into(self, nodes: np.ndarray) -> np.ndarray:
         net, inside = self.net, self._inside
         inside[nodes] = True
-        counts = net.indptr[nodes + 1] - net.indptr[nodes]
-        first = np.repeat(net.indptr[nodes] - (np.cumsum(counts) - counts), counts)
-        entries = np.arange(counts.sum()) + first
+        entries = entries_of(net.indptr, nodes)
         columns = self._column[entries[~inside[net.indices[entries]]]]
         inside[nodes] = False
         return columns[columns >= 0]
@@ -152,9 +151,7 @@ class DirectedProgram:
             nodes = place[heights.nodes[part]]
             h[:] = total
             h[nodes] = heights.heights[part]
-            counts = net.indptr[nodes + 1] - net.indptr[nodes]
-            first = np.repeat(net.indptr[nodes] - (np.cumsum(counts) - counts), counts)
-            entries = np.arange(counts.sum()) + first
+            entries = entries_of(net.indptr, nodes)
             taken[entries] += np.maximum(h[net.indices[entries]] - h[self._row[entries]], 0)
         return taken
 

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 from app.bounds.certificate import BadCertificate, Bound, cuts_up
+from app.graphs.lists import ranges
 
 MOST_PLACES = 52
 LARGEST = 1 << 53  # of lengths in multiples of 2^-places, that floating-point numbers hold
@@ -223,8 +224,7 @@ class _Proof:
         keys, place = np.unique(owner * self.n + heights.nodes[part], return_index=True)
         owner, node, height = owner[place], heights.nodes[part][place], heights.heights[part][place]
         counts = self.indptr[node + 1] - self.indptr[node]
-        begin = np.repeat(self.indptr[node] - (np.cumsum(counts) - counts), counts)
-        entries = np.arange(counts.sum()) + begin
+        entries = ranges(self.indptr[node], counts)
 
         def h(owners: np.ndarray, nodes: np.ndarray) -> np.ndarray:
             if not len(keys):

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
 from app.graphs.lengths import PLANE, rounded_length
+from app.graphs.lists import ranges
 from app.graphs.metric import Metric
 
 BOX_POINTS = 4  # of a smallest box, about
@@ -147,10 +148,7 @@ class _Boxes:
     def _lighter(self, node: np.ndarray, box: np.ndarray, label: np.ndarray, limit: np.ndarray) -> bool:
         """Whether one of the edges from points to those of boxes is lighter than allowed."""
         first, sizes = self.cuts[-1][box], np.diff(self.cuts[-1])[box]
-        at = (
-            np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
-        )
-        i, j = np.repeat(node, sizes), self.order[at]
+        i, j = np.repeat(node, sizes), self.order[ranges(first, sizes)]
         i, j = i[label[i] != label[j]], j[label[i] != label[j]]
         weight = self.scale * self.metric.between(i, j) + self.pi[i] + self.pi[j]
         return bool((weight < limit[i]).any())

@@ -225,7 +225,7 @@ def explain(
     called   names of rows     columns   of columns     most   bytes of a receptive field
     seed     of what is drawn
     turned   nodes hear the heads of their arcs (graph.neighbours = "out")
-    Ranks    all call; result identical on all. Raises NumericsError where scores are not finite
+    Ranks    all call; result identical on all. Raises Diverged where scores are not finite
     """
     group, trained = classifier.group, [Trained(classifier, masked, weights) for weights in members]
     width, model = classifier.engine.plan.columns, classifier.model

@@ -24,7 +24,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeColumns
 from app.gnn.inputs import Scaling, scaled_rows
 from app.gnn.model import case_reads_edges
-from app.sparse.host_rows import ranges
+from app.graphs.lists import ranges
 from app.sparse.rowblock import RowBlock
 
 NUMBER = 60  # bytes that a number of the features of an entry takes

@@ -300,7 +300,7 @@ def explain_relational(
 
     asked   rows [1|2] of nodes, what reads their scores, the known scores [columns], and what this is called
     words   of the user     most   bytes of a field     seed   of what is drawn
-    Ranks   all call; result identical on all. Raises NumericsError where scores are not finite
+    Ranks   all call; result identical on all. Raises Diverged where scores are not finite
     """
     if not weights.widths:
         raise CaseError(f"{KEY}: rgcn.layers = 0 is no network, whose edges count for nothing; leave it out")

@@ -9,7 +9,7 @@ import numpy as np
 from app.comm.group import Group
 from app.gnn.links.sides import Sides
 from app.graphs.graph import Graph
-from app.sparse.host_rows import ranges
+from app.graphs.lists import ranges
 from app.sparse.rowblock import RowBlock
 
 Array = Any

@@ -15,8 +15,8 @@ from app.gnn.links.ranking import EachScores, Ranking
 from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.graphs.graph import Graph
+from app.graphs.lists import ranges
 from app.partition.load import Loaded
-from app.sparse.host_rows import ranges
 
 ONE = 1 << 32  # what a weight of one is counted as
 ENTRIES, PATHS = 1 << 22, 1 << 20  # neighbours, and paths, that are looked at together

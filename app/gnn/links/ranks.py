@@ -27,6 +27,7 @@ from app.gnn.engine import Engine
 from app.gnn.links.split import LinkSplit
 from app.gnn.links.wrong import Drawn, joined_here, pieces_drawn
 from app.graphs.graph import index_type
+from app.graphs.lists import starts
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -57,8 +58,7 @@ class Tile:
 
     def __init__(self, device: Any, pairs: Apart, shape: tuple[int, int], d: int, k: int) -> None:
         self.device, width = device, d + k
-        indptr = np.zeros(shape[0] + 1, dtype=np.int64)
-        np.cumsum(np.bincount(pairs.rows, minlength=shape[0]), out=indptr[1:])
+        indptr = starts(pairs.rows, shape[0])
         kind = index_type(max(len(pairs.rows), *(rows * width for rows in shape)))
         values = np.zeros(len(pairs.rows), dtype=np.float32)
         self.matrix = device.csr(indptr.astype(kind), pairs.columns.astype(kind), values, shape)

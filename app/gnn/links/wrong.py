@@ -7,8 +7,8 @@ import numpy as np
 
 from app.gnn.links.sides import Sides
 from app.graphs.graph import index_type
+from app.graphs.lists import ranges, starts
 from app.rng import stream
-from app.sparse.host_rows import ranges
 from app.sparse.rowblock import RowBlock
 
 LARGEST = 3_000_000_000  # nodes: beyond it products of two numbers are no 64-bit ones
@@ -199,8 +199,7 @@ def tiles_of(block: RowBlock, device: object, counts: np.ndarray, columns: np.nd
     ends = np.cumsum(np.bincount(owner, minlength=len(offsets) - 1))
     tiles: list[object] = []
     for rank, part in enumerate(np.split(order, ends[:-1])):
-        pointers = np.zeros(block.n_own + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows[part], minlength=block.n_own), out=pointers[1:])
+        pointers = starts(rows[part], block.n_own)
         local = (columns[part] - offsets[rank]).astype(np.int32)
         shape = block.n_own, block.own_counts[rank]
         tiles.append(make(device.csr(pointers, local, None, shape)) if len(part) else None)

@@ -117,7 +117,7 @@ def train_links(
     alike         ranks that each have all: the first one trains, the others rest, and share the ranking;
                   None: those of `group` do both
     Ranks         all call
-    Raises NumericsError where the loss is no longer finite.
+    Raises Diverged where the loss is no longer finite.
     """
     took = Took()
     refuse_unwatched_triples(case, split)
@@ -157,7 +157,7 @@ def _epochs(
             break
         run.set_rate(rate_of(case, epoch))
         loss = run.step(epoch, Drops.of(case, seed, epoch))
-        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
+        refuse_infinite(loss, epoch, case, epoch - 1)
         if check_every and epoch % check_every == 0:
             check_replicas(run.group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
@@ -184,7 +184,7 @@ def _rank_held_out(
     D = run.decoder.D
     relations, embeddings = (np.array(group.device.get(each)) for each in (D, E))
     largest = float(abs(embeddings).max(initial=0) + abs(relations).max(initial=0))
-    refuse_infinite(largest, case.epochs, case.learning_rate, case.epochs, "the largest embedding")
+    refuse_infinite(largest, case.epochs, case, case.epochs, "the largest embedding")
     ranks = rank_learned(group, E, D, split, split.test, run.decoder.scorer)
     scores = {
         "learned": summary(ranks),

@@ -215,7 +215,7 @@ def train_rgcn(
     alike         ranks that each have all: the first one trains, the others rest and take what it learned;
                   None: those of `group` train together
     Ranks         all call
-    Raises NumericsError where the loss is no longer finite.
+    Raises Diverged where the loss is no longer finite.
     """
     took = Took()
     refuse_unwatched_nodes(case, labels)
@@ -302,7 +302,7 @@ class _Run:
         for gradient in net.gradients(Z_own):
             with net.clock("optimiser"):
                 self.steps.take(gradient)
-        refuse_infinite(loss, epoch, case.learning_rate, epoch - 1)
+        refuse_infinite(loss, epoch, case, epoch - 1)
         return {"epoch": epoch, "loss": loss, **scores}
 
     def _evaluate(self, Z_own: Array, epoch: int) -> dict[str, float]:
@@ -342,7 +342,7 @@ def _apply(group: Group, labels: NodeLabels, targets: Targets, found: Relational
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
     scores, predicted = group.device.get(Z_own[: len(wanted)])[wanted], _classes(group, Z_own)
     loss = targets.loss(Z_own)  # of the last weights; Z_own is its gradient now
-    refuse_infinite(loss, case.epochs, case.learning_rate, case.epochs)
+    refuse_infinite(loss, case.epochs, case, case.epochs)
     refuse_infinite_rows(group, scores)
     likely = softmax(scores)
     found.accuracy = targets.accuracy(predicted)

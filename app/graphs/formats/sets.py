@@ -20,6 +20,7 @@ from app.graphs.formats.text import (
     token_integers,
 )
 from app.graphs.ids import check_text, fault_of_name, name_array
+from app.graphs.lists import ranges
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
@@ -326,5 +327,4 @@ def _lists(values: np.ndarray, count: int, before: int) -> tuple[np.ndarray, np.
         return None
     lengths = values[starts + before]
     of = np.repeat(np.arange(count), lengths)
-    first = np.concatenate([[0], np.cumsum(lengths)])[:-1] if count else lengths
-    return of, np.repeat(starts + before + 1 - first, lengths) + np.arange(len(of))
+    return of, ranges(starts + before + 1, lengths)

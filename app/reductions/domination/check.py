@@ -11,6 +11,7 @@ import numpy as np
 
 from app.errors import LockstepError
 from app.graphs.graph import Graph
+from app.graphs.lists import ranges
 from app.reductions.domination.reducer import CHOSEN, COLUMNS, ROWS, Step
 
 CHECK_SECONDS = 4e-7  # about, for each node and entry
@@ -118,7 +119,7 @@ class _Replay:
         keys = np.sort(a[asked] * self.n + b[asked])
         ends = np.searchsorted(keys, np.stack([small, small + 1]) * self.n)
         count = ends[1] - ends[0]
-        place = np.arange(count.sum()) + np.repeat(ends[0] - (np.cumsum(count) - count), count)
+        place = ranges(ends[0], count)
         wanted = np.repeat(large, count) * self.n + keys[place] % self.n
         found = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         _require(bool((keys[found] == wanted).all()), "a neighbourhood does not hold another")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,7 @@ def core_of(graph: Graph, needed: np.ndarray, allowed: np.ndarray) -> Domination
     number = np.cumsum(needed | allowed) - 1
     u, v = graph.row_of(), graph.indices
     stored = (needed[u] & allowed[v]) | (allowed[u] & needed[v])
-    indptr = np.zeros(len(names) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(number[u[stored]], minlength=len(names)), out=indptr[1:])
+    indptr = starts(number[u[stored]], len(names))
     indices = number[v[stored]].astype(index_type(len(names)))
     name = f"{graph.name} (kernel)" if len(names) < graph.n else graph.name
     core = Graph(name, len(names), 0, len(names), indptr, indices, edges=len(indices) // 2)

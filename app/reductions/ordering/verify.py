@@ -1,10 +1,12 @@
 """The check of a log of reductions, which shares nothing with those who wrote it but the words (log.py)."""
 
+from functools import partial
+
 import numpy as np
 
 from app.graphs.ordering import NetArcs
 from app.reductions.ordering.log import BEFORE, BEHIND, COMPONENTS, NODES
-from app.reductions.replay import BadReduction, require
+from app.reductions.replay import follow, require
 
 ARC_SECONDS = 8e-6  # of a check, for each node and arc and word, about
 
@@ -47,20 +49,8 @@ def verify_log(net: NetArcs, log: np.ndarray) -> tuple[NetArcs, np.ndarray, int]
 
     Raises BadReduction where a word does not hold.
     """
-    left, words, at = _Left(net), np.asarray(log).tolist(), 0
-    while at < len(words):
-        rule = words[at]
-        if not 0 <= rule < len(NODES):
-            raise BadReduction(f"reductions: word {at} is {rule}, no rule")
-        nodes = words[at + 1 : at + 1 + NODES[rule]]
-        known = all(0 <= v < net.n and left.heads[v] is not None for v in nodes)
-        if len(nodes) < NODES[rule] or len(set(nodes)) < len(nodes) or not known:
-            raise BadReduction(f"reductions: word {at}: no nodes that are left follow")
-        try:
-            _apply(left, rule, nodes)
-        except BadReduction as error:
-            raise BadReduction(f"reductions: word {at}: {error}") from None
-        at += 1 + NODES[rule]
+    left = _Left(net)
+    follow(log, NODES, lambda v: 0 <= v < net.n and left.heads[v] is not None, partial(_apply, left))
     arcs = sorted((u, v, w) for (u, v), w in left.weight.items())
     tails, heads, weights = np.array(arcs, dtype=np.int64).reshape(-1, 3).T
     names = np.unique(np.concatenate([tails, heads]))

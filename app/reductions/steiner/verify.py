@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from app.graphs.lists import starts
 from app.graphs.steiner import SteinerCore
 from app.reductions.replay import Replay, require
 from app.reductions.steiner.log import DROP, JOIN, LEAF, PATH
@@ -33,7 +34,7 @@ def _joined(k: int, u: np.ndarray, v: np.ndarray, length: np.ndarray, wanted: np
     kept = part == part[wanted[0]] if len(wanted) > 1 else np.zeros(k, dtype=bool)
     number = np.cumsum(kept) - 1
     own = kept[u]
-    indptr = np.append(0, np.cumsum(np.bincount(number[u[own]], minlength=int(kept.sum()))))
+    indptr = starts(number[u[own]], int(kept.sum()))
     wanted = number[wanted[kept[wanted]]]
     return SteinerCore(indptr.astype(np.int64), number[v[own]].astype(np.int32), length[own].copy(), wanted)
 

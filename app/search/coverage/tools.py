@@ -252,14 +252,6 @@ class PricedBounds(InnerBounds):
         """The reductions are replayed."""
         return PAIR_SECONDS * self.tools.asked.entries + self.inner.check_seconds
 
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def close(self) -> None:
-        """Work no more; what is known stays."""
-        self.inner.close()
-
     def proof(self) -> CoverageProof:
         """The log of the reductions, and prices of the elements of what is asked: those of one in whose place
         the core has another add up to its price.

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.rng import SplitMix
-
-TOP = 1 << 62  # the label of the end
+from app.search.labels import TOP, cut_out, link_all, link_behind
 
 Search = Any
 
@@ -18,52 +17,21 @@ def _price(s: Search, v: int) -> int:
     return 1 if s.price is None else int(s.price[v])
 
 
-def _end_label(s: Search, v: int) -> int:
-    return TOP if v == s.n else int(s.label[v])
-
-
 # ---- the order ---------------------------------------------------------------------------------------------
-
-
-def _relabel_all(s: Search) -> None:
-    step = TOP // (s.n - s.apart_size + 2)
-    label, v = 0, int(s.next[s.n])
-    while v != s.n:
-        label += step
-        s.label[v], v = label, int(s.next[v])
-
-
-def _spread(s: Search, p: int) -> None:
-    """Spread the nodes after p evenly, as far as it takes to have room."""
-    low, count, q = int(s.label[p]), 1, int(s.next[p])
-    while _end_label(s, q) - low <= count * count:
-        if q == s.n:
-            _relabel_all(s)
-            return
-        q, count = int(s.next[q]), count + 1
-    step, label, v = (_end_label(s, q) - low) // count, low, int(s.next[p])
-    while v != q:
-        label += step
-        s.label[v], v = label, int(s.next[v])
 
 
 def _insert(s: Search, v: int, p: int) -> None:
     """v comes after p, n being the beginning."""
-    if _end_label(s, int(s.next[p])) - int(s.label[p]) < 2:
-        _spread(s, p)
+    link_behind(s, v, p)
     s.apart_size -= 1
-    q, last = int(s.next[p]), int(s.apart[s.apart_size])
-    s.label[v] = int(s.label[p]) + (_end_label(s, q) - int(s.label[p])) // 2
-    s.next[v], s.before[v] = q, p
-    s.next[p] = s.before[q] = v
+    last = int(s.apart[s.apart_size])
     s.apart[s.place[v]] = last
     s.place[last] = s.place[v]
     s.cost -= _price(s, v)
 
 
 def _take_out(s: Search, v: int) -> None:
-    p, q = int(s.before[v]), int(s.next[v])
-    s.next[p], s.before[q] = q, p
+    cut_out(s, v)
     s.label[v], s.place[v] = -1, s.apart_size
     s.apart[s.apart_size] = v
     s.apart_size += 1
@@ -127,13 +95,8 @@ def anneal(s: Search, count: int) -> None:
 
 def load(s: Search, order: np.ndarray) -> None:
     """The order of some nodes, without backward arcs; all others are outside it."""
-    step, p = TOP // (len(order) + 2), s.n
     s.label[:] = -1
-    s.label[s.n] = 0
-    for i, v in enumerate(order.tolist()):
-        s.label[v], s.before[v], s.next[p] = (i + 1) * step, p, v
-        p = v
-    s.next[p], s.before[s.n] = s.n, p
+    link_all(s, order)
     apart = np.flatnonzero(s.label[: s.n] < 0)
     s.apart[: len(apart)] = apart
     s.place[apart] = np.arange(len(apart))

@@ -21,8 +21,8 @@ import numpy as np
 
 from app.graphs.digraph import Digraph
 from app.native.library import address, function, give_arrays, numbers_in
-from app.numerics.elementary import log
 from app.rng import SplitMix
+from app.search.annealing import escapes
 from app.search.dfvs import plain
 from app.toolbox import Search
 
@@ -32,7 +32,7 @@ ARRAYS = ("label", "next", "before", "apart", "place", "best_set")
 NUMBERS = (
     "levels", "shift", "at", "length", "apart_size", "cost", "best", "steps", "found_at", "unsaved",
 )  # fmt: skip
-DRAWS, LEVELS = 4096, 256
+LEVELS = 256
 ONE = 1 << 16  # of temperatures and of -log of uniform numbers, in fixed point
 # Temperatures in multiples of 2^-16 of a mean price, and the factor of a level, in 2^-16, to 0.2 at the end.
 HOT, WARM = (32768, 65302), (26214, 65359)
@@ -74,12 +74,6 @@ def order_without(digraph: Digraph, chosen: np.ndarray, compiled: bool = True) -
     return order[: ORDER(digraph.n, *map(address, arrays))]
 
 
-def _escapes() -> np.ndarray:
-    """[DRAWS] int64, -log of evenly spaced numbers of (0, 1), in fixed point."""
-    spaced = ((np.arange(DRAWS) + 0.5) / DRAWS).astype(np.float32)
-    return np.rint(-log(np, spaced).astype(np.float64) * ONE).astype(np.int64)
-
-
 class DirectedFeedbackSearch(Search):
     """A search for a set of least cost; a function of digraph, start, seed, what it hears, and steps made.
 
@@ -108,7 +102,7 @@ class DirectedFeedbackSearch(Search):
         for name in ("out_ptr", "in_ptr", "out", "into"):
             setattr(self, name, np.ascontiguousarray(getattr(digraph, name)))
         self.price = None if price is None else np.ascontiguousarray(price, dtype=np.int64)
-        self.escape = _escapes()
+        self.escape = escapes(ONE)
         mean = 1 if self.price is None else max(int(self.price.sum()) // n, 1)
         self._places = max(min(16, HOTTEST.bit_length() - mean.bit_length() - 1), 0)  # of temperatures
         self._mean, self.levels, self.shift = mean << self._places, LEVELS, 16 + self._places
@@ -127,6 +121,11 @@ class DirectedFeedbackSearch(Search):
         self._load(start)
         self.best = self._before = self.cost
         self._begin(HOT)
+
+    @property
+    def placed(self) -> int:
+        """How many nodes the order has."""
+        return self.n - self.apart_size
 
     @property
     def done(self) -> bool:

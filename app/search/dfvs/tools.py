@@ -16,7 +16,7 @@ from app.proofs.kinds import DirectedFeedbackProof
 from app.reductions.dfvs.log import NAMES
 from app.reductions.dfvs.reducer import DirectedFeedbackReducer
 from app.reductions.dfvs.verify import ARC_SECONDS, verify_log
-from app.search.core_bounds import InnerBounds
+from app.search.core_bounds import LoggedBounds
 from app.search.cover.tools import CoverTools
 from app.search.dfvs.baselines import (
     BACKWARD_SECONDS,
@@ -236,43 +236,19 @@ class DirectedFeedbackTools(NodeTools):
         return solution, label
 
 
-class CycleBounds(InnerBounds):
+class CycleBounds(LoggedBounds):
     """Lower bounds of the core's sets, with the reductions that prove them of the graph's."""
 
     def __init__(self, tools: DirectedFeedbackTools) -> None:
-        self.tools = tools
-        cover = tools.cover
-        super().__init__(
-            DirectedFeedbackBounds(tools.inner, tools.own_price) if cover is None else cover.bounds()
-        )
-        self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if not self.tools.core.n:
-            return "reductions" if len(self.log) else "no cycles"
-        return (
-            f"reductions, {self.inner.method}" if len(self.log) and self.inner.method else self.inner.method
-        )
+        self.tools, cover = tools, tools.cover
+        inner = DirectedFeedbackBounds(tools.inner, tools.own_price) if cover is None else cover.bounds()
+        super().__init__(inner, tools.reducer, "" if tools.core.n else "no cycles")
 
     @property
     def check_seconds(self) -> float:
         """The reductions are replayed."""
         asked = self.tools.asked
         return ARC_SECONDS * (asked.n + asked.arcs + len(self.log)) + self.inner.check_seconds
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
-    def close(self) -> None:
-        """Work no more; what is known stays."""
-        self.inner.close()
 
     def proof(self) -> DirectedFeedbackProof:
         """The log of the reductions, and the witness of the core's bound."""

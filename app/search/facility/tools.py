@@ -23,6 +23,7 @@ from app.graphs.facility import (
     counted,
     question_of,
 )
+from app.graphs.fixed_point import refuse_vanished
 from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
 from app.search.facility.baselines import OF_RADII, OF_SUMS, farthest_first, greedy
@@ -78,6 +79,8 @@ class FacilityTools(Toolbox):
                 found = f"the weight of node {graph.called(int(wrong[0]))} is below 0"
                 raise CaseError(f"{graph.name}: {found}; 0 or more would be right")
             weights = Demands(*counted(graph.node_weights, what, LARGEST_ROUNDED))
+            named = f"{graph.name}: the weight of node"
+            refuse_vanished(weights.amounts, graph.node_weights, lambda node: f"{named} {graph.called(node)}")
         if self.kind == UNCAPACITATED:
             return demands or alike(graph.n), weights or alike(graph.n)
         if weights is not None and demands is not None:

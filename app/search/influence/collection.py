@@ -172,14 +172,6 @@ class CollectionBounds(InnerBounds):
         """The prices are added up again."""
         return self.inner.check_seconds
 
-    def allow(self, seconds: float) -> None:
-        """What all calls may take, where there is no time limit."""
-        self.inner.allow(seconds)
-
-    def close(self) -> None:
-        """Work no more; what is known stays."""
-        self.inner.close()
-
     def proof(self) -> InfluenceProof:
         """Which collection it is, and prices of its sets."""
         tools = self.tools

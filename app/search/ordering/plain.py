@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.rng import SplitMix
+from app.search.labels import cut_out, link_all, link_behind
 
-TOP = 1 << 62  # the label of the end
 WINDOW, MOVES = 10, 8192  # nodes that are ordered at once; moves of a trial, at most
 
 Search = Any
@@ -19,44 +19,12 @@ Search = Any
 # ---- the order ---------------------------------------------------------------------------------------------
 
 
-def _end_label(s: Search, v: int) -> int:
-    return TOP if v == s.n else int(s.label[v])
-
-
-def _relabel_all(s: Search) -> None:
-    step = TOP // (s.n + 2)
-    label, v = 0, int(s.next[s.n])
-    while v != s.n:
-        label += step
-        s.label[v], v = label, int(s.next[v])
-
-
-def _spread(s: Search, p: int) -> None:
-    """Spread the nodes behind p evenly, as far as it takes to have room."""
-    low, count, q = int(s.label[p]), 1, int(s.next[p])
-    while _end_label(s, q) - low <= count * count:
-        if q == s.n:
-            _relabel_all(s)
-            return
-        q, count = int(s.next[q]), count + 1
-    step, label, v = (_end_label(s, q) - low) // count, low, int(s.next[p])
-    while v != q:
-        label += step
-        s.label[v], v = label, int(s.next[v])
-
-
 def _place(s: Search, v: int, p: int) -> None:
     """v goes behind p, which is another node, n being the beginning."""
     if s.before[v] == p:
         return
-    from_, to = int(s.before[v]), int(s.next[v])
-    s.next[from_], s.before[to] = to, from_
-    if _end_label(s, int(s.next[p])) - int(s.label[p]) < 2:
-        _spread(s, p)
-    q = int(s.next[p])
-    s.label[v] = int(s.label[p]) + (_end_label(s, q) - int(s.label[p])) // 2
-    s.next[v], s.before[v] = q, p
-    s.next[p] = s.before[q] = v
+    cut_out(s, v)
+    link_behind(s, v, p)
 
 
 def _push(s: Search, v: int) -> None:
@@ -247,14 +215,9 @@ def run(s: Search, count: int) -> int:
 
 def load(s: Search, order: np.ndarray) -> None:
     """Go on from an order [n], from which every node is settled first."""
-    step, p = TOP // (s.n + 2), s.n
-    s.label[s.n] = 0
     while s.size:
         _pop(s)
-    for i, v in enumerate(order.tolist()):
-        s.label[v], s.before[v], s.next[p] = (i + 1) * step, p, v
-        p = v
-    s.next[p], s.before[s.n] = s.n, p
+    link_all(s, order)
     rows = np.repeat(np.arange(s.n), np.diff(s.ptr))
     s.cost = int(s.pull[(s.pull > 0) & (s.label[s.near] > s.label[rows])].sum())
     for v in order.tolist():

@@ -22,8 +22,8 @@ import numpy as np
 
 from app.graphs.ordering import NetArcs
 from app.native.library import address, function, give_arrays, numbers_in
-from app.numerics.elementary import log
 from app.rng import SplitMix
+from app.search.annealing import escapes
 from app.search.ordering import plain
 from app.search.ordering.plain import MOVES, WINDOW
 from app.toolbox import Search
@@ -37,7 +37,7 @@ NUMBERS = (
     "head", "size", "made", "cost", "current", "best", "steps", "found_at", "unsaved", "descending", "stale",
     "patience", "trials", "heat", "shift", "kicks", "every",
 )  # fmt: skip
-DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
+ONE = 16  # binary places of -log of uniform numbers
 HOTTEST = 1 << 43  # a product of one, up to 9.1 * 2^16, with less than that is below 2^63
 DENSE, SHARE = 1024, 0.25  # nodes, at most, and arcs of all pairs, at least, of what has a table
 EVERY = 64  # trials between two windows
@@ -86,12 +86,11 @@ class OrderingSearch(Search):
     hears = True
 
     def __init__(self, net: NetArcs, start: np.ndarray, seed: int, compiled: bool = True) -> None:
-        n = self.n = net.n
+        n = self.n = self.placed = net.n
         self.compiled, self._net = compiled and available(), net
         self.ptr, self.near, self.pull = net.both_ways
         self.dense = self._table() if self.compiled else None
-        spaced = ((np.arange(DRAWS) + 0.5) / DRAWS).astype(np.float32)
-        self.escape = np.rint(-log(np, spaced).astype(np.float64) * (1 << ONE)).astype(np.int64)
+        self.escape = escapes(1 << ONE)
         self.label = np.zeros(n + 1, dtype=np.int64)
         self.next, self.before = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
         self.queue, self.queued = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.uint8)

@@ -14,7 +14,7 @@ from app.proofs.kinds import OrderingProof
 from app.reductions.ordering.log import NAMES
 from app.reductions.ordering.reducer import OrderingReducer
 from app.reductions.ordering.verify import ARC_SECONDS, verify_log
-from app.search.core_bounds import InnerBounds
+from app.search.core_bounds import LoggedBounds
 from app.search.ordering.baselines import (
     MOST_QUOTIENTS,
     MOST_WORK,
@@ -212,23 +212,13 @@ def _descended(compiled: bool, net: NetArcs, order: np.ndarray) -> np.ndarray:
     return search.solution()
 
 
-class CycleBounds(InnerBounds):
+class CycleBounds(LoggedBounds):
     """Lower bounds of the core's orders, with the reductions that prove them of the graph's."""
 
     def __init__(self, tools: OrderingTools) -> None:
-        self.tools = tools
-        descend = partial(_descended, tools.instance.compiled)
-        super().__init__(OrderingBounds(tools.inner, tools.instance.compiled, descend))
-        self.log = np.array(tools.reducer.log if tools.reducer else [], dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """How it was found, reductions included."""
-        if not self.tools.core.n:
-            return "reductions" if len(self.log) else "no cycles"
-        return (
-            f"reductions, {self.inner.method}" if len(self.log) and self.inner.method else self.inner.method
-        )
+        self.tools, compiled = tools, tools.instance.compiled
+        inner = OrderingBounds(tools.inner, compiled, partial(_descended, compiled))
+        super().__init__(inner, tools.reducer, "" if tools.core.n else "no cycles")
 
     @property
     def check_seconds(self) -> float:

@@ -126,10 +126,6 @@ class PartBounds(InnerBounds):
         """An estimate of what `verify` takes."""
         return self.inner.check_seconds
 
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self.inner.until(clock)
-
     def proof(self) -> PartitionProof:
         """The witness of each part that was worked on."""
         return PartitionProof(self.inner.parts, True)

@@ -262,10 +262,6 @@ class KernelBounds(InnerBounds):
         known = self.tools.reduced and self.inner.value <= self._low
         return "reductions" if known else self.inner.method
 
-    def allow(self, seconds: float) -> None:
-        """What all calls may take."""
-        self.inner.allow(seconds)
-
     def proof(self) -> MinorProof | CycleProof:
         """The minor, or the cycles, of the whole graph that prove most of it."""
         return self._cycles() if self.tools.fill else self._minor()

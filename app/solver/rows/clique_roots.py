@@ -24,6 +24,7 @@ from app.bounds.clique.roots import MOST, RootSearch
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.graph import from_edges, index_type
+from app.graphs.lists import starts
 from app.solver.rows.cliques import GROWTH, SLOW, loads_of
 from app.solver.rows.own import OwnRows, Rounds, everywhere, row_sums
 from app.solver.rows.regions import COUNT, dealt, packed, row_entries
@@ -265,7 +266,7 @@ def _later_rows(rows: OwnRows, place: np.ndarray) -> OwnRows:
     of, entries = row_entries(rows, order)
     columns = columns[entries]
     later = columns > mine[order][of]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(of[later], minlength=len(order)))])
+    indptr = starts(of[later], len(order))
     return OwnRows(rows.n, mine[order], indptr.astype(np.int64), columns[later])
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import ranges
 
 MOST_ROUNDS = 64
 LEAST_SHARE = 1e-3  # of the nodes left, gone in a round, for there to be another
@@ -121,9 +122,8 @@ def pieces(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
 
 def entries_of(indptr: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The entries of rows `at` [j]: [m] which of these each is of, and [m] where it is."""
-    first, lengths = indptr[at], indptr[at + 1] - indptr[at]
-    of = np.repeat(np.arange(len(at)), lengths)
-    return of, np.arange(len(of)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    lengths = indptr[at + 1] - indptr[at]
+    return np.repeat(np.arange(len(at)), lengths), ranges(indptr[at], lengths)
 
 
 def row_counts(indptr: np.ndarray, marks: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import ranges
 from app.partition.rows import OCTET, RowPartition
 from app.rl import compact
 from app.rl.env import Environment
@@ -358,12 +359,12 @@ def _block(group: Group, kind: RowKind, exchange: str) -> tuple[RowBlock, np.nda
     """The rows of what is left as a graph of its own, where they are, each rank's padded; and [n_own] int64
     the nodes that they are, -1 on padding. Ranks: all call.
     """
-    rows, k = kind.own, len(kind.nodes)
+    rows = kind.own
     counts = group.gather_integers(np.array([len(rows.nodes)]))[:, 0]
     padded = -(-counts // OCTET) * OCTET
     starts = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
     number = np.zeros(rows.n, dtype=index_type(int(starts[-1])))
-    number[kind.nodes] = np.arange(k) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
+    number[kind.nodes] = ranges(starts[:-1], counts)
     lo, mine, size = int(starts[group.rank]), len(rows.nodes), int(padded[group.rank])
     indptr = np.concatenate([rows.indptr, np.full(size - mine, rows.indptr[-1])]).astype(np.int64)
     graph = Graph("what is left", int(starts[-1]), lo, lo + size, indptr, number[rows.indices], kind.edges)

@@ -205,7 +205,7 @@ def read_edges(context: Context) -> EdgeExamples:
 def gather_edge_predictions(done: Learned) -> np.ndarray:
     """[m] int32 classes, [m, classes] uint8 or, of values, [m, columns] float32, as `gather_edges` has edges.
 
-    Ranks   all call. Raises NumericsError where scores are not finite
+    Ranks   all call. Raises Diverged where scores are not finite
     """
     classifier = done.classifier
     scores = done.rows_own()

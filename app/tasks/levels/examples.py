@@ -196,7 +196,7 @@ class Examples(ABC):
 
     @abstractmethod
     def answer(self, context: Context, done: "Learned") -> Any:
-        """What the network says. Ranks: all call. Raises NumericsError where scores are not finite."""
+        """What the network says. Ranks: all call. Raises Diverged where scores are not finite."""
 
     @abstractmethod
     def digested(self, answer: Any) -> dict[str, np.ndarray]:

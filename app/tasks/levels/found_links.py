@@ -31,7 +31,7 @@ class Found:
 
 
 def find(predictor: LinkPredictor, told: np.ndarray, rows: np.ndarray | None) -> Found:
-    """What is asked for of a predictor. Ranks: all call. Raises NumericsError where scores are not finite.
+    """What is asked for of a predictor. Ranks: all call. Raises Diverged where scores are not finite.
 
     told   [k, 2] the pairs to tell of     rows   of nodes that partners are proposed for; None: of all
     """
@@ -42,7 +42,7 @@ def find(predictor: LinkPredictor, told: np.ndarray, rows: np.ndarray | None) ->
 
 
 def _likely(predictor: LinkPredictor, pairs: np.ndarray) -> np.ndarray:
-    """[k] float32. Ranks: all call. Raises NumericsError where scores are not finite."""
+    """[k] float32. Ranks: all call. Raises Diverged where scores are not finite."""
     scores = predictor.score_pairs(pairs)
     refuse_infinite_rows(predictor.group, scores[:, None] if predictor.group.rank == 0 else scores[:0, None])
     return told_of(predictor.links, scores)

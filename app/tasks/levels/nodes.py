@@ -219,7 +219,7 @@ def gather_predictions(done: Learned) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32; of a set
     [graphs, ...].
 
-    Ranks      all call. Raises NumericsError where scores are not finite
+    Ranks      all call. Raises Diverged where scores are not finite
     """
     classifier = done.classifier
     scores = done.rows_own()[: classifier.block.n_real]

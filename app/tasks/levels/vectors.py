@@ -145,7 +145,7 @@ class VectorExamples(Examples):
     # ---- how good they are ------------------------------------------------------------------------------
 
     def scores(self, classifier: Embedder) -> VectorScores:
-        """See Examples: vectors, clusters, and a probe. Raises NumericsError where vectors are not finite."""
+        """See Examples: vectors, clusters, and a probe. Raises Diverged where vectors are not finite."""
         group, block, data = classifier.group, classifier.block, self.held(classifier)
         agreement, Z = classifier.judge(), classifier.scores_own()
         refuse_infinite_rows(group, Z[: block.n_real])

@@ -269,7 +269,7 @@ def value_of_text(text: str) -> Any:
 def train(subject: Subject, gnn: GnnCase, seed: int) -> Trained:
     """Train, evaluate, and clock some more epochs (forward, backward, sum of gradients).
 
-    Ranks   all call. Raises NumericsError where what was learned gives scores that are not finite
+    Ranks   all call. Raises Diverged where what was learned gives scores that are not finite
     """
     classifier = subject.classifier(gnn, seed)
     context = subject.context

@@ -23,7 +23,7 @@ from app.case.study import StudyCase
 from app.case.text import to_toml
 from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.guard import digest_text
-from app.errors import CaseError, NumericsError
+from app.errors import CaseError, Diverged
 from app.gnn.watch import WORDS, worth
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
@@ -80,7 +80,7 @@ def tune(context: Context, grid: Grid, tuned: Tuned, trials: Trials) -> tuple[li
 
     grid     groups of ranks that train a trial each     tuned   what they train, of a group's ranks
     trials   those that the data rule out join the impossible ones
-    Raises   CaseError without validation nodes, or possible trials, NumericsError where none ended well
+    Raises   CaseError without validation nodes, or possible trials, Diverged where none ended well
     Ranks    all call
     """
     study, watch = context.case.study, tuned.watch
@@ -98,7 +98,7 @@ def tune(context: Context, grid: Grid, tuned: Tuned, trials: Trials) -> tuple[li
     if best.worth(watch) == -inf:
         said = next((each["failed"] for each in best.records if each["failed"]), "no finite score")
         words = counted(len(courses), "trial")
-        raise NumericsError(f"study.vary: none of {words} ended well: {said}")
+        raise Diverged(f"study.vary: none of {words} ended well: {said}")
     return courses, watch
 
 
