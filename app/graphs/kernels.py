@@ -15,10 +15,15 @@ MOST_PLACED = 1 << 31  # nodes: a doubled column must fit 32 bits
 
 COUNT_IDS = function("lk_count_ids", Pointer, Long, Pointer)
 RENUMBER = function("lk_renumber", Pointer, Pointer, Long)
-DEAL_PAIRS = function("lk_deal_pairs", Pointer, Long, Pointer, Long, Pointer, Pointer)
+DEAL_PAIRS = function("lk_deal_pairs", Pointer, Pointer, Long, Pointer, Long, Pointer, Pointer, Pointer)
 PLACE_PAIRS = function("lk_place_pairs", Pointer, Long, Pointer, Pointer)
 PLACE_ENTRIES = function("lk_place_entries", Pointer, Long, Long, Pointer, Pointer)
+PLACE_WEIGHTED_PAIRS = function("lk_place_weighted_pairs", Pointer, Pointer, Long, Pointer, Pointer)
+PLACE_WEIGHTED_ENTRIES = function("lk_place_weighted_entries", Pointer, Pointer, Long, Long, Pointer, Pointer)
 FINISH_ROWS = function("lk_finish_rows", Long, Long, Pointer, Pointer, Pointer, Pointer, returns=Long)
+FINISH_MERGED = function(
+    "lk_finish_merged", Long, Long, Long, Pointer, Pointer, Pointer, Long, *[Pointer] * 5, returns=Long
+)
 
 
 def count_ids(ends: np.ndarray, count: np.ndarray) -> None:
@@ -53,11 +58,15 @@ def deal_pairs(
               [2k] float32 or None; entries for each rank
     """
     ranks = len(offsets) - 1
-    if DEAL_PAIRS and weights is None and n < MOST_PLACED:
+    if DEAL_PAIRS and n < MOST_PLACED:
         entries = np.empty((2 * len(ends), 2), dtype=np.uint32)
         starts, counts = np.ascontiguousarray(offsets, dtype=np.int64), np.empty(ranks, dtype=np.int64)
-        DEAL_PAIRS(address(ends), len(ends), address(starts), ranks, address(entries), address(counts))
-        return entries, None, counts.tolist()
+        dealt = None if weights is None else np.empty(len(entries), dtype=np.float32)
+        DEAL_PAIRS(
+            address(ends), address(weights), len(ends), address(starts), ranks, address(entries),
+            address(dealt), address(counts),
+        )  # fmt: skip
+        return entries, dealt, counts.tolist()
     entries = both_directions(ends, np.uint32 if n < MOST_PLACED else np.uint64)
     owner = np.searchsorted(offsets[1:], entries[:, 0], side="right")
     order = np.argsort(owner, kind="stable")
