@@ -131,7 +131,9 @@ class MergedRows(PlacedRows):
         n, m = len(self.starts), len(self.entries)
         indptr = np.zeros(n + 1, dtype=np.int64)
         both = self.weighted and self.directed
-        weights, transpose = (np.empty(m if there else 0, dtype=np.float32) for there in (self.weighted, both))
+        weights, transpose = (
+            np.empty(m if there else 0, dtype=np.float32) for there in (self.weighted, both)
+        )
         arcs = np.empty(m if self.directed else 0, dtype=np.uint8)
         loops = np.zeros(n, dtype=np.uint8) if self.directed else None
         written = kernels.FINISH_MERGED(

@@ -248,51 +248,65 @@ enum { LONGEST_NAME = 255 };
 
 /* Names by number, and a table of these numbers by hash (app/graphs/formats/name_table.py).
  *   letters, starts   name i is letters[starts[i]..starts[i+1]-1]; there are `count`, room for `most`, `room` bytes
- *   table             a number + 1, or 0: free; slots + 1 places, a power of two, of which some stay free */
+ *   table             the upper half of a hash over a number + 1, or 0: free; slots + 1 places, a power of two, of which
+ *                     some stay free */
 typedef struct {
     uint8_t *letters;
     int64_t *starts;
-    uint32_t *table;
+    uint64_t *table;
     int64_t count, most, room, slots;
 } Names;
+
+typedef struct {
+    const uint8_t *letters;
+    int64_t length;
+    uint64_t hash;
+} Name;
 
 INLINE uint64_t hash_name(const uint8_t *p, int64_t length) {
     uint64_t h = (uint64_t)length * 0x9E3779B97F4A7C15ull;
     for (int64_t i = 0; i < length; i += 8) {
         uint64_t w = 0;
-        memcpy(&w, p + i, (size_t)(length - i < 8 ? length - i : 8));
+        if (length - i >= 8) memcpy(&w, p + i, 8);
+        else
+            for (int64_t j = length - 1; j >= i; --j) w = w << 8 | p[j];
         h = (h ^ w) * 0xD6E8FEB86659FD93ull;
         h ^= h >> 32;
     }
-    return h;
+    h *= 0xC2B2AE3D27D4EB4Full;
+    return h ^ h >> 29;
 }
 
 /* The place of a name in the table: where it is, or a free one where it would be. */
-INLINE int64_t place_of(const Names *names, const uint8_t *p, int64_t length) {
-    for (int64_t at = (int64_t)(hash_name(p, length) & (uint64_t)names->slots);; at = (at + 1) & names->slots) {
-        const int64_t i = (int64_t)names->table[at] - 1;
-        if (i < 0) return at;
-        const int64_t start = names->starts[i];
-        if (names->starts[i + 1] - start == length && !memcmp(names->letters + start, p, (size_t)length)) return at;
+INLINE int64_t place_of(const Names *names, const Name *name) {
+    for (int64_t at = (int64_t)(name->hash & (uint64_t)names->slots);; at = (at + 1) & names->slots) {
+        const uint64_t held = names->table[at];
+        if (!held) return at;
+        if (held >> 32 != name->hash >> 32) continue;
+        const int64_t start = names->starts[(uint32_t)held - 1], stop = names->starts[(uint32_t)held];
+        if (stop - start == name->length && !memcmp(names->letters + start, name->letters, (size_t)name->length))
+            return at;
     }
 }
 
-INLINE int64_t number_of(Names *names, const uint8_t *p, int64_t length) {
-    const int64_t at = place_of(names, p, length);
+INLINE int64_t number_of(Names *names, const Name *name) {
+    const int64_t at = place_of(names, name);
     if (!names->table[at]) {
         const int64_t start = names->starts[names->count];
-        memcpy(names->letters + start, p, (size_t)length);
-        names->starts[++names->count] = start + length;
-        names->table[at] = (uint32_t)names->count;
+        memcpy(names->letters + start, name->letters, (size_t)name->length);
+        names->starts[++names->count] = start + name->length;
+        names->table[at] = name->hash >> 32 << 32 | (uint32_t)names->count;
     }
-    return (int64_t)names->table[at] - 1;
+    return (int64_t)(uint32_t)names->table[at] - 1;
 }
 
 /* Fills an empty table with the names that there are. */
 void lk_fill_names(Names *names) {
     for (int64_t i = 0; i < names->count; ++i) {
-        const int64_t start = names->starts[i];
-        names->table[place_of(names, names->letters + start, names->starts[i + 1] - start)] = (uint32_t)(i + 1);
+        const uint8_t *letters = names->letters + names->starts[i];
+        const int64_t length = names->starts[i + 1] - names->starts[i];
+        const Name name = {letters, length, hash_name(letters, length)};
+        names->table[place_of(names, &name)] = name.hash >> 32 << 32 | (uint32_t)(i + 1);
     }
 }
 
@@ -317,14 +331,14 @@ INLINE const uint8_t *field_end(const uint8_t *p, const uint8_t *end, uint8_t be
 }
 
 /* A name at p, without blanks around it, and where what parts it from the next field begins; NULL: it is none. */
-INLINE const uint8_t *read_name(const uint8_t *p, const uint8_t *end, uint8_t between, const uint8_t **name,
-                                int64_t *length) {
+INLINE const uint8_t *read_name(const uint8_t *p, const uint8_t *end, uint8_t between, Name *name) {
     const uint8_t *start = skip_spaces(p, end), *stop = field_end(start, end, between), *last = stop;
     while (last > start && last[-1] == ' ') --last;
-    *name = start;
-    *length = last - start;
-    if (!*length || *length > LONGEST_NAME || *start == '#' || *start == '%') return 0;
-    return between == ',' && memchr(start, '"', (size_t)*length) ? 0 : stop;
+    const int64_t length = last - start;
+    if (!length || length > LONGEST_NAME || *start == '#' || *start == '%') return 0;
+    if (between == ',' && memchr(start, '"', (size_t)length)) return 0;
+    *name = (Name){start, length, hash_name(start, length)};
+    return stop;
 }
 
 /* From the end of a field to the next one; NULL: there is none. */
@@ -340,30 +354,50 @@ INLINE const uint8_t *ends_line(const uint8_t *p, const uint8_t *end, uint8_t be
     return line_end(between == ' ' ? skip_blanks(p, end) : skip_spaces(p, end), end);
 }
 
+/* A line of two names at `at`, and a weight where w is not 0: the next line, or NULL where it is none. */
+INLINE const uint8_t *read_names(const uint8_t *at, const uint8_t *end, uint8_t between, Name *two, double *w) {
+    const uint8_t *p = between == ' ' ? skip_blanks(at, end) : at; /* a tab at the start has an empty name before it */
+    if (!(p = read_name(p, end, between, two)) || !(p = after_mark(p, end, between))) return 0;
+    if (!(p = read_name(p, end, between, two + 1))) return 0;
+    if (w && (!(p = after_mark(p, end, between)) || !(p = read_weight(p, end, 1, w)))) return 0;
+    return ends_line(p, end, between);
+}
+
+enum { LINES = 32 };
+
 /* Reads lines of two names, or of two and a weight where w is not 0, between commas, tabs or blanks; blank lines are
  * skipped. ends [2 * most]: their numbers, those of new names the next ones. As lk_parse_rows needs the text.
- * done[0]: rows; done[1]: bytes of the whole lines that were understood; done[2]: 1 where more room for names is needed. */
+ * done[0]: rows; done[1]: bytes of the whole lines that were understood; done[2]: 1 where more room for names is needed.
+ * Some lines are looked at before their names are looked for, so that the table is near by then. */
 void lk_parse_names(const uint8_t *text, int64_t length, int64_t between, int64_t most, Names *names, int64_t *ends,
                     double *w, int64_t *done) {
-    const uint8_t *at = text, *end = text + length, *next, mark = (uint8_t)between;
-    int64_t rows = 0;
+    const uint8_t *at = text, *end = text + length, *after[LINES];
+    const uint8_t mark = (uint8_t)between;
+    Name two[2 * LINES];
+    int64_t rows = 0, count = LINES;
     done[2] = 0;
-    for (; at < end && rows < most; at = next) {
-        const uint8_t *p = skip_blanks(at, end), *one, *two;
-        int64_t first, second;
-        if ((next = line_end(p, end))) continue;
-        if (mark != ' ') p = at; /* a tab at the start has an empty name before it */
-        if (!(p = read_name(p, end, mark, &one, &first)) || !(p = after_mark(p, end, mark))) break;
-        if (!(p = read_name(p, end, mark, &two, &second))) break;
-        if (w && (!(p = after_mark(p, end, mark)) || !(p = read_weight(p, end, 1, w + rows)))) break;
-        if (!(next = ends_line(p, end, mark))) break;
-        if (names->count + 2 > names->most || names->starts[names->count] + first + second > names->room) {
-            done[2] = 1;
-            break;
+    while (count == LINES && !done[2]) {
+        const uint8_t *next, *p = at;
+        for (count = 0; count < LINES && p < end && rows + count < most; p = next) {
+            if ((next = line_end(skip_blanks(p, end), end))) {
+                if (!count) at = next;
+                continue;
+            }
+            if (!(next = read_names(p, end, mark, two + 2 * count, w ? w + rows + count : 0))) break;
+            for (int64_t i = 2 * count; i < 2 * count + 2; ++i)
+                __builtin_prefetch(names->table + (two[i].hash & (uint64_t)names->slots));
+            after[count++] = next;
         }
-        ends[2 * rows] = number_of(names, one, first);
-        ends[2 * rows++ + 1] = number_of(names, two, second);
+        for (int64_t i = 0; i < count; ++i) {
+            const Name *pair = two + 2 * i;
+            const int64_t due = names->starts[names->count] + pair[0].length + pair[1].length;
+            if ((done[2] = names->count + 2 > names->most || due > names->room)) break;
+            ends[2 * rows] = number_of(names, pair);
+            ends[2 * rows++ + 1] = number_of(names, pair + 1);
+            at = after[i];
+        }
     }
+    while (!done[2] && at < end && (after[0] = line_end(skip_blanks(at, end), end))) at = after[0];
     done[0] = rows;
     done[1] = at - text;
 }

@@ -132,12 +132,12 @@ def _read_lines(
     """The numbers of a piece [t] int64 and how many stand on each node line [k]; `row` lines came before."""
     found = plain.parse_numbers(text, b"%")
     if found is None:
-        found = _find_numbers(COMMENT_LINE.sub(b"", text) if b"%" in text else text)
+        found = find_numbers(COMMENT_LINE.sub(b"", text) if b"%" in text else text)
     found = found if found is not None and _fit(*found, header, row) else None
     return _read_slow(source, text, line, header, row) if found is None else found
 
 
-def _find_numbers(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
+def find_numbers(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
     """The numbers of all lines and how many stand on each, or None where anything is unusual."""
     if text.translate(None, DIGITS + BLANKS):
         return None
@@ -187,7 +187,7 @@ def _split_lines(source: Source, header: Header, values: np.ndarray, counts: np.
 def _read_slow(
     source: Source, text: bytes, line: int, header: Header, row: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_find_numbers`, line by line; raises for the first line that is wrong."""
+    """As `find_numbers`, line by line; raises for the first line that is wrong."""
     values, counts = [], []
     for number, found in enumerate(text.split(b"\n")[:-1], line):
         fields = fields_of(found)

@@ -57,7 +57,7 @@ class NameTable(PlainTable):
     """The same in flat arrays: letters behind each other, and a table of numbers by hash.
 
     letters [room] uint8   name i is letters[starts[i] : starts[i+1]]; starts [most+1] int64
-    table   [slots+1] uint32, a number + 1, or 0: free; a power of two of them, at least twice the names
+    table   [slots+1] uint64, half a hash and a number + 1, or 0: free; a power of two, at least twice the names
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class NameTable(PlainTable):
         self.letters.resize(room, refcheck=False)
         self.starts.resize(most + 1, refcheck=False)
         self.slots = (1 << (2 * most - 1).bit_length()) - 1
-        self.table = np.zeros(self.slots + 1, dtype=np.uint32)
+        self.table = np.zeros(self.slots + 1, dtype=np.uint64)
         give_arrays(self, self._struct, ARRAYS)
         with numbers_in(self, self._struct, NUMBERS):
             FILL_NAMES(ctypes.byref(self._struct))
