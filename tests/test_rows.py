@@ -215,6 +215,21 @@ def test_pairs_grow_widen_and_give_back(weighted, far, monkeypatch):
     assert np.array_equal(np.concatenate(taken), numbers)
 
 
+@pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
+@pytest.mark.parametrize("far", [1, (1 << 33) + 1])
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_ids_with_gaps_are_numbered(native, far, ends):
+    held, wanted = Pairs(False), np.array(ends, dtype=np.int64).reshape(-1, 2) * far
+    held.append(wanted[:, 0], wanted[:, 1], None)
+    whole, distinct = mock.patch.object(kernels, "FEW_IDS", 2), np.unique(wanted)
+    with whole, mock.patch.object(kernels, "NUMBER_IDS", kernels.NUMBER_IDS if native else None):
+        ids, places = held.number()
+        assert ids.tolist() == distinct.tolist()
+        held.become(ids, places, 7 * np.arange(len(ids)))
+    assert not held.wide and np.array_equal(held.ends, 7 * np.searchsorted(distinct, wanted))
+
+
 def test_negative_numbers_are_refused():
     with pytest.raises(GraphError, match="negative node number"):
         Pairs(False).append(np.array([0]), np.array([-1]), None)

@@ -26,6 +26,35 @@ FINISH_MERGED = function(
 )
 
 
+class _Ids(ctypes.Structure):
+    _fields_ = (("table", Pointer), ("ids", Pointer), ("count", Long), ("most", Long), ("slots", Long))
+
+
+FILL_IDS = function("lk_fill_ids", ctypes.POINTER(_Ids))
+NUMBER_IDS = function("lk_number_ids", ctypes.POINTER(_Ids), Pointer, Long, Long, Long, returns=Long)
+FEW_IDS = 1 << 12  # that a table has room for at first
+
+
+def number_ids(memory: np.ndarray, count: int, wide: bool) -> np.ndarray:
+    """Number the first `count` ends in the order in which they occur, in place; needs the kernels.
+
+    memory    uint32; ends are its words or, where wide, pairs of them as int64; their numbers are its first words
+    returns   [m] int64, the ids of these numbers
+    """
+    ids, struct, at, most = np.empty(0, dtype=np.int64), _Ids(), 0, FEW_IDS
+    while True:
+        ids.resize(most, refcheck=False)
+        slots = 1 << (2 * most - 1).bit_length()
+        table = np.zeros((slots, 2), dtype=np.uint64)
+        struct.table, struct.ids, struct.most, struct.slots = address(table), address(ids), most, slots - 1
+        FILL_IDS(struct)
+        at = NUMBER_IDS(struct, address(memory), int(wide), at, count)
+        if at == count:
+            ids.resize(struct.count, refcheck=False)
+            return ids
+        most *= 2
+
+
 def count_ids(ends: np.ndarray, count: np.ndarray) -> None:
     """count[id] += how often id occurs.
 

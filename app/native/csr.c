@@ -15,6 +15,68 @@ void lk_renumber(const uint32_t *table, uint32_t *ids, int64_t k) {
     for (int64_t i = 0; i < k; ++i) ids[i] = table[ids[i]];
 }
 
+/* Ids by number in the order in which they occur, and a table of these numbers by hash (app/graphs/kernels.py). table: an id
+ * + 1, or 0: free, and behind it its number; slots + 1 places, a power of two, of which some stay free. */
+typedef struct {
+    uint64_t *table;
+    int64_t *ids;
+    int64_t count, most, slots;
+} Ids;
+
+INLINE int64_t slot_of(const Ids *ids, uint64_t id) {
+    const uint64_t h = (id ^ id >> 32) * 0xD6E8FEB86659FD93ull;
+    return (int64_t)((h ^ h >> 32) & (uint64_t)ids->slots);
+}
+
+/* The place of an id in the table: where it is, or a free one where it would be. */
+INLINE int64_t find_id(const Ids *ids, uint64_t id) {
+    int64_t at = slot_of(ids, id);
+    while (ids->table[2 * at] && ids->table[2 * at] != id + 1) at = (at + 1) & ids->slots;
+    return at;
+}
+
+INLINE void enter_id(Ids *ids, int64_t at, uint64_t id, int64_t number) {
+    ids->table[2 * at] = id + 1;
+    ids->table[2 * at + 1] = (uint64_t)number;
+}
+
+/* Fills an empty table with the ids that there are. */
+void lk_fill_ids(Ids *ids) {
+    for (int64_t i = 0; i < ids->count; ++i)
+        enter_id(ids, find_id(ids, (uint64_t)ids->ids[i]), (uint64_t)ids->ids[i], i);
+}
+
+INLINE uint64_t end_at(const void *ends, int64_t wide, int64_t at) {
+    uint64_t id;
+    uint32_t narrow;
+    if (wide) memcpy(&id, (const char *)ends + 8 * at, 8);
+    else {
+        memcpy(&narrow, (const char *)ends + 4 * at, 4);
+        id = narrow;
+    }
+    return id;
+}
+
+enum { IDS_AHEAD = 16 };
+
+/* Numbers the ends first..k-1, int64 (wide) or uint32: number i goes to the i-th 4 bytes of the same memory, never past
+ * what is still to be read. Returns how far it came: less than k where there is no room for another id. */
+int64_t lk_number_ids(Ids *ids, void *ends, int64_t wide, int64_t first, int64_t k) {
+    for (int64_t i = first; i < k; ++i) {
+        if (i + IDS_AHEAD < k) __builtin_prefetch(ids->table + 2 * slot_of(ids, end_at(ends, wide, i + IDS_AHEAD)));
+        const uint64_t id = end_at(ends, wide, i);
+        const int64_t at = find_id(ids, id);
+        if (!ids->table[2 * at]) {
+            if (ids->count == ids->most) return i;
+            ids->ids[ids->count] = (int64_t)id;
+            enter_id(ids, at, id, ids->count++);
+        }
+        const uint32_t number = (uint32_t)ids->table[2 * at + 1];
+        memcpy((char *)ends + 4 * i, &number, 4);
+    }
+    return k;
+}
+
 /* The rank whose rows offsets[r] .. offsets[r+1]-1 hold `row`. */
 INLINE int64_t owner_of(const int64_t *offsets, int64_t ranks, int64_t row) {
     int64_t lo = 0, hi = ranks;

@@ -85,7 +85,8 @@ class ResidualSteps:
 class FleetSteps:
     """Steps of many environments of several graphs in one call; the arrays must stay where they are.
 
-    starts, near        rows of all graphs, one behind the other, int64 and int32; first [graphs] int64 of each
+    starts, near        rows of all graphs, one behind the other, int64 and int32
+    first               [graphs] int64, with which row each begins
     graph               [places] int64     worth as in ResidualSteps
     degree, chosen_at   [places * width] int32; node v of place i is at i * width + v
     closed              True: neighbours are ruled out

@@ -159,7 +159,7 @@ def _fit(values: np.ndarray, counts: np.ndarray, header: Header, row: int) -> bo
 
 
 def _columns(header: Header, counts: np.ndarray) -> tuple[Any, Any]:
-    """Places of all lines' numbers: those of neighbours, and those of edge weights, as masks [t] or slices."""
+    """Where neighbours, and where edge weights stand among the numbers of all lines: masks [t] or slices."""
     if not header.before:  # a line holds neighbours alone, or neighbours and weights by turns
         return (slice(0, None, 2), slice(1, None, 2)) if header.weighted else (slice(None), slice(0))
     firsts = np.repeat(np.cumsum(counts) - counts, counts)

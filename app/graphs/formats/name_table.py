@@ -57,7 +57,7 @@ class NameTable(PlainTable):
     """The same in flat arrays: letters behind each other, and a table of numbers by hash.
 
     letters [room] uint8   name i is letters[starts[i] : starts[i+1]]; starts [most+1] int64
-    table   [slots+1] uint64, half a hash and a number + 1, or 0: free; a power of two, at least twice the names
+    table   [slots+1] uint64, half a hash and a number + 1, or 0: free; a power of two of at least 2 most
     """
 
     def __init__(self) -> None:

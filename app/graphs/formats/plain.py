@@ -1,4 +1,4 @@
-"""The compiled parsers (native/text.c) for plain lines of two ids, perhaps with a weight, and of whole numbers.
+"""The compiled parsers (native/text.c): plain lines of two ids, perhaps with a weight, and of whole numbers.
 
 They stop at whatever is not plain.
 """
