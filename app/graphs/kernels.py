@@ -38,7 +38,7 @@ FEW_IDS = 1 << 12  # that a table has room for at first
 def number_ids(memory: np.ndarray, count: int, wide: bool) -> np.ndarray:
     """Number the first `count` ends in the order in which they occur, in place; needs the kernels.
 
-    memory    uint32; ends are its words or, where wide, pairs of them as int64; their numbers are its first words
+    memory    uint32; ends are its words or, where wide, pairs of them as int64; numbers are its first words
     returns   [m] int64, the ids of these numbers
     """
     ids, struct, at, most = np.empty(0, dtype=np.int64), _Ids(), 0, FEW_IDS

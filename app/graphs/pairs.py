@@ -91,7 +91,7 @@ class Pairs:
         return ends, weights
 
     def number(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The ids [m] int64 that occur, ascending, and the places [m] in them of the numbers that ends now are.
+        """The ids [m] int64 that occur, ascending, and the places [m] in them of what ends now are.
 
         Without kernels ends stay as they are, and the places are None: see `renumber`.
         """

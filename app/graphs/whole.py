@@ -70,7 +70,7 @@ def _number(stream: EdgeStream, pairs: Pairs) -> tuple[int, np.ndarray | None]:
 
 
 def _ids_by_table(pairs: Pairs) -> np.ndarray:
-    """[n] int64 the ids that occur, ascending, by a table of all up to the largest; the pairs are renumbered."""
+    """[n] int64 the ids that occur, by a table of all up to the largest; the pairs are renumbered."""
     table = np.zeros(pairs.largest + 1, dtype=np.uint32)
     for piece in pairs.pieces():
         count_ids(piece, table)

@@ -85,7 +85,8 @@ class NameTable(PlainTable):
         """The rows of the plain lines at the start of a text of whole lines, each ended by LF."""
         most, at, found, done = len(text) // SHORTEST_LINE + 1, 0, 0, np.zeros(3, dtype=np.int64)
         ends, weights = np.empty(2 * most, dtype=np.int64), np.empty(most) if weighted else None
-        first, full = address(np.frombuffer(text, dtype=np.uint8)), 1
+        held, full = np.frombuffer(text, dtype=np.uint8), 1
+        first = address(held)
         while full:
             with numbers_in(self, self._struct, NUMBERS):
                 PARSE_NAMES(
