@@ -14,8 +14,8 @@ LAPLACIAN = f"{GRAPHS}._laplacian"  # the one part of it that loads scipy.sparse
 
 
 def import_sparse() -> None:
-    """Import scipy.sparse while NumPy does not name its submodules UNUSED, and scipy.sparse.csgraph without
-    linear algebra.
+    """Import scipy.sparse while NumPy does not name its submodules UNUSED; scipy.sparse.csgraph, where it is
+    imported later, does not load linear algebra.
 
     SciPy copies all that NumPy names (scipy/_lib/array_api_compat), which loads it, used or not.
     """
@@ -23,26 +23,22 @@ def import_sparse() -> None:
     vars(np).update({each: type(names)(n for n in names if n not in UNUSED) for each, names in named.items()})
     try:
         import scipy.sparse  # noqa: F401
-
-        _import_graphs()
     finally:
         vars(np).update(named)
+    _stand_in_for_laplacian()
 
 
-def _import_graphs() -> None:
-    """Import scipy.sparse.csgraph, whose `laplacian` is loaded when somebody calls it."""
-    if GRAPHS in sys.modules:
+def _stand_in_for_laplacian() -> None:
+    """Let scipy.sparse.csgraph find a module whose `laplacian` is SciPy's, which is loaded by the first call."""
+    if GRAPHS in sys.modules or LAPLACIAN in sys.modules:
         return
-    stand_in = ModuleType(LAPLACIAN)
-    stand_in.laplacian = _laplacian
+    stand_in = ModuleType(LAPLACIAN, "SciPy's module of this name, until it is needed.")
+
+    def laplacian(*arguments: Any, **named: Any) -> Any:
+        """scipy.sparse.csgraph.laplacian."""
+        if sys.modules.get(LAPLACIAN) is stand_in:
+            del sys.modules[LAPLACIAN]
+        return importlib.import_module(LAPLACIAN).laplacian(*arguments, **named)
+
+    stand_in.laplacian = laplacian
     sys.modules[LAPLACIAN] = stand_in
-    try:
-        graphs = importlib.import_module(GRAPHS)
-    finally:
-        del sys.modules[LAPLACIAN]
-    vars(graphs).pop("_laplacian", None)
-
-
-def _laplacian(*arguments: Any, **named: Any) -> Any:
-    """SciPy's function of this name."""
-    return importlib.import_module(LAPLACIAN).laplacian(*arguments, **named)
