@@ -29,7 +29,7 @@ def import_sparse() -> None:
 
 
 def _stand_in_for_laplacian() -> None:
-    """Let scipy.sparse.csgraph find a module whose `laplacian` is SciPy's, which is loaded by the first call."""
+    """Let scipy.sparse.csgraph find a module whose `laplacian` is SciPy's, loaded by the first call."""
     if GRAPHS in sys.modules or LAPLACIAN in sys.modules:
         return
     stand_in = ModuleType(LAPLACIAN, "SciPy's module of this name, until it is needed.")
