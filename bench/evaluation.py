@@ -1,7 +1,9 @@
 """Policy evaluation: scores of all nodes of one state and the best of them, ours against PyTorch.
 
 Both sides have the state at hand: which nodes are gone, live degrees, totals; PyTorch also the adjacency of
-the residual graph. So neither the paper's rebuild nor its environment is in these times.
+the residual graph. So neither the paper's rebuild nor its environment is in these times. Ours is one compiled
+call (app/rl/compiled_lesson.py), as where a learner acts and where sets of graphs are solved; "product by
+product" is what several ranks, and selections of many nodes at once, ask for.
 """
 
 from collections.abc import Iterator
@@ -31,15 +33,24 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
             for form in FORM_NAMES if len(removed) == 0 else ("csr",):
                 agent = torch_agent(form, block, learner)
                 states = agent.graph.states(form, [removed], [env.totals])
-                goal = (">= 1" if form == "csr" else GOALS[name]) if len(removed) == 0 else ""
+                goal = ">= 1" if form == "csr" else GOALS[name]
                 yield compare(
                     f"{name}, {where}", FORM_NAMES[form],
-                    partial(_ours, group, net, learner.params, batch, env),
-                    partial(_theirs, agent, states), effort, goal,
+                    partial(_ours, learner, env), partial(_theirs, agent, states), effort, goal,
                 )  # fmt: skip
+                if form == "csr":
+                    yield compare(
+                        f"{name}, {where}, product by product", FORM_NAMES[form],
+                        partial(_by_products, group, net, learner.params, batch, env),
+                        partial(_theirs, agent, states), effort,
+                    )  # fmt: skip
 
 
-def _ours(group: Any, net: Any, params: Any, batch: Any, env: Any, pair: int) -> int:
+def _ours(learner: Any, env: Any, pair: int) -> int:
+    return int(learner.best_actions([0], [env])[0])
+
+
+def _by_products(group: Any, net: Any, params: Any, batch: Any, env: Any, pair: int) -> int:
     return subjects.evaluate(group, net, params, batch, env)
 
 

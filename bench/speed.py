@@ -43,6 +43,7 @@ PARTS = {
     "deep": "Deep networks and batch normalisation",
     "tours": "1-trees of points",
     "startup": "Start-up",
+    "reading": "Reading graph files",
     "ranks": "Two ranks against one",
     "gnn_ranks": "Two ranks against one: full-batch training",
     "exact_ranks": "Two ranks against one: exact search",

@@ -3,6 +3,7 @@
 import functools
 import json
 import sys
+from unittest import mock
 
 import networkx as nx
 import numpy as np
@@ -23,6 +24,7 @@ from app.case.file import build, load
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.model import Model
+from app.graphs import kernels
 from app.graphs.graph import IN_A, IN_TRANSPOSE
 from app.graphs.rows import ListedArcs, row_builder
 from app.graphs.union import unite
@@ -59,17 +61,19 @@ def heard_matrix(graph, neighbours):
 # ---- rows -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("native", [True, False])
 @given(
     st.integers(1, 30), st.integers(0, 200), st.integers(0, 99), st.booleans(), st.sampled_from(DIRECTIONS)
 )
 @settings(max_examples=100, deadline=None)
 @pytest.mark.mpi_skip
-def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
+def test_rows_say_which_directions_there_are(native, n, m, seed, weighted, neighbours):
     draws = np.random.default_rng(seed)
     arcs = draws.integers(0, n, (m, 2)).astype(np.uint32)
     weights = draws.integers(-2, 3, m).astype(np.float32) if weighted else None
     counts = np.bincount(arcs.reshape(-1).astype(np.int64), minlength=n)
-    builder = row_builder(n, 0, counts, weighted, neighbours)
+    with mock.patch.object(kernels, "FINISH_MERGED", kernels.FINISH_MERGED if native else None):
+        builder = row_builder(n, 0, counts, weighted, neighbours)
     builder.add_pairs(arcs, weights)
     built = builder.finish()
     listed = ListedArcs(n, 0, counts, weighted, neighbours)

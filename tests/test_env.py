@@ -8,6 +8,7 @@ from mpi4py import MPI
 
 from app.comm.group import Group
 from app.device import HostDevice
+from app.native import residual
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Totals
 from app.problems.table import make_problem
@@ -176,8 +177,11 @@ def test_features_of_nodes_without_edges_are_zero(device):
 
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize("problem", ["mvc", "mis"])
-def test_a_fleet_steps_as_each_environment_would(problem):
+@pytest.mark.parametrize("native", [True, False])
+def test_a_fleet_steps_as_each_environment_would(problem, native, monkeypatch):
     """Random choices in seven places, four graphs; places are taken again by other graphs."""
+    if not native:
+        monkeypatch.setattr(residual, "STEP", None)
     group, rules = Group(MPI.COMM_SELF, HostDevice()), make_problem(problem)
     graphs = [growing_graph(31, 2, 1), random_graph(26, 0.2, 3), growing_graph(40, 3, 4), listed(9, (1, 2))]
     blocks, draws = make_blocks(group, graphs), np.random.default_rng(5)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from app.errors import GraphError
 from app.graphs import kernels, pairs, rows
-from app.graphs.formats import plain, source
+from app.graphs.formats import name_table, plain, source
 from app.graphs.formats.kept import Damaged, KeptReader, KeptWriter
+from app.graphs.formats.metis import COMMENT_LINE, find_numbers
+from app.graphs.formats.name_table import NameTable, PlainTable
 from app.graphs.formats.text import Layout, parse_rows, prepared, read_rows
 from app.graphs.graph import build_rows
 from app.graphs.pairs import Pairs
@@ -19,7 +21,9 @@ from app.graphs.pairs import Pairs
 pytestmark = pytest.mark.mpi_skip
 COMPILED = kernels.FINISH_ROWS is not None
 compiled = pytest.mark.skipif(not COMPILED, reason="the compiled kernels are not built")
-KERNELS = ("COUNT_IDS", "RENUMBER", "DEAL_PAIRS", "PLACE_PAIRS", "PLACE_ENTRIES", "FINISH_ROWS")
+KERNELS = (
+    "COUNT_IDS", "RENUMBER", "DEAL_PAIRS", "PLACE_PAIRS", "PLACE_ENTRIES", "FINISH_ROWS", "FINISH_MERGED",
+)  # fmt: skip
 
 
 def without_kernels():
@@ -98,9 +102,10 @@ def test_every_builder_makes_the_same_rows(kind, graph):
     same(found, reference(n, 0, n, ends, None))
 
 
+@pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
 @given(graph=raw_edges(), ranks=st.integers(0, 3))
 @settings(max_examples=150, deadline=None)
-def test_of_repeats_the_largest_weight_is_kept(graph, ranks):
+def test_of_repeats_the_largest_weight_is_kept(native, graph, ranks):
     n, ends = graph
     few = np.array([-np.inf, -2.5, -1e-45, -0.0, 0.0, 1e-45, 3, np.inf], dtype=np.float32)
     weights = few[np.random.default_rng(n).integers(0, len(few), len(ends))]
@@ -109,7 +114,8 @@ def test_of_repeats_the_largest_weight_is_kept(graph, ranks):
     firsts = np.concatenate([[0], np.cumsum(sizes)])
     for (lo, hi), (start, stop) in zip(pairwise(offsets.tolist()), pairwise(firsts.tolist())):
         counts = np.bincount(entries[start:stop, 0].astype(np.int64) - lo, minlength=hi - lo)
-        builders = rows.row_builder(n, lo, counts, True), rows.ListedRows(n, lo, counts, True)
+        kind = rows.MergedRows(lo, counts, True, "both") if native else rows.WeightedRows(n, lo, counts)
+        builders = kind, rows.ListedRows(n, lo, counts, True)
         for builder in builders:
             for part in (slice(start, (start + stop) // 2), slice((start + stop) // 2, stop), slice(0, 0)):
                 builder.add_entries(entries[part], dealt[part])
@@ -160,13 +166,15 @@ def test_more_nodes_than_32_bits_of_columns():
 
 @compiled
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 32, 33, 48, 49, 300, 70_000])
-def test_rows_of_every_length_are_sorted(length):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_every_length_are_sorted(length, weighted):
     n = 100_000
     columns = np.random.default_rng(length).integers(0, n, length)
     ends = np.stack([np.full(length, 5), columns], axis=1).astype(np.uint32)
-    builder = rows.PlacedRows(0, np.bincount(ends.reshape(-1), minlength=n))
-    builder.add_pairs(ends, None)
-    same(builder.finish(), reference(n, 0, n, ends, None))
+    weights = np.arange(length, dtype=np.float32) % 7 if weighted else None
+    builder = rows.row_builder(n, 0, np.bincount(ends.reshape(-1), minlength=n), weighted)
+    builder.add_pairs(ends, weights)
+    same(builder.finish(), reference(n, 0, n, ends, weights))
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
@@ -207,6 +215,21 @@ def test_pairs_grow_widen_and_give_back(weighted, far, monkeypatch):
     assert np.array_equal(np.concatenate(taken), numbers)
 
 
+@pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
+@pytest.mark.parametrize("far", [1, (1 << 33) + 1])
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_ids_with_gaps_are_numbered(native, far, ends):
+    held, wanted = Pairs(False), np.array(ends, dtype=np.int64).reshape(-1, 2) * far
+    held.append(wanted[:, 0], wanted[:, 1], None)
+    whole, distinct = mock.patch.object(kernels, "FEW_IDS", 2), np.unique(wanted)
+    with whole, mock.patch.object(kernels, "NUMBER_IDS", kernels.NUMBER_IDS if native else None):
+        ids, places = held.number()
+        assert ids.tolist() == distinct.tolist()
+        held.become(ids, places, 7 * np.arange(len(ids)))
+    assert not held.wide and np.array_equal(held.ends, 7 * np.searchsorted(distinct, wanted))
+
+
 def test_negative_numbers_are_refused():
     with pytest.raises(GraphError, match="negative node number"):
         Pairs(False).append(np.array([0]), np.array([-1]), None)
@@ -218,11 +241,22 @@ LAYOUTS = {
     "edges": Layout(2, comments=b"#%"),
     "from 1": Layout(2, first_id=1, last_id=10**7, comments=b"%"),
     "letter": Layout(2, first_id=1, last_id=99, comments=b"c", letter=b"e"),
+    "commas": Layout(2, comma=True, comments=b"#%"),
+    "weights": Layout(3, comments=b"#%"),
+    "commas, weights": Layout(3, comma=True, comments=b"#%"),
+    "whole weights": Layout(3, first_id=1, last_id=10**7, real=False, comments=b"%"),
+    "letter, weights": Layout(3, first_id=1, last_id=99, comments=b"c", letter=b"e"),
 }
 TOKENS = [
     "0", "1", "7", "98", "99", "100", "12345678", "123456789", "999999999999999999", "1000000000000000000",
     "9223372036854775807", "9223372036854775808", "007", "00000000000000000000001", "-1", "+1", "1.5", "x",
     "e", "c", "#", "%", "\0", "\v", ",",
+]  # fmt: skip
+WEIGHTS = [
+    "1", "-2", "+3", "0.25", ".5", "7.", "-0", "1e3", "2.5E-2", "0.1", "0.30000000000000004", "16777217",
+    "9007199254740993", "12345678901234567890", "3.4028235e38", "3.4028236e38", "-1e39", "1e-46", "1e22",
+    "1e23", "123456789012345678e-30", "4.9e-324", "1e99999", "1e", "1e+", "e5", ".", "1.2.3", "0x1p3", "nan",
+    "inf", "1_0",
 ]  # fmt: skip
 
 
@@ -242,54 +276,105 @@ def strip(text, layout):
 
 
 def outcome(work):
-    """u, v of a chunk as lists, or the message of its error."""
+    """u, v, bits of the weights of a chunk as lists, or the message of its error."""
     try:
-        u, v, _ = work()
+        u, v, w = work()
     except GraphError as error:
         return str(error)
-    return u.tolist(), v.tolist()
+    return u.tolist(), v.tolist(), None if w is None else w.astype(np.float32).view(np.int32).tolist()
+
+
+def good_lines(layout):
+    """Lines as a layout has them, blank ones among them."""
+    between = ", " if layout.comma else "\t"
+    ends = [f"1{between}2", f" 5 {between} 6 ", f"77{between}88\r"]
+    lead = "e " if layout.letter else ""
+    return [
+        "",
+        "  ",
+        *(lead + (f"{line.strip()}{between}3" if layout.columns == 3 else line) for line in ends),
+    ]
 
 
 @compiled
 @pytest.mark.parametrize("name", LAYOUTS)
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_plain_lines_are_read_as_the_strict_parser_reads_them(name, data):
-    good = ["1 2", "3\t4", " 5  6 ", "", "  ", "77 88\r"]
-    if name == "letter":
-        good = [f"e {line}" if line.strip() else line for line in good]
-    odd = st.lists(st.sampled_from([*TOKENS, " ", "\t", "  ", "\r"]), max_size=6).map("".join)
-    lines = data.draw(st.lists(st.sampled_from([*good, "# 1 2", "c x", "% 9"]) | odd, max_size=12))
-    text = "\n".join([*lines, ""]).encode()
     layout = LAYOUTS[name]
+    odd = st.lists(st.sampled_from([*TOKENS, " ", "\t", "  ", "\r"]), max_size=6).map("".join)
+    lines = st.sampled_from([*good_lines(layout), "# 1 2", "c x", "% 9"]) | odd
+    if layout.columns == 3:
+        start = ("e " if layout.letter else "") + ("3,4," if layout.comma else "3 4 ")
+        lines |= st.sampled_from(WEIGHTS).map(lambda weight: start + weight)
+    text = "\n".join([*data.draw(st.lists(lines, max_size=12)), ""]).encode()
     text = text if b"\0" in text else source.Source("g").clean(text, 1)
-    where, least = source.Source("g"), layout.first_id
+    where, weighted = source.Source("g"), layout.columns == 3
 
-    def slow():
-        return parse_rows(where, strip(text, layout), 1, layout)
+    def slow(part):
+        return parse_rows(where, strip(part, layout), 1, layout)
 
-    u, v, used = plain.parse_pairs(text, least, layout.last_id, layout.comments, layout.letter)
+    u, v, w, used = plain.parse_plain(
+        text,
+        layout.first_id,
+        layout.last_id,
+        layout.comments,
+        layout.letter,
+        layout.comma,
+        weighted,
+        layout.real,
+    )
     assert used == 0 or text[used - 1 : used] == b"\n"
-    head, wanted = text[:used], outcome(slow)
-    if used == len(text):
-        assert (u.tolist(), v.tolist()) == wanted
-    assert outcome(lambda: parse_rows(where, strip(head, layout), 1, layout)) == (
-        u.tolist(), v.tolist(),
-    )  # fmt: skip
-    # Together with what is left, the same rows or the same error.
+    assert outcome(lambda: slow(text[:used])) == outcome(lambda: (u, v, w))
+    # Together with what is left, the same rows or the same error, and the same warnings.
     whole = Layout(**{**vars(layout), "prepare": lambda part, line: strip(part, layout)})
-    assert outcome(lambda: read_rows(where, text, 1, whole)) == wanted
+    said = [source.Source("g"), source.Source("g")]
+    found = outcome(lambda: read_rows(said[0], text, 1, whole))
+    assert found == outcome(lambda: parse_rows(said[1], strip(text, layout), 1, layout))
+    assert isinstance(found, str) or said[0].warnings == said[1].warnings
     assert prepared(text, 1, layout) == text
+
+
+@compiled
+@given(st.lists(st.lists(st.sampled_from([*TOKENS, *WEIGHTS, *map(str, range(20))]), max_size=5), max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_lines_of_numbers_are_read_as_numpy_reads_them(lines):
+    text = "".join(" ".join(line) + "\n" for line in lines).encode()
+    found = plain.parse_numbers(text, b"%")
+    bare = COMMENT_LINE.sub(b"", text)
+    wanted = None if b"\0" in text else find_numbers(bare)
+    if found is None:  # a number of more than 18 digits is left to NumPy
+        assert wanted is None or max(map(len, bare.split()), default=0) > 18
+    else:
+        assert [each.tolist() for each in found] == [each.tolist() for each in wanted]
+
+
+@compiled
+@given(
+    st.lists(st.tuples(*[st.sampled_from(["a", "b c", "ab", "n" * 255, "x" * 9, *map(str, range(40))])] * 2))
+)
+@settings(max_examples=100, deadline=None)
+def test_names_get_the_same_numbers(pairs):
+    plainly, table = PlainTable(), NameTable()
+    with mock.patch.multiple(name_table, FEW=2, LETTERS=600):
+        table.__init__()
+        text = "".join(f" {u} \t{v}\n" for u, v in pairs).encode()
+        ends, _, used = table.add_lines(text, "\t", False)
+        names = [each.encode() for pair in pairs for each in pair]
+        assert used == len(text) and ends.tolist() == plainly.add(names).tolist()
+        more = [b"new", *names[:3], b"newer", b"new"]
+        assert table.add(more).tolist() == plainly.add(more).tolist()
+    assert table.array().tolist() == plainly.array().tolist() and table.array().dtype == plainly.array().dtype
 
 
 @compiled
 def test_plain_ids_of_every_length():
     ids = [10**k + d for k in range(18) for d in (-1, 0, 7)]
     text = "".join(f"{i} {j}\n" for i, j in zip(ids, reversed(ids))).encode()
-    u, v, used = plain.parse_pairs(text, 0, 2**63 - 1)
+    u, v, _, used = plain.parse_plain(text, 0, 2**63 - 1)
     assert u.tolist() == ids and v.tolist() == ids[::-1] and used == len(text)
     for cut in range(len(text) - 40, len(text)):
-        u, _, used = plain.parse_pairs(text[:cut], 0, 2**63 - 1)
+        u, _, _, used = plain.parse_plain(text[:cut], 0, 2**63 - 1)
         assert used == text.rfind(b"\n", 0, cut) + 1 and len(u) == text.count(b"\n", 0, used)
 
 

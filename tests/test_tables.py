@@ -49,3 +49,20 @@ def test_numpy_names_its_submodules_again():
     before = list(np.__all__)
     import_sparse()
     assert np.__all__ == before and "testing" in before and np.testing.assert_equal
+
+
+def test_sparse_graphs_come_without_linear_algebra():
+    text = """
+import sys
+from app.lean import import_sparse
+import_sparse()
+import numpy, scipy.sparse as sp
+from scipy.sparse import csgraph
+assert "scipy.linalg" not in sys.modules and "scipy.sparse.linalg" not in sys.modules
+path = sp.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+assert csgraph.connected_components(path)[0] == 1
+assert csgraph.laplacian(path).toarray().tolist() == [[1, -1, 0], [-1, 2, -1], [0, -1, 1]]
+import scipy.sparse.csgraph._laplacian as whole
+assert whole.__file__ and whole.laplacian(path).toarray()[1].tolist() == [-1, 2, -1]
+"""
+    subprocess.run([sys.executable, "-c", text], cwd=ROOT, timeout=60, check=True)

@@ -15,10 +15,44 @@ MOST_PLACED = 1 << 31  # nodes: a doubled column must fit 32 bits
 
 COUNT_IDS = function("lk_count_ids", Pointer, Long, Pointer)
 RENUMBER = function("lk_renumber", Pointer, Pointer, Long)
-DEAL_PAIRS = function("lk_deal_pairs", Pointer, Long, Pointer, Long, Pointer, Pointer)
+DEAL_PAIRS = function("lk_deal_pairs", Pointer, Pointer, Long, Pointer, Long, Pointer, Pointer, Pointer)
 PLACE_PAIRS = function("lk_place_pairs", Pointer, Long, Pointer, Pointer)
 PLACE_ENTRIES = function("lk_place_entries", Pointer, Long, Long, Pointer, Pointer)
+PLACE_WEIGHTED_PAIRS = function("lk_place_weighted_pairs", Pointer, Pointer, Long, Pointer, Pointer)
+PLACE_WEIGHTED_ENTRIES = function("lk_place_weighted_entries", Pointer, Pointer, Long, Long, Pointer, Pointer)
 FINISH_ROWS = function("lk_finish_rows", Long, Long, Pointer, Pointer, Pointer, Pointer, returns=Long)
+FINISH_MERGED = function(
+    "lk_finish_merged", Long, Long, Long, Pointer, Pointer, Pointer, Long, *[Pointer] * 5, returns=Long
+)
+
+
+class _Ids(ctypes.Structure):
+    _fields_ = (("table", Pointer), ("ids", Pointer), ("count", Long), ("most", Long), ("slots", Long))
+
+
+FILL_IDS = function("lk_fill_ids", ctypes.POINTER(_Ids))
+NUMBER_IDS = function("lk_number_ids", ctypes.POINTER(_Ids), Pointer, Long, Long, Long, returns=Long)
+FEW_IDS = 1 << 12  # that a table has room for at first
+
+
+def number_ids(memory: np.ndarray, count: int, wide: bool) -> np.ndarray:
+    """Number the first `count` ends in the order in which they occur, in place; needs the kernels.
+
+    memory    uint32; ends are its words or, where wide, pairs of them as int64; numbers are its first words
+    returns   [m] int64, the ids of these numbers
+    """
+    ids, struct, at, most = np.empty(0, dtype=np.int64), _Ids(), 0, FEW_IDS
+    while True:
+        ids.resize(most, refcheck=False)
+        slots = 1 << (2 * most - 1).bit_length()
+        table = np.zeros((slots, 2), dtype=np.uint64)
+        struct.table, struct.ids, struct.most, struct.slots = address(table), address(ids), most, slots - 1
+        FILL_IDS(struct)
+        at = NUMBER_IDS(struct, address(memory), int(wide), at, count)
+        if at == count:
+            ids.resize(struct.count, refcheck=False)
+            return ids
+        most *= 2
 
 
 def count_ids(ends: np.ndarray, count: np.ndarray) -> None:
@@ -53,11 +87,15 @@ def deal_pairs(
               [2k] float32 or None; entries for each rank
     """
     ranks = len(offsets) - 1
-    if DEAL_PAIRS and weights is None and n < MOST_PLACED:
+    if DEAL_PAIRS and n < MOST_PLACED:
         entries = np.empty((2 * len(ends), 2), dtype=np.uint32)
         starts, counts = np.ascontiguousarray(offsets, dtype=np.int64), np.empty(ranks, dtype=np.int64)
-        DEAL_PAIRS(address(ends), len(ends), address(starts), ranks, address(entries), address(counts))
-        return entries, None, counts.tolist()
+        dealt = None if weights is None else np.empty(len(entries), dtype=np.float32)
+        DEAL_PAIRS(
+            address(ends), address(weights), len(ends), address(starts), ranks, address(entries),
+            address(dealt), address(counts),
+        )  # fmt: skip
+        return entries, dealt, counts.tolist()
     entries = both_directions(ends, np.uint32 if n < MOST_PLACED else np.uint64)
     owner = np.searchsorted(offsets[1:], entries[:, 0], side="right")
     order = np.argsort(owner, kind="stable")

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs import kernels
+from app.graphs.keys import sorted_set
 
 STEP = 1 << 18  # pairs handled at a time
 LARGEST_32 = (1 << 32) - 1
@@ -87,6 +89,37 @@ class Pairs:
         self.count = left
         self._resize(left)
         return ends, weights
+
+    def number(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The ids [m] int64 that occur, ascending, and the places [m] in them of what ends now are.
+
+        Without kernels ends stay as they are, and the places are None: see `renumber`.
+        """
+        if not kernels.NUMBER_IDS:
+            return self._distinct(), None
+        ids = kernels.number_ids(self.memory, 2 * self.count, self.wide)
+        self.wide = False
+        self._resize(self.count)
+        order = np.argsort(ids)
+        places = np.empty(len(ids), dtype=np.uint32)
+        places[order] = np.arange(len(ids), dtype=np.uint32)
+        return ids[order], places
+
+    def _distinct(self) -> np.ndarray:
+        """[m] int64, ascending: the ids that occur."""
+        found, waiting = np.empty(0, np.int64), []
+        for piece in self.pieces():
+            waiting.append(sorted_set(piece.reshape(-1)).astype(np.int64))
+            if sum(map(len, waiting)) > len(found):
+                found, waiting = sorted_set(np.concatenate([found, *waiting])), []
+        return sorted_set(np.concatenate([found, *waiting]))
+
+    def become(self, ids: np.ndarray, places: np.ndarray | None, numbers: np.ndarray) -> None:
+        """After `number`, what that returned: every end ids[i] becomes numbers[i], below 2^32."""
+        if places is None:
+            self.renumber(ids, numbers)
+        else:
+            kernels.renumber(np.ascontiguousarray(numbers, dtype=np.uint32)[places], self.ends)
 
     def renumber(self, ids: np.ndarray, numbers: np.ndarray) -> None:
         """Every end ids[i] becomes numbers[i]; an end then takes 4 bytes.

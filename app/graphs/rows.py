@@ -1,6 +1,6 @@
 """CSR rows lo..hi-1 of a symmetric matrix from the entries of its pairs, in the memory that the entries take.
 
-Seven builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
+Eight builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
 kept (the largest weight). An entry is (row, doubled column + written), see kernels.py.
 
     add_pairs(ends, weights)        both directions of pairs; only where all rows are held
@@ -60,6 +60,8 @@ def row_builder(
     """
     rows = len(counts)
     wide = 2 * rows * n >= 1 << 63
+    if kernels.FINISH_MERGED and n < kernels.MOST_PLACED and (weighted or neighbours != "both"):
+        return MergedRows(lo, counts, weighted, neighbours)
     if neighbours != "both":
         if wide:
             return ListedArcs(n, lo, counts, weighted, neighbours)
@@ -109,6 +111,64 @@ class PlacedRows:
             written += found
         self.entries.resize(int(indptr[-1]), refcheck=False)
         return Rows(indptr, self.entries.view(np.int32), None, written)
+
+
+class MergedRows(PlacedRows):
+    """As PlacedRows, of entries with weights, 8 bytes each, of directed graphs, or both: of equal entries, of
+    either direction where they are told apart, the largest weight is kept (compiled)."""
+
+    def __init__(self, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
+        super().__init__(lo, counts)
+        self.weighted, self.directed = weighted, neighbours != "both"
+        # An entry that stood in the file goes from its row to its column. Those with this flag are in A.
+        self.a_flag = int(neighbours == "out") if self.directed else -1
+        if weighted:
+            self.entries = np.empty(len(self.entries), dtype=np.uint64)
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray | None = None) -> None:
+        if not self.weighted:
+            super().add_pairs(ends)
+            return
+        held = np.ascontiguousarray(weights, dtype=np.float32)
+        kernels.PLACE_WEIGHTED_PAIRS(
+            address(ends), address(held), len(ends), address(self.next), address(self.entries)
+        )
+
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray | None = None) -> None:
+        if not self.weighted:
+            super().add_entries(entries)
+            return
+        held = np.ascontiguousarray(weights, dtype=np.float32)
+        kernels.PLACE_WEIGHTED_ENTRIES(
+            address(entries), address(held), len(entries), self.lo, address(self.next), address(self.entries)
+        )
+
+    def finish(self) -> Rows:
+        n, m = len(self.starts), len(self.entries)
+        indptr = np.zeros(n + 1, dtype=np.int64)
+        both = self.weighted and self.directed
+        weights, transpose = (
+            np.empty(m if there else 0, dtype=np.float32) for there in (self.weighted, both)
+        )
+        arcs = np.empty(m if self.directed else 0, dtype=np.uint8)
+        loops = np.zeros(n, dtype=np.uint8) if self.directed else None
+        written = kernels.FINISH_MERGED(
+            int(self.weighted), n, self.lo, address(self.starts), address(self.next), address(self.entries),
+            self.a_flag, address(indptr), address(weights) if self.weighted else 0, address(transpose),
+            address(arcs), address(loops),
+        )  # fmt: skip
+        if written < 0:
+            raise MemoryError("no memory to sort the longest row")
+        kept = int(indptr[-1])
+        entries, self.entries = self.entries, np.empty(0, dtype=self.entries.dtype)
+        entries.resize(-(-4 * kept // entries.itemsize), refcheck=False)
+        for each in (weights, transpose, arcs):
+            if len(each):
+                each.resize(kept, refcheck=False)
+        return Rows(
+            indptr, entries.view(np.int32)[:kept], weights if self.weighted else None, written,
+            arcs if self.directed else None, transpose if both else None, loops,
+        )  # fmt: skip
 
 
 class SortedRows:

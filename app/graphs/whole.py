@@ -13,6 +13,7 @@ from app.graphs.rows import row_builder
 from app.graphs.stream import EdgeStream
 
 MOST_NODES = (1 << 32) - 2
+SMALL_TABLE = 1 << 16  # ids: up to here a table of all of them is always worth its memory
 EMPTY_NODES = 1 << 28  # without edges: more than these are only believed of files with as many edges
 
 
@@ -57,14 +58,34 @@ def _number(stream: EdgeStream, pairs: Pairs) -> tuple[int, np.ndarray | None]:
         renumber(numbers, pairs.ends)
         return len(order), stream.ids[order]
     if stream.nodes is None:
-        ids = np.unique(pairs.ends).astype(np.int64)
+        ids = (
+            _ids_by_table(pairs) if pairs.largest < max(pairs.count, SMALL_TABLE) else _ids_by_sorting(pairs)
+        )
         _check(stream, len(ids), pairs)
-        pairs.renumber(ids, np.arange(len(ids), dtype=np.uint32))
         return len(ids), ids
     _check(stream, stream.nodes, pairs)
     if pairs.largest >= stream.nodes:
         raise GraphError(f"{stream.name}: found node {pairs.largest}; 0..{stream.nodes - 1} would be right")
     return stream.nodes, None
+
+
+def _ids_by_table(pairs: Pairs) -> np.ndarray:
+    """[n] int64 the ids that occur, by a table of all up to the largest; the pairs are renumbered."""
+    table = np.zeros(pairs.largest + 1, dtype=np.uint32)
+    for piece in pairs.pieces():
+        count_ids(piece, table)
+    ids = np.flatnonzero(table)
+    table[ids] = np.arange(len(ids), dtype=np.uint32)
+    for piece in pairs.pieces():
+        renumber(table, piece)
+    return ids
+
+
+def _ids_by_sorting(pairs: Pairs) -> np.ndarray:
+    """The same of ids with larger gaps."""
+    ids, places = pairs.number()
+    pairs.become(ids, places, np.arange(len(ids), dtype=np.uint32))
+    return ids
 
 
 def _check(stream: EdgeStream, nodes: int, pairs: Pairs) -> None:

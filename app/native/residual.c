@@ -79,3 +79,45 @@ int64_t lk_core_step(Graph *g, const int64_t *node, int64_t count, int64_t step,
     for (int64_t i = 0; i < listed; ++i) before[touched[i]] = -1;
     return listed;
 }
+
+/* Environments of several graphs in flat arrays (app/rl/fleet.py): node v of the environment in place i is at i * width + v.
+ *   starts, near   rows of all graphs, one behind the other; those of graph k begin with row first[k]
+ *   graph          of each place
+ *   removed        room for the largest row and one more */
+typedef struct {
+    const int64_t *starts, *first, *graph, *worth;
+    const int32_t *near;
+    int32_t *degree, *chosen_at;
+    int64_t width, closed;
+    int64_t *removed;
+} Fleet;
+
+INLINE void step_in(const Fleet *fleet, int64_t place, int64_t node, int64_t step, int64_t *change) {
+    Graph g = {.degree = fleet->degree + place * fleet->width, .chosen_at = fleet->chosen_at + place * fleet->width,
+               .worth = fleet->worth};
+    const int64_t *starts = fleet->starts + fleet->first[fleet->graph[place]];
+    int64_t count = 1;
+    fleet->removed[0] = node;
+    for (int64_t e = starts[node]; fleet->closed && e < starts[node + 1]; ++e)
+        if (g.degree[fleet->near[e]] > 0) fleet->removed[count++] = fleet->near[e];
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t gone = fleet->removed[i];
+        g.change[3] -= g.degree[gone] == 0 && g.chosen_at[gone] == UNTOUCHED;
+        change_degree(&g, gone, 0);
+        g.chosen_at[gone] = i ? RULED_OUT : (int32_t)step;
+    }
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t e = starts[fleet->removed[i]]; e < starts[fleet->removed[i] + 1]; ++e) {
+            const int64_t near = fleet->near[e];
+            if (g.degree[near] <= 0) continue;
+            change_degree(&g, near, g.degree[near] - 1);
+            g.change[3] += g.degree[near] == 0;
+        }
+    memcpy(change, g.change, sizeof g.change);
+}
+
+/* Node node[i] is chosen in place[i], in its transition step[i], for i < count. change [count, 4]: as of Graph. */
+void lk_fleet_step(const Fleet *fleet, int64_t count, const int64_t *place, const int64_t *node, const int64_t *step,
+                   int64_t *change) {
+    for (int64_t i = 0; i < count; ++i) step_in(fleet, place[i], node[i], step[i], change + 4 * i);
+}

@@ -22,6 +22,16 @@ CORE = function("lk_core_step", ctypes.POINTER(_Graph), Pointer, *(Long,) * 3, *
 STEP = function("lk_residual_step", ctypes.POINTER(_Graph), Pointer, Long, Long, Long, Pointer, returns=Long)
 
 
+class _Fleet(ctypes.Structure):
+    _fields_ = (
+        *((name, Pointer) for name in ("starts", "first", "graph", "worth", "near", "degree", "chosen_at")),
+        ("width", Long), ("closed", Long), ("removed", Pointer),
+    )  # fmt: skip
+
+
+FLEET_STEP = function("lk_fleet_step", ctypes.POINTER(_Fleet), Long, *(Pointer,) * 4)
+
+
 def available() -> bool:
     """True where the library was built."""
     return None not in (STEP, CORE)
@@ -70,3 +80,33 @@ class ResidualSteps:
         room = map(address, (self._before, self._falling, self._listed))
         listed = CORE(self._graph, address(nodes), len(nodes), step, least, *room)
         return np.array(self._graph.change[:3], dtype=np.int64), self._listed[:listed].copy()
+
+
+class FleetSteps:
+    """Steps of many environments of several graphs in one call; the arrays must stay where they are.
+
+    starts, near        rows of all graphs, one behind the other, int64 and int32
+    first               [graphs] int64, with which row each begins
+    graph               [places] int64     worth as in ResidualSteps
+    degree, chosen_at   [places * width] int32; node v of place i is at i * width + v
+    closed              True: neighbours are ruled out
+    """
+
+    def __init__(
+        self, starts: np.ndarray, first: np.ndarray, graph: np.ndarray, worth: np.ndarray, near: np.ndarray,
+        degree: np.ndarray, chosen_at: np.ndarray, width: int, closed: bool,
+    ) -> None:  # fmt: skip
+        removed = np.empty(1 + int(np.diff(starts).max(initial=0)), dtype=np.int64)
+        self._held = starts, first, graph, worth, near, degree, chosen_at, removed
+        *arrays, room = map(address, self._held)
+        self._fleet = _Fleet(*arrays, width, int(closed), room)
+
+    def step(self, places: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Choose nodes[i] in places[i], in its transition steps[i]; all [k] int64.
+
+        returns   [k, 4] int64, the changes of `ResidualSteps.step`
+        """
+        change = np.empty((len(places), 4), dtype=np.int64)
+        each = map(address, (places, nodes, steps, change))
+        FLEET_STEP(self._fleet, len(places), *each)
+        return change

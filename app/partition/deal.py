@@ -15,6 +15,7 @@ from app.comm.guard import share_failure
 from app.errors import GraphError, Halted
 from app.graphs.ids import name_numbers
 from app.graphs.kernels import count_ids, renumber
+from app.graphs.keys import sorted_set
 from app.graphs.pairs import Pairs, check_ends
 from app.watchdog import beat
 
@@ -168,7 +169,7 @@ def _compact_by_table(group: Group, pairs: Pairs, largest: int) -> tuple[int, np
 
 def _compact_by_sorting(group: Group, pairs: Pairs) -> tuple[int, np.ndarray]:
     """compact_ids by a sample sort of the ids that occur."""
-    mine = _distinct(pairs)
+    mine, places = pairs.number()
     # Regular samples of every rank give the borders between ranks.
     samples = mine[(len(mine) * np.arange(32)) // 32] if len(mine) else mine
     counts = group.gather_integers(np.array([len(samples)]))[:, 0].tolist()
@@ -178,19 +179,10 @@ def _compact_by_sorting(group: Group, pairs: Pairs) -> tuple[int, np.ndarray]:
     out = np.bincount(owner, minlength=group.size).tolist()
     into = group.exchange_counts(out)
     asked = group.exchange_host(mine, out, into)
-    held = np.unique(asked)
+    held = sorted_set(asked)
     sizes = group.gather_integers(np.array([len(held)]))[:, 0]
     first = int(sizes[: group.rank].sum())
     check_nodes("ids", int(sizes.sum()))
-    pairs.renumber(mine, group.exchange_host(first + np.searchsorted(held, asked), into, out))
+    numbers = group.exchange_host(first + np.searchsorted(held, asked), into, out)
+    pairs.become(mine, places, numbers)
     return int(sizes.sum()), held
-
-
-def _distinct(pairs: Pairs) -> np.ndarray:
-    """[m] int64, ascending: the ids that occur in this rank's pairs."""
-    found, waiting = np.empty(0, np.int64), []
-    for piece in pairs.pieces():
-        waiting.append(np.unique(piece).astype(np.int64))
-        if sum(map(len, waiting)) > len(found):
-            found, waiting = np.unique(np.concatenate([found, *waiting])), []
-    return np.unique(np.concatenate([found, *waiting]))

@@ -105,6 +105,16 @@ class Agent(Learner):
         """Put the step into the replay memory."""
         self.replay.remember(number, node, reward, env.totals, env.done)
 
+    def remember_all(
+        self, numbers: list[int], nodes: list[int], rewards: list[float], envs: list[Environment]
+    ) -> None:
+        """See Learner; the memory takes them together."""
+        if len(envs) < 2 or type(self).remember is not Agent.remember:
+            super().remember_all(numbers, nodes, rewards, envs)
+            return
+        totals, done = [env.totals for env in envs], [env.done for env in envs]
+        self.replay.remember_all(list(zip(numbers, nodes, rewards, totals, done)))
+
     def ready(self) -> bool:
         """After the warm-up."""
         return len(self.replay) >= max(self.case.warmup, 1)

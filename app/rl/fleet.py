@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.comm.group import Group
+from app.native import residual
 from app.problems.problem import Problem
 from app.rl.env import RULED_OUT, GraphEnv
 from app.sparse.rowblock import RowBlock
@@ -13,7 +14,7 @@ MOST_ENTRIES = 1 << 24  # of all graphs, which the fleet keeps once more: 4 or 8
 class Fleet:
     """Places for environments of the same graphs; GraphEnv in a place works on views of these arrays.
 
-    Steps are those of GraphEnv.choose_own, with the same integers.
+    Steps are those of GraphEnv.choose_own, with the same integers: compiled, or without a loop in NumPy.
 
     degree, chosen_at   [places * width] int32; node v of place i is at i * width + v
     """
@@ -29,6 +30,16 @@ class Fleet:
         self.chosen_at = np.full(places * self.width, -1, dtype=np.int32)
         self._envs: list[GraphEnv | None] = [None] * places
         self._graph = np.zeros(places, dtype=np.int64)
+        self._compiled = self._make_compiled(blocks) if residual.available() else None
+
+    def _make_compiled(self, blocks: list[RowBlock]) -> residual.FleetSteps:
+        """Compiled steps on these arrays."""
+        self._starts, self._near = self._starts.astype(np.int64), self._near.astype(np.int32)
+        worth = self.problem.worth(np.arange(1 + max(block.max_degree for block in blocks)))
+        return residual.FleetSteps(
+            self._starts, self._first, self._graph, worth.astype(np.int64), self._near, self.degree,
+            self.chosen_at, self.width, self.problem.closed,
+        )  # fmt: skip
 
     @staticmethod
     def serves(group: Group, blocks: list[RowBlock], problem: Problem, scan: bool) -> bool:
@@ -47,6 +58,20 @@ class Fleet:
     def step(self, places: list[int], nodes: np.ndarray) -> None:
         """Choose nodes[i] in the environment of places[i], for all of them."""
         at, envs = np.array(places), [self._envs[place] for place in places]
+        steps = np.array([env.steps for env in envs])
+        if self._compiled is None:
+            change = self._change(at, nodes, steps)
+        else:
+            change = self._compiled.step(at, nodes, steps)[:, : len(envs[0].totals)]
+        totals = (np.array([env.totals for env in envs]) + change).tolist()
+        make = self.problem.totals._make
+        for env, each in zip(envs, totals):
+            env.totals = make(each)
+            env.chosen += 1
+            env.steps += 1
+
+    def _change(self, at: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """[k, T] int64, what a step in places `at` changes of the totals."""
         chosen, which = at * self.width + nodes, np.arange(len(at))
         near, owner = self._neighbours(chosen)
         removed, whose = chosen, which
@@ -58,7 +83,7 @@ class Fleet:
             owner = whose[by]
         change = -self._shares(removed, whose, len(at))
         self.degree[removed] = 0
-        self.chosen_at[chosen] = [env.steps for env in envs]
+        self.chosen_at[chosen] = steps
         live = self.degree[near] > 0
         rows, owner, lost = near[live], owner[live], 1
         if self.problem.closed:
@@ -66,10 +91,7 @@ class Fleet:
             owner = owner[first]
         change -= self._shares(rows, owner, len(at))
         self.degree[rows] -= lost
-        change += self._shares(rows, owner, len(at))
-        for env, each in zip(envs, change.T.tolist()):
-            env.chosen += 1
-            env.settle(each)
+        return (change + self._shares(rows, owner, len(at))).T
 
     def _neighbours(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The neighbours of nodes [k] in their places, and which of the k each is one of."""

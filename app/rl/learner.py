@@ -108,6 +108,13 @@ class Learner:
     def remember(self, number: int, node: int, reward: float, env: Environment) -> None:
         """Episode `number` chose a node and earned a reward; env stands after it."""
 
+    def remember_all(
+        self, numbers: list[int], nodes: list[int], rewards: list[float], envs: list[Environment]
+    ) -> None:
+        """`remember` of several episodes, one after the other."""
+        for each in zip(numbers, nodes, rewards, envs):
+            self.remember(*each)
+
     # ---- learning ---------------------------------------------------------------------------------------
 
     def ready(self) -> bool:

@@ -194,6 +194,28 @@ class EpisodeReplay:
         for t in range(max(first, 0), steps if done else first + 1):
             self._push(number, t)
 
+    def remember_all(self, steps: list[tuple[int, int, float, StateTotals, bool]]) -> None:
+        """`remember` of several steps of different episodes, in order."""
+        room = self.capacity - self.added
+        if len(steps) * self.n_step > room:  # some may have to leave
+            for each in steps:
+                self.remember(*each)
+            return
+        known = []
+        for number, action, reward, totals, done in steps:
+            episode = self.episodes[number]
+            episode.add(action, reward, totals)
+            episode.finished = done
+            made = len(episode.actions)
+            first = made - self.n_step
+            if done:
+                known += [(number, t) for t in range(max(first, 0), made)]
+            elif first >= 0:
+                known.append((number, first))
+        if known:
+            self.ring[self.added : self.added + len(known)] = known
+            self.added += len(known)
+
     def _push(self, number: int, t: int) -> None:
         slot = self.added % self.capacity
         leaving = int(self.ring[slot, 0]) if self.added >= self.capacity else number
@@ -300,6 +322,11 @@ class BitsReplay(EpisodeReplay):
         self.blocks = blocks
         self.tuples: dict[tuple[int, int], np.ndarray] = {}
         self.slots: list[tuple[int, int] | None] = [None] * capacity
+
+    def remember_all(self, steps: list[tuple[int, int, float, StateTotals, bool]]) -> None:
+        """See EpisodeReplay; each is stored by itself."""
+        for each in steps:
+            self.remember(*each)
 
     def _push(self, number: int, t: int) -> None:
         slot = self.added % self.capacity

@@ -45,6 +45,8 @@ class Replica:
 
     def renew(self) -> None:
         """New episodes in the places of those that are done. Ranks: all call."""
+        if len(self.episodes) == self.case.train.environments and not any(e.env.done for e in self.episodes):
+            return
         going = [None if each.env.done else each for each in self.episodes]
         going += [None] * (self.case.train.environments - len(going))
         taken = {each.place for each in going if each is not None}
@@ -119,13 +121,14 @@ class Replica:
     def remember(self) -> None:
         """Tell the learner of every step and what it earned."""
         problem, agent = self.learner.net.problem, self.case.agent
-        for episode, node, totals in zip(self.episodes, self.nodes.tolist(), self.before):
+        nodes, rewards = self.nodes.tolist(), []
+        for episode, node, totals in zip(self.episodes, nodes, self.before):
             env = episode.env
             episode.nodes.append(node)
             reward = problem.reward(totals, env.totals, 1, agent.shaping)
-            if agent.reward_scale == "nodes":
-                reward /= env.block.n
-            self.learner.remember(episode.number, node, reward, env)
+            rewards.append(reward / env.block.n if agent.reward_scale == "nodes" else reward)
+        numbers = [episode.number for episode in self.episodes]
+        self.learner.remember_all(numbers, nodes, rewards, self.envs)
 
     def lessons(self) -> Iterator[Lesson]:
         """What is to be learned after the steps just made."""

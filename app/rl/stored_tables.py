@@ -36,25 +36,26 @@ class StoredTables:
 
     def numbers(self, totals: list[Any]) -> list[int]:
         """The numbers of the tables of states; they hold until the next call."""
-        known = self._of_totals
-        try:
-            return [known[each] for each in totals]
-        except KeyError:
-            return self._learn(totals)
+        found = list(map(self._of_totals.get, totals))
+        if None in found:
+            self._learn(totals, [each for each, number in zip(totals, found) if number is None])
+            found = list(map(self._of_totals.get, totals))
+        return found
 
-    def _learn(self, totals: list[Any]) -> list[int]:
-        """`numbers` where some of these have not been asked for yet."""
+    def _learn(self, totals: list[Any], unknown: list[Any]) -> None:
+        """Know all of some states by their totals, of which some are unknown."""
         if len(self._of_totals) + len(totals) > MOST_TOTALS:
             self._of_totals.clear()
-        states = {each: self._key(each) for each in totals if each not in self._of_totals}
+            unknown = totals
+        states = {each: self._key(each) for each in unknown}
         new = {state: each for each, state in states.items() if state not in self._of_state}
         if len(self._of_state) + len(new) > self._most(len(totals)):
             self._of_totals.clear()
             self._of_state.clear()
-            return self._learn(totals)
+            self._learn(totals, totals)
+            return
         self._store(new)
         self._of_totals.update((each, self._of_state[state]) for each, state in states.items())
-        return [self._of_totals[each] for each in totals]
 
     def own_values(self, totals: list[Any]) -> np.ndarray:
         """[states, k] float32, the own features of states."""

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from app.graphs.formats import plain
 from app.graphs.formats.counted import read_counts
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import (
@@ -115,6 +117,8 @@ def _mirror_sum(u: np.ndarray, v: np.ndarray) -> int:
 
     u, v  [k]   entries; sums of all chunks are to be added
     """
+    if (found := plain.mirror_sum(u, v)) is not None:
+        return found
     low, high = np.minimum(u, v).astype(np.uint64), np.maximum(u, v).astype(np.uint64)
     mixed = low * np.uint64(0x9E3779B97F4A7C15) ^ high * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xD6E8FEB86659FD93)
@@ -126,33 +130,42 @@ def _read_lines(
     source: Source, text: bytes, line: int, header: Header, row: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a piece [t] int64 and how many stand on each node line [k]; `row` lines came before."""
-    found = _read_fast(COMMENT_LINE.sub(b"", text) if b"%" in text else text, header, row)
+    found = plain.parse_numbers(text, b"%")
+    if found is None:
+        found = find_numbers(COMMENT_LINE.sub(b"", text) if b"%" in text else text)
+    found = found if found is not None and _fit(*found, header, row) else None
     return _read_slow(source, text, line, header, row) if found is None else found
 
 
-def _read_fast(text: bytes, header: Header, row: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The numbers and counts, or None where anything is unusual."""
+def find_numbers(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
+    """The numbers of all lines and how many stand on each, or None where anything is unusual."""
     if text.translate(None, DIGITS + BLANKS):
         return None
     padded, starts, ends, line_ends = find_tokens(text)
-    counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
     values = token_integers(padded, starts, ends)
-    if values is None or row + len(counts) > header.nodes:
-        return None
+    return None if values is None else (values, np.diff(np.searchsorted(starts, line_ends), prepend=0))
+
+
+def _fit(values: np.ndarray, counts: np.ndarray, header: Header, row: int) -> bool:
+    """Whether the numbers of node lines are what the header says."""
+    if row + len(counts) > header.nodes:
+        return False
     neighbours, weights = _columns(header, counts)
     listed = values[neighbours]
-    in_range = len(listed) == 0 or (listed.min() >= 1 and listed.max() <= header.nodes)
+    in_range = len(listed) == 0 or bool(listed.min() >= 1 and listed.max() <= header.nodes)
     positive = not header.weighted or bool((values[weights] > 0).all())
     whole = (counts >= header.before) & ((counts - header.before) % (1 + header.weighted) == 0)
-    return (values, counts) if in_range and positive and whole.all() else None
+    return in_range and positive and bool(whole.all())
 
 
-def _columns(header: Header, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Masks [t] over the numbers of all lines: which are neighbours, which are edge weights."""
+def _columns(header: Header, counts: np.ndarray) -> tuple[Any, Any]:
+    """Where neighbours, and where edge weights stand among the numbers of all lines: masks [t] or slices."""
+    if not header.before:  # a line holds neighbours alone, or neighbours and weights by turns
+        return (slice(0, None, 2), slice(1, None, 2)) if header.weighted else (slice(None), slice(0))
     firsts = np.repeat(np.cumsum(counts) - counts, counts)
     place = np.arange(len(firsts)) - firsts - header.before
     if not header.weighted:
-        return place >= 0, np.zeros(len(place), dtype=bool)
+        return place >= 0, slice(0)
     return (place >= 0) & (place % 2 == 0), (place >= 0) & (place % 2 == 1)
 
 
@@ -174,7 +187,7 @@ def _split_lines(source: Source, header: Header, values: np.ndarray, counts: np.
 def _read_slow(
     source: Source, text: bytes, line: int, header: Header, row: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_read_fast`, line by line; raises for the first line that is wrong."""
+    """As `find_numbers`, line by line; raises for the first line that is wrong."""
     values, counts = [], []
     for number, found in enumerate(text.split(b"\n")[:-1], line):
         fields = fields_of(found)

@@ -4,14 +4,14 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 
 from app.graphs.formats.edge_list import COMMENTS, NUMBER_START
+from app.graphs.formats.name_table import PlainTable, make_table
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import blank_out, line_of_row, read_weight
-from app.graphs.ids import RULES, check_text, fault_of_name, name_array
+from app.graphs.ids import RULES, check_text, fault_of_name
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
@@ -25,6 +25,7 @@ TITLES = {
     ("citing", "cited"), ("follower", "followee"), ("start", "end"), ("head", "tail"),
     *((f"{kind}{one}", f"{kind}{two}") for kind in KINDS for one, two in ("12", "ab")),
 }  # fmt: skip
+Ends = tuple[np.ndarray, np.ndarray | None]  # [2k] int64 of the rows, by turns; weights [k] float64
 FEW = 5  # lines of a file of which little can be said by what occurs again
 
 
@@ -132,20 +133,18 @@ def _fields(source: Source, form: Form, content: bytes, number: int) -> list[byt
 
 def _stream(source: Source, form: Form, skip: int) -> EdgeStream:
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
-        numbers: dict[bytes, int] = {}
-        first = _First()
+        table, first = make_table(), _First()
         for text, line in source.pieces(skip):
             plain = blank_out(text, COMMENTS) if b"#" in text or b"%" in text else text
             check_text(source, plain, line, "\n" if form.between == "," else "\t\n")
-            rows = _rows(source, form, plain, line, numbers)
+            rows = _rows(source, form, plain, line, table)
             first.see(*rows[:2])
             yield rows
         if first.alone and not skip:
-            known = list(numbers)
-            names = shown(b" ".join(known[i] for i in first.ends))
+            names = shown(b" ".join(table.name(i) for i in first.ends.tolist()))
             said = "neither name of the first edge occurs again; a title (names of columns) begins with #"
             source.warnings.append(f"{source.where}: '{names}': {said}")
-        stream.ids = name_array(list(numbers))
+        stream.ids = table.array()
 
     return EdgeStream(
         graph_name(source.path), source.path, "edges", None, 0, form.columns == 3, chunks, source.warnings,
@@ -153,20 +152,33 @@ def _stream(source: Source, form: Form, skip: int) -> EdgeStream:
     )  # fmt: skip
 
 
-def _rows(source: Source, form: Form, text: bytes, line: int, numbers: dict[bytes, int]) -> Chunk:
+def _rows(source: Source, form: Form, text: bytes, line: int, table: PlainTable) -> Chunk:
     """The rows of a piece of text; a name that is new gets the next of the numbers."""
-    ends, weights = _plain_rows(form, text, numbers) or _rows_by_line(source, form, text, line, numbers)
-    u, v = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    ends, weights = _all_rows(source, form, text, line, table)
+    u, v = ends.reshape(-1, 2).T
     if form.columns == 2:
         return u, v, None
 
     def place(row: int) -> str:
         return f"{source.where}:{line_of_row(text, line, row)}: the weight"
 
-    return u, v, kept_weights(np.array(weights, np.float64), place, source.warnings)
+    return u, v, kept_weights(weights, place, source.warnings)
 
 
-def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[np.ndarray, list[float]] | None:
+def _all_rows(source: Source, form: Form, text: bytes, line: int, table: PlainTable) -> Ends:
+    """Ends and weights of a piece: of its plain lines at once, of those from the first other one by line."""
+    found = table.add_lines(text, form.between, form.columns == 3)
+    if found is None:
+        return _plain_rows(form, text, table) or _rows_by_line(source, form, text, line, table)
+    ends, weights, used = found
+    if used == len(text):
+        return ends, weights
+    line += text.count(b"\n", 0, used)
+    more, heavier = _rows_by_line(source, form, text[used:], line, table)
+    return np.concatenate([ends, more]), None if weights is None else np.concatenate([weights, heavier])
+
+
+def _plain_rows(form: Form, text: bytes, table: PlainTable) -> Ends | None:
     """Ends and weights of a piece whose lines hold fields with one separator between and no more, or None.
 
     A field must be as `Form.split` would give it, so that the lines need not be looked at one by one.
@@ -178,43 +190,36 @@ def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[np.
         return None
     if (form.between == "," and b'"' in text) or (form.between == " " and b"\t" in text):
         return None
-    fields = text.replace(form.between.encode(), b"\n").split(b"\n")[:-1]
-    weights = [read_weight(field, True) for field in fields[2::3]] if form.columns == 3 else []
-    names = fields
+    names = text.replace(form.between.encode(), b"\n").split(b"\n")[:-1]
+    weights = [read_weight(field, True) for field in names[2::3]] if form.columns == 3 else []
     if form.columns == 3:
         del names[2::3]
-    ends = np.fromiter(map(numbers.get, names, repeat(-1)), dtype=np.int64, count=len(names))
-    for at in np.flatnonzero(ends < 0).tolist():
-        name = names[at]
-        if name not in numbers and (fault_of_name(name) or name != name.strip(b" ")):
-            return None
-        ends[at] = numbers.setdefault(name, len(numbers))
-    return None if any(isinstance(weight, str) for weight in weights) else (ends, weights)
+    if any(isinstance(weight, str) for weight in weights):
+        return None
+    if any(fault_of_name(name) or name != name.strip(b" ") for name in set(names)):
+        return None
+    return table.add(names), np.array(weights, np.float64)
 
 
-def _rows_by_line(
-    source: Source, form: Form, text: bytes, line: int, numbers: dict[bytes, int]
-) -> tuple[list[int], list[float]]:
+def _rows_by_line(source: Source, form: Form, text: bytes, line: int, table: PlainTable) -> Ends:
     """Ends and weights of a piece of lines; raises for the first one that is wrong."""
-    ends, weights = [], []
+    names, weights = [], []
     for number, found in enumerate(text.split(b"\n"), line):
         if not found.strip(b" \t"):
             continue
         fields = _fields(source, form, found, number)
-        fault = _fault(form, fields, numbers)
+        fault = _fault(form, fields)
         weight = read_weight(fields[2], True) if form.columns == 3 and not fault else 1.0
         if fault or isinstance(weight, str):
             raise source.error(f"{fault or weight} in '{shown(found)}'; {form.right()}", number)
-        ends += [numbers.setdefault(name, len(numbers)) for name in fields[:2]]
+        names += fields[:2]
         weights.append(weight)
-    return ends, weights
+    return table.add(names), np.array(weights, np.float64)
 
 
-def _fault(form: Form, fields: list[bytes], known: dict[bytes, int]) -> str | None:
+def _fault(form: Form, fields: list[bytes]) -> str | None:
     """What is wrong with the number of fields or with a name; None: nothing."""
     if len(fields) != form.columns:
         plural = "" if len(fields) == 1 else "s"
         return f"found {len(fields)} field{plural} where {form.columns} are expected"
-    return next(
-        (fault_of_name(name) for name in fields[:2] if name not in known and fault_of_name(name)), None
-    )
+    return next((fault_of_name(name) for name in fields[:2] if fault_of_name(name)), None)

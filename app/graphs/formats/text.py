@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.graphs.formats.plain import parse_pairs
+from app.graphs.formats.plain import parse_plain
 from app.graphs.formats.source import Source, shown
 from app.graphs.stream import Chunk
 from app.graphs.weights import kept_weights
@@ -61,14 +61,25 @@ def read_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
     text      whole lines as Source.clean leaves them, the first of them being line `line` of the file
     returns   u [k] int64, v [k] int64 from 0, w [k] float32 or None
     """
-    if layout.columns == 3 or layout.comma:
-        return parse_rows(source, prepared(text, line, layout), line, layout)
-    u, v, used = parse_pairs(text, layout.first_id, layout.last_id, layout.comments, layout.letter)
+    u, v, w, used = parse_plain(
+        text, layout.first_id, layout.last_id, layout.comments, layout.letter, layout.comma,
+        layout.columns == 3, layout.real,
+    )  # fmt: skip
+    if w is not None:
+        w = _kept(source, w, lambda i: line_of_row(prepared(text, line, layout), line, i))
     if used == len(text):
-        return u, v, None
+        return u, v, w
     line += text.count(b"\n", 0, used)
-    more_u, more_v, _ = parse_rows(source, prepared(text[used:], line, layout), line, layout)
-    return np.concatenate([u, more_u]), np.concatenate([v, more_v]), None
+    more = parse_rows(source, prepared(text[used:], line, layout), line, layout)
+    if not used:
+        return more
+    u, v = np.concatenate([u, more[0]]), np.concatenate([v, more[1]])
+    return u, v, None if w is None else np.concatenate([w, more[2]])
+
+
+def _kept(source: Source, w: np.ndarray, line_of: Callable[[int], int]) -> np.ndarray:
+    """Weights [k] as graphs keep them; line_of: the line of a row, for a warning."""
+    return kept_weights(w, lambda i: f"{source.where}:{line_of(i)}: the weight", source.warnings)
 
 
 def prepared(text: bytes, line: int, layout: Layout) -> bytes:
@@ -84,15 +95,7 @@ def parse_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
     """
     found = _parse_fast(text, layout)
     u, v, w = _parse_slow(source, text, line, layout) if found is None else found
-    if w is None:
-        return u, v, None
-    return (
-        u,
-        v,
-        kept_weights(
-            w, lambda i: f"{source.where}:{line_of_row(text, line, i)}: the weight", source.warnings
-        ),
-    )
+    return u, v, None if w is None else _kept(source, w, lambda i: line_of_row(text, line, i))
 
 
 def blank_out(text: bytes, pattern: re.Pattern) -> bytes:
