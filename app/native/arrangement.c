@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common.h"
+#include "heap.h"
 #include "random.h"
 
 enum { CUT, FRONT, SPAN };
@@ -576,4 +577,148 @@ int64_t lk_arrange_fit(int64_t n, int64_t width, int64_t most, const int64_t *fa
     const int64_t found = fit(&f, 0, due);
     *left = f.left;
     return found;
+}
+
+/* ---- plain orders */
+
+#define WALKS 3
+
+/* The last node of walks by breadth, each from the end of the one before: of the last level that of the least degree, then of
+   the lowest number. level [n]: of the last walk, -1 elsewhere in the component; queue [n]; returns how many in count [1]. */
+static int32_t far_end(const int64_t *ptr, const int32_t *near, int32_t root, int32_t *level, int32_t *queue, int64_t *count) {
+    for (int k = 0; k < WALKS; k++) {
+        int64_t all = 1;
+        queue[0] = root;
+        level[root] = 0;
+        for (int64_t i = 0; i < all; i++)
+            for (int64_t e = ptr[queue[i]]; e < ptr[queue[i] + 1]; e++)
+                if (level[near[e]] < 0) {
+                    level[near[e]] = level[queue[i]] + 1;
+                    queue[all++] = near[e];
+                }
+        int32_t end = queue[all - 1];
+        const int32_t last = level[end];
+        for (int64_t i = all - 1; i >= 0 && level[queue[i]] == last; i--) {
+            const int32_t v = queue[i];
+            const int64_t more = (ptr[v + 1] - ptr[v]) - (ptr[end + 1] - ptr[end]);
+            if (more < 0 || (more == 0 && v < end)) end = v;
+        }
+        root = end;
+        *count = all;
+        for (int64_t i = 0; i < all; i++) level[queue[i]] = -1;
+    }
+    return root;
+}
+
+/* An order [n] by breadth; sorted: of nodes that are met at once those of lower degree first (Cuthill and McKee 1969).
+   level, queue [n] of -1 and anything. */
+void lk_arrange_levels(int64_t n, const int64_t *ptr, const int32_t *near, int64_t sorted, int32_t *level, int32_t *queue,
+                       int32_t *order) {
+    int64_t made = 0, size;
+    for (int32_t low = 0; low < n; low++) {
+        if (level[low] == -2) continue;
+        const int32_t root = far_end(ptr, near, low, level, queue, &size);
+        int64_t done = made;
+        order[made++] = root;
+        level[root] = -2;
+        for (; done < made; done++) {
+            const int32_t v = order[done];
+            const int64_t first = made;
+            for (int64_t e = ptr[v]; e < ptr[v + 1]; e++) {
+                const int32_t u = near[e];
+                if (level[u] == -2) continue;
+                level[u] = -2;
+                order[made++] = u;
+            }
+            if (sorted) { /* by degree, then number (Shell's sort) */
+                for (int64_t gap = (made - first) / 2; gap > 0; gap /= 2)
+                    for (int64_t i = first + gap; i < made; i++) {
+                        const int32_t u = order[i];
+                        const int64_t degree = ptr[u + 1] - ptr[u];
+                        int64_t j = i;
+                        for (; j >= first + gap; j -= gap) {
+                            const int32_t w = order[j - gap];
+                            const int64_t other = ptr[w + 1] - ptr[w];
+                            if (other < degree || (other == degree && w < u)) break;
+                            order[j] = w;
+                        }
+                        order[j] = u;
+                    }
+            }
+        }
+    }
+}
+
+enum { INACTIVE, PREACTIVE, ACTIVE, NUMBERED };
+
+static int sloan_more(Heap *heap, int64_t *priority, uint8_t *state, int32_t v) {
+    priority[v]++;
+    if (state[v] == INACTIVE) state[v] = PREACTIVE;
+    return heap_push(heap, -priority[v] * (INT64_C(1) << 32) + v);
+}
+
+/* Sloan's order [n], of weights 2 and 1. Returns -1 without memory. level, queue [n] as above; priority [n]; state [n] of 0. */
+int64_t lk_arrange_sloan(int64_t n, const int64_t *ptr, const int32_t *near, int32_t *level, int32_t *queue,
+                         int64_t *priority, uint8_t *state, int32_t *order) {
+    int64_t made = 0, size;
+    for (int32_t low = 0; low < n; low++) {
+        if (state[low] == NUMBERED) continue;
+        const int32_t root = far_end(ptr, near, low, level, queue, &size);
+        int64_t all = 1; /* distances to the other end */
+        int32_t end = root;
+        queue[0] = root;
+        level[root] = 0;
+        for (int64_t i = 0; i < all; i++)
+            for (int64_t e = ptr[queue[i]]; e < ptr[queue[i] + 1]; e++)
+                if (level[near[e]] < 0) {
+                    level[near[e]] = level[queue[i]] + 1;
+                    queue[all++] = near[e];
+                }
+        end = queue[all - 1];
+        for (int64_t i = 0; i < all; i++) level[queue[i]] = -1;
+        all = 1;
+        queue[0] = end;
+        level[end] = 0;
+        for (int64_t i = 0; i < all; i++) {
+            const int32_t v = queue[i];
+            priority[v] = 2 * (int64_t)level[v] - (ptr[v + 1] - ptr[v] + 1);
+            for (int64_t e = ptr[v]; e < ptr[v + 1]; e++)
+                if (level[near[e]] < 0) {
+                    level[near[e]] = level[v] + 1;
+                    queue[all++] = near[e];
+                }
+        }
+        Heap heap = {malloc(64 * sizeof(int64_t)), 0, 64};
+        if (!heap.key) return -1;
+        state[root] = PREACTIVE;
+        if (heap_push(&heap, -priority[root] * (INT64_C(1) << 32) + root) < 0) {
+            free(heap.key);
+            return -1;
+        }
+        while (heap.count) {
+            const int64_t top = heap_pop(&heap);
+            const int32_t v = (int32_t)(top & INT64_C(0xFFFFFFFF));
+            if (state[v] == NUMBERED || -priority[v] * (INT64_C(1) << 32) + v != top) continue;
+            int failed = 0;
+            if (state[v] == PREACTIVE)
+                for (int64_t e = ptr[v]; e < ptr[v + 1]; e++)
+                    if (state[near[e]] != NUMBERED) failed |= sloan_more(&heap, priority, state, near[e]) < 0;
+            order[made++] = v;
+            state[v] = NUMBERED;
+            for (int64_t e = ptr[v]; e < ptr[v + 1]; e++) {
+                const int32_t u = near[e];
+                if (state[u] != PREACTIVE) continue;
+                state[u] = ACTIVE;
+                failed |= sloan_more(&heap, priority, state, u) < 0;
+                for (int64_t f = ptr[u]; f < ptr[u + 1]; f++)
+                    if (state[near[f]] != NUMBERED) failed |= sloan_more(&heap, priority, state, near[f]) < 0;
+            }
+            if (failed) {
+                free(heap.key);
+                return -1;
+            }
+        }
+        free(heap.key);
+    }
+    return made;
 }
