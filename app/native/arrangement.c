@@ -13,24 +13,25 @@ enum { CUT, FRONT, SPAN };
 #define NEAR_MOVE 8
 #define REACH 512
 #define DRAWS 4096
+#define MOST_DOUBLED 32
 
 typedef struct {
     int64_t n, gap, largest;
     const int64_t *ptr;
     const int32_t *near;
-    const int64_t *weight, *escape, *heats;
+    const int64_t *weight, *escape, *heats, *shares;
     const int32_t *low, *high;
     int32_t *at, *place;
     int64_t *value, *fresh;
     int32_t *critical, *where, *journal, *best_order;
     int64_t *table;
-    int64_t criticals, entries, known, whole, cost, limit, best, steps, found_at, turn, turns, round;
+    int64_t criticals, entries, known, whole, cost, limit, soft, best, steps, found_at, turn, turns, round;
     uint64_t random;
 } Search;
 
 INLINE int64_t penalty(const Search *s, int64_t x) {
     if (!s->largest) return x;
-    return x > s->limit ? x - s->limit : 0;
+    return x > s->soft ? x - s->soft : 0;
 }
 
 /* ---- what is critical: gaps above the limit, or nodes with an edge that is longer */
@@ -88,6 +89,7 @@ static void gaps(Search *s) {
 /* What the order pays above the limit, and what is critical. */
 static void weigh(Search *s) {
     s->cost = s->criticals = 0;
+    s->soft = s->limit - (s->limit * s->shares[s->round & 3] >> 8);
     for (int64_t i = 0; i < s->n; i++) s->where[i] = -1;
     for (int64_t i = 0; i < s->n; i++) {
         if (s->gap == SPAN) {
@@ -165,7 +167,7 @@ static void judge(Search *s) {
         }
         return;
     }
-    while (!s->cost && s->best > 0) {
+    while (!s->criticals && s->best > 0) {
         s->best = largest(s);
         s->limit = s->best - 1;
         keep(s);
@@ -472,9 +474,10 @@ static void end_round(Search *s) {
     memcpy(s->at, s->best_order, (size_t)s->n * sizeof *s->at);
     s->entries = s->known = 0;
     s->whole = 1;
-    lk_arrange_load(s);
     s->turn = 0;
-    if (s->round++ < 20 && (s->round & 3) == 0) s->turns *= 2;
+    s->round++;
+    if (s->round <= MOST_DOUBLED && (s->round & 3) == 0) s->turns *= 2;
+    lk_arrange_load(s);
 }
 
 /* Make so many steps. */

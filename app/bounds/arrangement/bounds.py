@@ -119,10 +119,10 @@ class ArrangementBounds(Bounds):
             chosen = self._next()
             if chosen is None:
                 return False
-            if time.perf_counter() - begun >= seconds:
-                return True
             self._advance(chosen)
             self._weigh()
+            if time.perf_counter() - begun >= seconds:
+                return self.value < self._known and self._next() is not None
         return False
 
     def pieces(self) -> np.ndarray | None:
@@ -209,7 +209,7 @@ class ArrangementBounds(Bounds):
         able = [
             each
             for each in self._parts
-            if each.lower < each.upper and each.next <= left and (self._sums or each.upper > self.value)
+            if each.lower < each.upper and each.next <= left and math.isfinite(each.next) and (self._sums or each.upper > self.value)
         ]
         return min(able, key=lambda each: each.next, default=None)
 

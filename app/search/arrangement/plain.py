@@ -12,13 +12,13 @@ import numpy as np
 from app.rng import SplitMix
 
 CUT, FRONT, SPAN = range(3)
-WINDOW, EVERY, NEAR_MOVE, REACH = 8, 128, 8, 512
+WINDOW, EVERY, NEAR_MOVE, REACH, MOST_DOUBLED = 8, 128, 8, 512, 32
 
 Search = Any
 
 
 def _penalty(s: Search, x: int) -> int:
-    return max(x - s.limit, 0) if s.largest else x
+    return max(x - s.soft, 0) if s.largest else x
 
 
 def _mark(s: Search, i: int, wanted: bool) -> None:
@@ -70,6 +70,7 @@ def _gaps(s: Search) -> None:
 
 def _weigh(s: Search) -> None:
     s.cost = s.criticals = 0
+    s.soft = s.limit - (s.limit * int(s.shares[s.round & 3]) >> 8)
     s.where[:] = -1
     for i in range(s.n):
         if s.gap == SPAN:
@@ -101,7 +102,7 @@ def _judge(s: Search) -> None:
             s.best, s.found_at = s.cost, s.steps
             s.best_order[:] = s.at
         return
-    while not s.cost and s.best > 0:
+    while not s.criticals and s.best > 0:
         s.best, s.found_at = _largest(s), s.steps
         s.limit = s.best - 1
         s.best_order[:] = s.at
@@ -318,11 +319,11 @@ def _step_span(s: Search, draws: SplitMix) -> None:
 
 def _end_round(s: Search) -> None:
     s.at[:] = s.best_order
-    load(s)
     s.turn = 0
-    if s.round < 20 and ((s.round + 1) & 3) == 0:
-        s.turns *= 2
     s.round += 1
+    if s.round <= MOST_DOUBLED and not s.round & 3:
+        s.turns *= 2
+    load(s)
 
 
 def run(s: Search, steps: int) -> None:

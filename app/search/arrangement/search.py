@@ -32,17 +32,18 @@ from app.search.arrangement.plain import CUT, FRONT, REACH, SPAN, WINDOW
 from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-GIVEN = ("ptr", "near", "weight", "escape", "heats", "low", "high")
+GIVEN = ("ptr", "near", "weight", "escape", "heats", "shares", "low", "high")
 ARRAYS = ("at", "place", "value", "fresh", "critical", "where", "journal", "best_order", "table")
 NUMBERS = (
-    "criticals", "entries", "known", "whole", "cost", "limit", "best", "steps", "found_at", "turn", "turns",
+    "criticals", "entries", "known", "whole", "cost", "limit", "soft", "best", "steps", "found_at", "turn", "turns",
     "round",
 )  # fmt: skip
 DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
 HEAT = 8  # binary places of heats
 HOTTEST = 1 << 42  # times 2^20 below 2^63
-SUM_HEATS = (1.0, 0.25, 4.0, 0.5)  # of rounds, in degrees of a node
-LARGEST_HEATS = (0.5, 0.25, 1.0, 0.0)
+SUM_HEATS = (1.0, 8.0, 32.0, 2.0)  # of rounds, in degrees of a node
+LARGEST_HEATS = (1.0, 0.5, 2.0, 0.25)
+GAP_SHARES, SPAN_SHARES = (64, 0, 128, 16), (0, 0, 0, 0)  # of the limit, in 256ths
 TURNS, TURNS_PER_NODE = 100_000, 50  # of the first round, at least
 
 
@@ -103,6 +104,7 @@ class ArrangementSearch(Search):
             setattr(self, name, 0)
         self.whole, self.turns = 1, max(TURNS, TURNS_PER_NODE * n)
         self.heats = self._heats()
+        self.shares = np.array(SPAN_SHARES if self.gap == SPAN else GAP_SHARES, dtype=np.int64)
         self.random = SplitMix(seed).state
         self._search = _Search(n, self.gap, self.largest)
         give_arrays(self, self._search, (*GIVEN, *ARRAYS))
