@@ -66,32 +66,37 @@ class Arrangement:
     def values(self, order: np.ndarray, kinds: tuple[str, ...] = KINDS) -> dict[str, int]:
         """What it is worth by each of `kinds`."""
         place = places_of(order)
-        rows = self.row_of()
-        own, other = place[rows], place[self.indices]
+        own, other = np.repeat(place, np.diff(self.indptr)), place[self.indices]
         found: dict[str, int] = {}
         for kind in kinds:
             if kind == BANDWIDTH:
                 found[kind] = int((own - other).max(initial=0))
-            elif kind in WEIGHTED:
-                cut = self.cuts(own, other)
-                found[kind] = int(cut.sum() if kind == LENGTH else cut.max(initial=0))
+            elif kind == LENGTH:
+                found[kind] = int((self.weights * np.abs(own - other)).sum()) // 2
+            elif kind == CUTWIDTH:
+                found[kind] = int(self._cuts(own, other).max(initial=0))
             elif kind == SEPARATION:
-                last = np.arange(self.n)
-                np.maximum.at(last, own, other)
-                found[kind] = int(np.cumsum(_ends(np.arange(self.n), last, self.n)).max(initial=0))
+                last = np.zeros(self.n, dtype=np.int64)
+                last[place] = self._furthest(np.maximum, place, other)
+                ends = np.bincount(last, minlength=self.n)
+                found[kind] = int(np.cumsum(1 - ends).max(initial=0))
             else:
-                first = np.arange(self.n)
-                np.minimum.at(first, own, other)
-                found[kind] = int((np.arange(self.n) - first).sum())
+                found[kind] = int((place - self._furthest(np.minimum, place, other)).sum())
         return found
 
-    def cuts(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def _cuts(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
         """[n] int64, the weight across the gap behind each place; own, other [nnz] places of rows, columns."""
-        ahead = own < other
-        steps = np.zeros(self.n + 1, dtype=np.int64)
-        np.add.at(steps, own[ahead], self.weights[ahead])
-        np.subtract.at(steps, other[ahead], self.weights[ahead])
-        return np.cumsum(steps)[: self.n]
+        # Sums of float64 are exact: all weights together are below 2^53 (app/graphs/fixed_point.py).
+        signed = np.where(own < other, self.weights, -self.weights).astype(np.float64)
+        return np.cumsum(np.bincount(own, signed, self.n).astype(np.int64))
+
+    def _furthest(self, rule: np.ufunc, place: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """[n] int64, the last (first) of the places of each node and its neighbours."""
+        found = place.copy()
+        some = np.flatnonzero(np.diff(self.indptr))
+        if len(some):
+            found[some] = rule(found[some], rule.reduceat(other, self.indptr[some]))
+        return found
 
     def parts(self) -> np.ndarray:
         """[n] int64, the component of each node, numbered by their lowest nodes."""
@@ -116,7 +121,8 @@ class Arrangement:
         columns = place[self.indices[entry]]
         kept = columns >= 0
         rows, columns = np.repeat(np.arange(len(nodes)), degrees)[kept], columns[kept]
-        order = np.lexsort((columns, rows))
+        ascends = bool((np.diff(nodes) > 0).all())  # then so do columns
+        order = slice(None) if ascends else np.lexsort((columns, rows))
         indptr = np.zeros(len(nodes) + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=len(nodes)), out=indptr[1:])
         weights = np.ascontiguousarray(self.weights[entry][kept][order])
@@ -132,11 +138,6 @@ def places_of(order: np.ndarray) -> np.ndarray:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return place
-
-
-def _ends(first: np.ndarray, last: np.ndarray, n: int) -> np.ndarray:
-    """[n] int64, how many stretches begin at each place less those that end there."""
-    return np.bincount(first, minlength=n).astype(np.int64) - np.bincount(last, minlength=n)
 
 
 def arrangement_of(graph: Graph, kind: str) -> Arrangement:

@@ -42,6 +42,8 @@ FIRST_BEGINNINGS, MORE, MOST_BEGINNINGS = 1 << 12, 4, 1 << 30
 SET_SECONDS, PLAIN_SET_SECONDS = 4e-9, 6e-8  # of a subset, for each node
 BEGINNING_SECONDS, PLAIN_BEGINNING_SECONDS = 4e-7, 1e-4
 FIRST_SECONDS = 4e-8  # for each node times entry
+SPLIT_SECONDS, CHECK_SECONDS = 2e-6, 4e-7  # for each node and entry: of components, of a check of degrees
+MOST_MARKS = 1 << 28  # nodes times components
 CHECKS = 4.0  # a check takes so many times what finding takes, about
 
 
@@ -80,10 +82,15 @@ class ArrangementBounds(Bounds):
         self.value, self.method, self.check_seconds = 0, "", 0.0
         self._whole: ArrangementPart | None = None
         self._parts: list[Component] = []
-        self._known = 1 << 62
+        self._known, self._split = 1 << 62, False
         self._heard: np.ndarray | None = None
         self._end = math.inf
         self._offered: tuple[int, np.ndarray | None] = 1 << 62, None
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the first call."""
+        return 0.0 if self.method else CHECK_SECONDS * self._entries
 
     @property
     def _sums(self) -> bool:
@@ -92,7 +99,7 @@ class ArrangementBounds(Bounds):
     @property
     def gaining(self) -> bool:
         """Whether there is more to try."""
-        return bool(self.method) and self._next() is not None
+        return bool(self.method) and self._more
 
     @property
     def closing(self) -> bool:
@@ -112,18 +119,27 @@ class ArrangementBounds(Bounds):
         begun = time.perf_counter()
         if not self._asked.n:
             return False
-        if not self.method:
+        first = not self.method
+        if first:
             self._begin()
         self._hear(best, solution)
+        if first and time.perf_counter() - begun >= seconds > 0:
+            return self.value < self._known and self._more
         while self.value < self._known:
-            chosen = self._next()
-            if chosen is None:
+            if self._splits:
+                self._make_parts()
+            elif (chosen := self._next()) is not None:
+                self._advance(chosen)
+                self._weigh()
+            else:
                 return False
-            self._advance(chosen)
-            self._weigh()
             if time.perf_counter() - begun >= seconds:
-                return self.value < self._known and self._next() is not None
+                return self.value < self._known and self._more
         return False
+
+    @property
+    def _more(self) -> bool:
+        return self._splits or self._next() is not None
 
     def pieces(self) -> np.ndarray | None:
         """[n] int64, an order better than the caller's; None: there is none."""
@@ -154,23 +170,39 @@ class ArrangementBounds(Bounds):
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Degrees of all nodes, then components."""
-        asked = self._asked
-        everywhere = np.arange(asked.n)
-        self._whole = part_of(everywhere, witness.DEGREES, witness.by_degrees(asked))
+        """Degrees of all nodes."""
+        lower = witness.by_degrees(self._asked)
+        self._whole = part_of(np.arange(self._asked.n), witness.DEGREES, lower)
+        self.value, self.method = lower, witness.DEGREES
+        self.check_seconds += CHECK_SECONDS * self._entries
+
+    @property
+    def _entries(self) -> int:
+        return self._asked.n + len(self._asked.indices)
+
+    @property
+    def _splits(self) -> bool:
+        """Whether components are still to be made, and there is time for it."""
+        return not self._split and SPLIT_SECONDS * self._entries <= self._end - time.perf_counter()
+
+    def _make_parts(self) -> None:
+        """Components, each with a bound by its degrees."""
+        asked, self._split = self._asked, True
         label = asked.parts()
         order = np.argsort(label, kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
-        if len(groups) <= MOST_PARTS:
-            for nodes in groups:
-                part = asked if len(groups) == 1 else asked.induced(nodes)
-                best = part_of(nodes, witness.DEGREES, witness.by_degrees(part))
-                first = np.arange(len(nodes))
-                own = Component(nodes, part, best, best.lower, first, part.value(first))
-                own.work = self._ways(own)
-                self._parts.append(own)
-                self._advance(own)
-        self.method = witness.DEGREES
+        if len(groups) > MOST_PARTS or len(groups) * asked.n > MOST_MARKS:
+            return
+        for nodes in groups:
+            part = asked if len(groups) == 1 else asked.induced(nodes)
+            best = part_of(nodes, witness.DEGREES, witness.by_degrees(part))
+            first = np.arange(len(nodes))
+            own = Component(nodes, part, best, best.lower, first, part.value(first))
+            own.work = self._ways(own)
+            self._parts.append(own)
+            self._advance(own)
+        self._heard, heard = None, self._heard
+        self._hear(self._known, heard)
         self._weigh()
 
     def _hear(self, best: int, solution: np.ndarray | None) -> None:

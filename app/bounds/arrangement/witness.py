@@ -177,22 +177,24 @@ def by_degrees(part: Arrangement) -> int:
         return max(int(fronts.sum()), len(part.indices) // 2)
     gaps = _cuts(part)
     if part.kind == CUTWIDTH:
-        whole = max(sum(part.weights[a:b].tolist()) for a, b in zip(part.indptr[:-1], part.indptr[1:]))
+        whole = int(np.bincount(part.row_of(), part.weights.astype(np.float64)).max())  # exact: below 2^53
         return max(int(gaps.max(initial=0)), -(-whole // 2))
-    return max(sum(gaps.tolist()), -(-_nearest(part) // 2))
+    return max(int(gaps.sum()), -(-_nearest(part) // 2))
 
 
 def _ranks(part: Arrangement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, weights and ranks [nnz] of entries, the heaviest of each row first."""
     rows = part.row_of()
-    order = np.lexsort((-part.weights, rows))
-    return rows, part.weights[order], np.arange(len(rows)) - part.indptr[rows]
+    rank = np.arange(len(rows)) - np.repeat(part.indptr[:-1], np.diff(part.indptr))
+    if (part.weights == part.weights[:1]).all():
+        return rows, part.weights, rank
+    return rows, part.weights[np.lexsort((-part.weights, rows))], rank
 
 
 def _nearest(part: Arrangement) -> int:
     """Twice a length, where each node has its own edges on the nearest places."""
     _, weights, rank = _ranks(part)
-    return sum((weights * (rank // 2 + 1)).tolist())
+    return int((weights * (rank // 2 + 1)).sum())
 
 
 def _cuts(part: Arrangement) -> np.ndarray:

@@ -14,6 +14,7 @@ from app.graphs.arrangement import MIRRORED, Arrangement
 from app.native.library import address, function
 from app.search.arrangement.spectral import spectral
 from app.search.treewidth.sweeps import swept
+from app.toolbox import Look, never
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 Rule = Callable[[Arrangement, bool], np.ndarray]
@@ -62,18 +63,20 @@ def king(asked: Arrangement, compiled: bool = True) -> np.ndarray:
     return swept(asked.pattern("core"), compiled)
 
 
-def by_spectrum(asked: Arrangement, compiled: bool = True) -> np.ndarray:
-    """By Fiedler's vector, about."""
-    return spectral(asked, breadth_first(asked, compiled))
+def by_spectrum(asked: Arrangement, compiled: bool = True, look: Look = never) -> np.ndarray:
+    """By Fiedler's vector, about; where there is no time, by breadth."""
+    begin = breadth_first(asked, compiled)
+    found = spectral(asked, begin, look)
+    return begin if found is None else found
 
 
 RULES: dict[str, tuple[str, Rule]] = {
     "cuthill_mckee": ("reverse Cuthill-McKee", cuthill_mckee),
     "sloan": ("Sloan", sloan),
     "king": ("King", king),
-    "spectral": ("spectral", by_spectrum),
     "breadth_first": ("breadth first", breadth_first),
     "given": ("as given", as_given),
+    "spectral": ("spectral", by_spectrum),
 }
 SECONDS = {
     "cuthill_mckee": 1e-7, "sloan": 4e-7, "king": 4e-7, "spectral": 3e-6, "breadth_first": 1e-7,

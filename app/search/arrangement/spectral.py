@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from app.graphs.arrangement import Arrangement
+from app.toolbox import Look, never
 
 LARGEST = 1 << 30  # of a coordinate
 MOST_WEIGHT = 1 << 20  # of the weights of a node: products are below 2^52
@@ -20,10 +21,11 @@ COARSEST, ROUNDS, COARSEST_ROUNDS = 40, 30, 400
 TRIES = 4  # at a matching
 
 
-def spectral(asked: Arrangement, begin: np.ndarray) -> np.ndarray:
-    """[n] int64, an order by the vector, component by component.
+def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> np.ndarray | None:
+    """[n] int64, an order by the vector, component by component; None where there is no time.
 
     begin   [n] an order, which ties follow, and the coarsest level begins from
+    look    asked now and then whether the time is up
     """
     weights = asked.weights
     rows = asked.row_of()
@@ -34,16 +36,20 @@ def spectral(asked: Arrangement, begin: np.ndarray) -> np.ndarray:
     place = np.empty(asked.n, dtype=np.int64)
     place[begin] = np.arange(asked.n)
     label = asked.parts()
-    x = _vector(matrix, label, place)
-    return np.lexsort((place, x, label))
+    x = _vector(matrix, label, place, look)
+    return None if x is None else np.lexsort((place, x, label))
 
 
-def _vector(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _vector(
+    matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look
+) -> np.ndarray | None:
     n = matrix.shape[0]
+    if look():
+        return None
     group = _matched(matrix) if n > COARSEST else np.arange(n)
     count = int(group.max(initial=-1)) + 1
     if count > 0.9 * n:
-        return _smooth(matrix, label, _spread(place, label), COARSEST_ROUNDS)
+        return _smooth(matrix, label, _spread(place, label), COARSEST_ROUNDS, look)
     fold = sparse.csr_array((np.ones(n, dtype=np.int64), (np.arange(n), group)), shape=(n, count))
     coarse = sparse.csr_array(fold.T @ matrix @ fold)
     coarse.setdiag(0)
@@ -52,8 +58,8 @@ def _vector(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray) -> n
     np.minimum.at(first, group, place)
     kind = np.zeros(count, dtype=np.int64)
     kind[group] = label
-    x = _vector(_light(coarse), kind, np.argsort(np.argsort(first)))
-    return _smooth(matrix, label, x[group], ROUNDS)
+    x = _vector(_light(coarse), kind, np.argsort(np.argsort(first)), look)
+    return None if x is None else _smooth(matrix, label, x[group], ROUNDS, look)
 
 
 def _light(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -98,8 +104,10 @@ def _spread(place: np.ndarray, label: np.ndarray) -> np.ndarray:
     return (2 * rank - size[label] + 1) * LARGEST // np.maximum(size[label], 1)
 
 
-def _smooth(matrix: sparse.csr_array, label: np.ndarray, x: np.ndarray, rounds: int) -> np.ndarray:
-    """[n] int64, x after some averagings, spread anew in each component after each."""
+def _smooth(
+    matrix: sparse.csr_array, label: np.ndarray, x: np.ndarray, rounds: int, look: Look
+) -> np.ndarray | None:
+    """[n] int64, x after some averagings, spread anew in each component after each; None: no time."""
     degree = np.maximum(matrix.sum(axis=1).astype(np.int64), 1)
     parts = int(label.max(initial=-1)) + 1
     one = parts == 1
@@ -107,6 +115,8 @@ def _smooth(matrix: sparse.csr_array, label: np.ndarray, x: np.ndarray, rounds: 
     start = np.searchsorted(label[order], np.arange(parts))
     whole = np.add.reduceat(degree[order], start) if len(order) else degree
     for _ in range(rounds):
+        if look():
+            return None
         x = (x * degree + matrix @ x) // (2 * degree)
         x = x - _means(x, degree, order, start, whole)[label]
         most = np.maximum.reduceat(np.abs(x)[order], start) if not one else np.array([np.abs(x).max(initial=0)])

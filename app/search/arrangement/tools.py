@@ -10,7 +10,7 @@ from app.bounds.arrangement.witness import ArrangementProof
 from app.errors import CaseError
 from app.graphs.arrangement import MIRRORED, SEPARATION, WEIGHTED, Arrangement, arrangement_of, places_of
 from app.graphs.weights import decimals_of
-from app.search.arrangement.baselines import RULES, SECONDS, better_way
+from app.search.arrangement.baselines import RULES, SECONDS, better_way, by_spectrum
 from app.search.arrangement.search import ArrangementSearch
 from app.search.core_bounds import InnerBounds
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
@@ -40,7 +40,7 @@ class ArrangementTools(Toolbox):
 
     words, sense = "arrangement", "minimise"
     bounds_follow = True
-    start_share = 0.5
+    start_share = 0.3
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
@@ -175,7 +175,8 @@ class ArrangementTools(Toolbox):
         best = np.arange(inner.n)
         worth = inner.value(best)
         for _, rule in RULES.values():
-            order = better_way(inner, rule(inner, compiled))
+            look = {"look": self.look} if rule is by_spectrum else {}
+            order = better_way(inner, rule(inner, compiled, **look))
             order = order[np.argsort(self.label[self.nodes][order], kind="stable")]
             if (value := inner.value(order)) < worth:
                 best, worth = order, value
