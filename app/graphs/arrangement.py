@@ -85,7 +85,7 @@ class Arrangement:
         return found
 
     def _cuts(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """[n] int64, the weight across the gap behind each place; own, other [nnz] places of rows, columns."""
+        """[n] int64, the weight across the gap behind each place; own, other [nnz] places of both ends."""
         # Sums of float64 are exact: all weights together are below 2^53 (app/graphs/fixed_point.py).
         signed = np.where(own < other, self.weights, -self.weights).astype(np.float64)
         return np.cumsum(np.bincount(own, signed, self.n).astype(np.int64))

@@ -78,7 +78,7 @@ COURSES = {"dismantle": "dismantling/{}.csv", "facility": "assignment/{}.csv", "
 TREE = "tree"  # solutions that are edges
 MAPPING = "mapping"  # solutions that put nodes on those of another graph
 ROUTES = "routes"  # solutions that are lists of stops
-NODE_ORDERS = ("order", "elimination order", "arrangement")  # solutions that are all nodes, one after the other
+NODE_ORDERS = ("order", "elimination order", "arrangement")  # solutions that are all nodes, one by one
 ORDERS = {"tour": "cities"} | dict.fromkeys(NODE_ORDERS, "nodes")  # those that are orders, and of what
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.

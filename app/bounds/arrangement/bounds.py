@@ -241,7 +241,10 @@ class ArrangementBounds(Bounds):
         able = [
             each
             for each in self._parts
-            if each.lower < each.upper and each.next <= left and math.isfinite(each.next) and (self._sums or each.upper > self.value)
+            if each.lower < each.upper
+            and each.next <= left
+            and math.isfinite(each.next)
+            and (self._sums or each.upper > self.value)
         ]
         return min(able, key=lambda each: each.next, default=None)
 
@@ -251,7 +254,9 @@ class ArrangementBounds(Bounds):
         own.next = next(own.work, math.inf)
         self.check_seconds += CHECKS * (time.perf_counter() - begun)
 
-    def _learn(self, own: Component, method: str, lower: int, numbers: object = (), more: object = ()) -> None:
+    def _learn(
+        self, own: Component, method: str, lower: int, numbers: object = (), more: object = ()
+    ) -> None:
         """A bound of the component with its witness."""
         if lower > own.best.lower:
             own.best = part_of(own.nodes, method, lower, numbers, more)
@@ -365,10 +370,12 @@ class ArrangementBounds(Bounds):
         for number in range(TRIES):
             yield 2e-5 * len(graph.indices)
             rule = minors.LEAST_DEGREE if number % 3 == 1 else minors.LEAST_COMMON
-            end = self._end
-            _, label = minors.contracted(graph, None, rule, number or None, lambda: time.perf_counter() > end)
+            _, label = minors.contracted(graph, None, rule, number or None, self._late)
             lower = minors.MinorProof(label, True).lower(graph) - 1
             self._learn(own, witness.MINOR, lower, label)
+
+    def _late(self) -> bool:
+        return time.perf_counter() > self._end
 
     def _cycles(self, own: Component) -> Iterator[float]:
         """Edges and chordless cycles, where these are packed in time."""
@@ -376,8 +383,7 @@ class ArrangementBounds(Bounds):
         if len(part.indices) > MOST_CYCLES:
             return
         yield 1e-4 * len(part.indices)
-        end = self._end
-        ptr, nodes = cycles.packed(part.pattern("part"), lambda: time.perf_counter() > end)
+        ptr, nodes = cycles.packed(part.pattern("part"), self._late)
         lower = len(part.indices) // 2 + len(nodes) - 3 * (len(ptr) - 1)
         self._learn(own, witness.CYCLES, lower, ptr, nodes)
 

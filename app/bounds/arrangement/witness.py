@@ -20,7 +20,7 @@ ball         All nodes at most r edges from one are within r bandwidths on eithe
              2 r b + 2 places (Chvatal 1970, Chinn et al. 1982). `numbers` are r.
 first node   Some node comes first: all at most r edges from it are on the r b places behind it. So the
              least, over nodes, of the largest of these is a bound (Caprara and Salazar-Gonzalez 2005).
-minor        The separation is the pathwidth, which is at least the treewidth (app/bounds/treewidth/minors.py).
+minor        The separation is the pathwidth, at least the treewidth (app/bounds/treewidth/minors.py).
 cycles       The profile is at least edges and fill-in (app/bounds/treewidth/cycles.py): an interval graph is
              chordal.
 all orders   A program over all subsets, or of bandwidths a search of all orders, is made again.
@@ -220,9 +220,7 @@ def by_gaps(part: Arrangement, value: int, places: int) -> int:
     """By an eigenvalue in multiples of 2^-places, and degrees."""
     n = part.n
     scale = n << places
-    gaps = [
-        max(own, -(-value * k * (n - k) // scale)) for k, own in enumerate(_cuts(part).tolist(), 1)
-    ]
+    gaps = [max(own, -(-value * k * (n - k) // scale)) for k, own in enumerate(_cuts(part).tolist(), 1)]
     return sum(gaps) if part.kind == LENGTH else max(gaps, default=0)
 
 
@@ -270,4 +268,3 @@ def part_of(
     """A part with its arrays as files have them."""
     arrays = (np.array(each, dtype=np.int64).reshape(-1) for each in (numbers, more))
     return ArrangementPart(np.asarray(nodes, dtype=np.int64), method, int(lower), *arrays)
-

@@ -1,7 +1,7 @@
 """The search of arrangement.c without the library: the same choices and numbers.
 
-`s` is an app.search.arrangement.search.ArrangementSearch throughout, or has the same arrays. The best order is
-copied where it is found; the kernel keeps the moves that lead to it.
+`s` is an app.search.arrangement.search.ArrangementSearch throughout, or has the same arrays. The best order
+is copied where it is found; the kernel keeps the moves that lead to it.
 """
 
 from collections.abc import Iterable

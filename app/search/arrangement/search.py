@@ -1,8 +1,8 @@
 """Local search for linear arrangements: annealing in rounds, by moves of a node to another place.
 
 Of length, cutwidth, separation and profile, what an order pays depends on the sets before its gaps
-(app/graphs/arrangement.py). A node that moves over d others changes d gaps, and what these become follows from
-the gaps beside them and the node's own edges: with v from place i to j > i the set before gap g becomes that
+(app/graphs/arrangement.py). A node that moves over d others changes d gaps, and what these become follows
+from the gaps beside them and the node's own edges: with v from place i to j > i the set before gap g becomes that
 of gap g + 1 without v. So all places on the way are judged together, in time d and the edges of v (of fronts
 also those of its neighbours); the best of them is taken where one gains, else the last where the heat
 allows. Every so often the best order of some consecutive nodes is found by a program over their subsets.
@@ -35,8 +35,8 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("ptr", "near", "weight", "escape", "heats", "shares", "low", "high")
 ARRAYS = ("at", "place", "value", "fresh", "critical", "where", "journal", "best_order", "table")
 NUMBERS = (
-    "criticals", "entries", "known", "whole", "cost", "limit", "soft", "best", "steps", "found_at", "turn", "turns",
-    "round",
+    "criticals", "entries", "known", "whole", "cost", "limit", "soft", "best", "steps", "found_at", "turn",
+    "turns", "round",
 )  # fmt: skip
 DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
 HEAT = 8  # binary places of heats
@@ -58,7 +58,8 @@ class _Search(ctypes.Structure):
 
 S = ctypes.POINTER(_Search)
 RUN, LOAD, SETTLE = (
-    function(f"lk_arrange_{name}", S, *more) for name, more in (("run", (Long,)), ("load", ()), ("settle", ()))
+    function(f"lk_arrange_{name}", S, *more)
+    for name, more in (("run", (Long,)), ("load", ()), ("settle", ()))
 )
 
 

@@ -1,7 +1,7 @@
 """Spectral orders: nodes by the second eigenvector of a random walk on the graph, in whole numbers.
 
-An averaging, x(v) <- (x(v) + mean of x over the neighbours of v) / 2 less the mean of all by degree, leaves of
-any x what changes least along edges: Fiedler's vector. It is slow on large graphs, unless it begins near it:
+An averaging, x(v) <- (x(v) + mean of x over the neighbours of v) / 2 less the mean of all by degree, leaves
+of any x what changes least along edges: Fiedler's vector. It is slow on large graphs, unless it begins near it:
 the graph is made coarser by matching nodes with the neighbour of the heaviest edge, level by level, and each
 level begins with what the coarser one has found. Numbers are whole, so that they are the same everywhere.
 
@@ -40,9 +40,7 @@ def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> np.nd
     return None if x is None else np.lexsort((place, x, label))
 
 
-def _vector(
-    matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look
-) -> np.ndarray | None:
+def _vector(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look) -> np.ndarray | None:
     n = matrix.shape[0]
     if look():
         return None
@@ -119,7 +117,9 @@ def _smooth(
             return None
         x = (x * degree + matrix @ x) // (2 * degree)
         x = x - _means(x, degree, order, start, whole)[label]
-        most = np.maximum.reduceat(np.abs(x)[order], start) if not one else np.array([np.abs(x).max(initial=0)])
+        most = (
+            np.maximum.reduceat(np.abs(x)[order], start) if not one else np.array([np.abs(x).max(initial=0)])
+        )
         x = x * (LARGEST // np.maximum(most, 1))[label]
     return x
 
