@@ -92,10 +92,10 @@ class ProblemCase(Table, frozen=True):
         Literal["length", "bandwidth", "cutwidth", "separation", "profile"],
         about(
             "arrangement: what is as small as may be, of places from 1 on; length: the sum over edges of "
-            "weight times the distance of their ends (minimum linear arrangement); bandwidth: the largest distance; "
-            "cutwidth: the most weight of edges across a gap between two places; separation: the most nodes "
-            "before a gap that have a neighbour behind it (pathwidth); profile: the sum over nodes of the "
-            "distance to their first neighbour, where it is before them (envelope)"
+            "weight times the distance of their ends (minimum linear arrangement); bandwidth: the largest "
+            "distance; cutwidth: the most weight of edges across a gap between two places; separation: the "
+            "most nodes before a gap that have a neighbour behind it (pathwidth); profile: the sum over "
+            "nodes of the distance to their first neighbour, where it is before them (envelope)"
         ),
     ] = "length"
     sets: Annotated[

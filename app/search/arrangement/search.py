@@ -2,9 +2,9 @@
 
 Of length, cutwidth, separation and profile, what an order pays depends on the sets before its gaps
 (app/graphs/arrangement.py). A node that moves over d others changes d gaps, and what these become follows
-from the gaps beside them and the node's own edges: with v from place i to j > i the set before gap g becomes that
-of gap g + 1 without v. So all places on the way are judged together, in time d and the edges of v (of fronts
-also those of its neighbours); the best of them is taken where one gains, else the last where the heat
+from the gaps beside them and the node's own edges: with v from place i to j > i the set before gap g becomes
+that of gap g + 1 without v. So all places on the way are judged together, in time d and the edges of v (of
+fronts also those of its neighbours); the best of them is taken where one gains, else the last where the heat
 allows. Every so often the best order of some consecutive nodes is found by a program over their subsets.
 
 Of cutwidth and separation the sum of what gaps have above a limit is searched, of bandwidth that of the

@@ -1,9 +1,10 @@
 """Spectral orders: nodes by the second eigenvector of a random walk on the graph, in whole numbers.
 
 An averaging, x(v) <- (x(v) + mean of x over the neighbours of v) / 2 less the mean of all by degree, leaves
-of any x what changes least along edges: Fiedler's vector. It is slow on large graphs, unless it begins near it:
-the graph is made coarser by matching nodes with the neighbour of the heaviest edge, level by level, and each
-level begins with what the coarser one has found. Numbers are whole, so that they are the same everywhere.
+of any x what changes least along edges: Fiedler's vector. It is slow on large graphs, unless it begins near
+it: the graph is made coarser by matching nodes with the neighbour of the heaviest edge, level by level, and
+each level begins with what the coarser one has found. Numbers are whole, so that they are the same
+everywhere.
 
 Source   Fiedler 1973; Juvan and Mohar, Optimal linear labelings and eigenvalues of graphs, Discrete Applied
          Mathematics 1992; levels: Barnard and Simon 1994
