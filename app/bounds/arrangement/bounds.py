@@ -31,6 +31,7 @@ from app.toolbox import Bounds
 
 MOST_PARTS = 4096  # components that are looked at one by one
 MOST_CYCLES = 50_000  # entries of a component whose chordless cycles are packed
+CYCLE_SHARE, CYCLE_SECONDS = 0.1, 10.0  # of what time is left, for that; at most
 MOST_DENSE = 1200  # nodes whose eigenvalue is that of a dense matrix
 MOST_SPARSE = 200_000  # entries of others
 PLACES = 24  # binary, of eigenvalues
@@ -98,8 +99,9 @@ class ArrangementBounds(Bounds):
 
     @property
     def gaining(self) -> bool:
-        """Whether there is more to try."""
-        return bool(self.method) and self._more
+        """Whether what is tried next may raise the bound by far: a program over all subsets, or orders."""
+        chosen = self._next() if self.method else None
+        return chosen is not None and chosen.part.n <= MOST_FIT
 
     @property
     def closing(self) -> bool:
@@ -383,7 +385,9 @@ class ArrangementBounds(Bounds):
         if len(part.indices) > MOST_CYCLES:
             return
         yield 1e-4 * len(part.indices)
-        ptr, nodes = cycles.packed(part.pattern("part"), self._late)
+        begun = time.perf_counter()
+        end = begun + min(CYCLE_SHARE * (self._end - begun), CYCLE_SECONDS)
+        ptr, nodes = cycles.packed(part.pattern("part"), lambda: time.perf_counter() > end)
         lower = len(part.indices) // 2 + len(nodes) - 3 * (len(ptr) - 1)
         self._learn(own, witness.CYCLES, lower, ptr, nodes)
 

@@ -41,7 +41,8 @@ NUMBERS = (
 DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
 HEAT = 8  # binary places of heats
 HOTTEST = 1 << 42  # times 2^20 below 2^63
-SUM_HEATS = (1.0, 8.0, 32.0, 2.0)  # of rounds, in degrees of a node
+SUM_HEATS = (1.0, 8.0, 32.0, 2.0)  # of rounds, in degrees of a node; of profiles in nodes:
+PROFILE_HEATS = (0.25, 1.0, 4.0, 0.5)
 LARGEST_HEATS = (1.0, 0.5, 2.0, 0.25)
 GAP_SHARES, SPAN_SHARES = (64, 0, 128, 16), (0, 0, 0, 0)  # of the limit, in 256ths
 TURNS, TURNS_PER_NODE = 100_000, 50  # of the first round, at least
@@ -118,7 +119,7 @@ class ArrangementSearch(Search):
             one = max(one, 1.0) if not self.largest else max(int(self.weight.sum()) / len(self.weight), 1.0)
         else:
             one = 1.0
-        shares = LARGEST_HEATS if self.largest else SUM_HEATS
+        shares = LARGEST_HEATS if self.largest else SUM_HEATS if self.gap == CUT else PROFILE_HEATS
         return np.array([min(int(share * one * (1 << HEAT)), HOTTEST) for share in shares], dtype=np.int64)
 
     def _turned(self, order: np.ndarray) -> np.ndarray:
