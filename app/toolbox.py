@@ -69,6 +69,7 @@ class Instance:
     pairing     what the nodes are put on (app/graphs/pairing.py: Pairing); None elsewhere
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
     eliminate   what elimination orders are judged by: width or fill
+    arrange     what linear arrangements are judged by (app/graphs/arrangement.py)
     seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
     places      binary places of the unit of cut reductions; None: by the weights, and the core is the graph
                 where nothing is reduced
@@ -101,6 +102,7 @@ class Instance:
     facility: str = "median"
     demands: Any = None
     eliminate: str = "width"
+    arrange: str = "length"
     pairing: Any = None
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
@@ -473,6 +475,10 @@ class Toolbox(ABC):
 
     def counts(self, solution: np.ndarray) -> dict[str, int]:
         """What is counted beside the value, by name; none: nothing is."""
+        return {}
+
+    def measures(self, solution: np.ndarray) -> dict[str, float | int]:
+        """Other objectives of the same solutions, by name, as they are told; none: there are none."""
         return {}
 
     @abstractmethod

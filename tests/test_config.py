@@ -716,9 +716,10 @@ def cases(draw):
         routing["service"] = 0.0
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
     facility, eliminate = data["problem"].pop("facility"), data["problem"].pop("eliminate")
+    arrange = data["problem"].pop("arrange")
     arcs, noise = data["problem"].pop("directed"), data["problem"].pop("noise")
     names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
-    which = draw(st.sampled_from(["", *names, "treewidth", "alignment", "qap"]))
+    which = draw(st.sampled_from(["", *names, "treewidth", "arrangement", "alignment", "qap"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
@@ -740,6 +741,10 @@ def cases(draw):
             data["graph"]["node_weights"] = ""
             eliminates = data["run"]["task"] == "solve"
             data["problem"] |= {"name": which, **({"eliminate": eliminate} if eliminates else {})}
+        elif which == "arrangement":
+            data["graph"]["edge_weights"] = "one"
+            arranges = data["run"]["task"] == "solve"
+            data["problem"] |= {"name": which, **({"arrange": arrange} if arranges else {})}
         elif which in ("alignment", "qap"):
             data["graph"]["complement"] = False
             data["problem"]["name"] = which

@@ -54,12 +54,13 @@ class Solution:
     length, prizes_lost   of a Steiner tree with prizes, the two parts of the objective; else None
     routes  of vehicles, lists of customers in order, the depot left out; else none
     order   of a dismantling set, its nodes in the order in which they are best taken out; of treewidth all
-            nodes in that of their elimination; else none
+            nodes in that of their elimination, of an arrangement from first to last; else none
     bags    of treewidth, lists of nodes, and tree, the pairs of their numbers, from 0 on, that are joined: a
             tree decomposition; else none
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
+    measures     of an arrangement, what its order is worth by each of the five, by name; else none
     mapping      of alignment and qap, the node of the second graph that each of the first is put on
     edges_kept, edges_lost   of alignment, the edges of the first graph that are on edges of the second, and
                  those that are not; else None
@@ -101,6 +102,7 @@ class Solution:
     prizes_lost: float | None = None
     assignment: dict[Any, Any] = field(default_factory=dict)
     kept: float | None = None
+    measures: dict[str, float] = field(default_factory=dict)
     mapping: dict[Any, Any] = field(default_factory=dict)
     edges_kept: int | None = None
     edges_lost: int | None = None

@@ -183,7 +183,7 @@ def solve(
     names = set(Solution.__dataclass_fields__) - {
         "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
         "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree", "mapping",
-        "edges_kept", "edges_lost",
+        "edges_kept", "edges_lost", "measures",
     }  # fmt: skip
     bags, tree = bags_named(solved, ids, labels)
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
@@ -195,7 +195,7 @@ def solve(
         robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
         length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
         assignment=assignment_named(solved, loaded, ids, labels), kept=solved.entry.get("kept"), bags=bags,
-        tree=tree,
+        tree=tree, measures=solved.entry.get("measures", {}),
         mapping=mapping_named(solved, loaded, ids, labels) if problem.solution == MAPPING else {},
         edges_kept=solved.entry.get("edges_kept"), edges_lost=solved.entry.get("edges_lost"),
     )  # fmt: skip

@@ -48,7 +48,7 @@ def conflicts(
     yield from _policy_conflicts(case, places)
     of_problems = (
         _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _steiner,
-        _pairs, _routing, _directed, _eliminations,
+        _pairs, _routing, _directed, _eliminations, _arrangements,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)
@@ -369,6 +369,19 @@ def _eliminations(case: Case) -> Iterator[Mistake]:
     if problem.eliminate != usual.eliminate:
         right = 'only problem.name = "treewidth" has one, and run.task = "solve" reads it: leave it out'
         yield ("problem", "eliminate"), right
+
+
+def _arrangements(case: Case) -> Iterator[Mistake]:
+    """What linear arrangements are judged by, of other problems; weights that are not counted."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name == "arrangement" and case.run.task == "solve":
+        if case.graph.edge_weights != "one" and problem.arrange not in ("length", "cutwidth"):
+            right = f'{problem.arrange} counts edges and nodes, without weights: "one" would be right'
+            yield ("graph", "edge_weights"), right
+        return
+    if problem.arrange != usual.arrange:
+        right = 'only problem.name = "arrangement" has one, and run.task = "solve" reads it: leave it out'
+        yield ("problem", "arrange"), right
 
 
 def _pairs(case: Case) -> Iterator[Mistake]:

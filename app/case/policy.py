@@ -33,6 +33,7 @@ class ProblemCase(Table, frozen=True):
             "dismantle: the fewest nodes without which no component has more than problem.component; "
             "treewidth: an order in which to eliminate all nodes, and its tree decomposition, of the least "
             "width, or fill-in (problem.eliminate); "
+            "arrangement: the nodes in an order in which edges are short (problem.arrange); "
             "facility: the nodes that serve all others at the least cost (problem.facility); "
             "alignment: the nodes of a graph on those of another (graph.onto), such that as many edges as "
             "may be, or as much weight, are on edges; qap: quadratic assignment, facilities on locations at "
@@ -87,6 +88,16 @@ class ProblemCase(Table, frozen=True):
             "weights (graph.node_weights) the largest weight of a bag; fill: the edges that eliminations make"
         ),
     ] = "width"
+    arrange: Annotated[
+        Literal["length", "bandwidth", "cutwidth", "separation", "profile"],
+        about(
+            "arrangement: what is as small as may be, of places from 1 on; length: the sum over edges of "
+            "weight times the distance of their ends (minimum linear arrangement); bandwidth: the largest "
+            "distance; cutwidth: the most weight of edges across a gap between two places; separation: the "
+            "most nodes before a gap that have a neighbour behind it (pathwidth); profile: the sum over "
+            "nodes of the distance to their first neighbour, where it is before them (envelope)"
+        ),
+    ] = "length"
     sets: Annotated[
         Literal["family", "neighbourhoods"],
         about(

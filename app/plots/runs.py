@@ -68,6 +68,7 @@ def plot_learning(
 
 
 ORDER = "elimination order"  # what a solution of treewidth is called
+ARRANGED = "arrangement"
 MEASURES = {
     "cut": "weight",
     "order": "weight",
@@ -77,6 +78,7 @@ MEASURES = {
     "tree": "length",
     "routes": "length",
     ORDER: "width or fill-in",
+    ARRANGED: "value",
     "mapping": "value",
 }  # of solutions; of others the size
 
@@ -218,12 +220,12 @@ def _draw_tour(axes: Any, solved: Any, routes: bool) -> None:
 
 def _draw_graph(axes: Any, solved: Any, words: str) -> None:
     """The graph with the chosen nodes, the two sides, or the classes of a colouring, in their colours; a
-    tree with its edges; nodes that are eliminated late in lighter colours.
+    tree with its edges; nodes late in an order of elimination, or an arrangement, in lighter colours.
     """
     import networkx
     import numpy as np
 
-    tree, ordered = words == "tree", words == ORDER
+    tree, ordered = words == "tree", words in (ORDER, ARRANGED)
 
     drawn = networkx.Graph()
     drawn.add_nodes_from(range(solved.graph.n))

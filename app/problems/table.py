@@ -33,6 +33,7 @@ PROBLEMS = Table(
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
         "treewidth": "app.problems.treewidth:Treewidth",
+        "arrangement": "app.problems.arrangement:LinearArrangement",
         ORDERING: "app.problems.ordering:LinearOrdering",
         "alignment": "app.problems.assignment:GraphAlignment",
         "qap": "app.problems.assignment:QuadraticAssignment",
@@ -52,6 +53,7 @@ UNTRAINED = (
     "steiner",
     "cvrp",
     "treewidth",
+    "arrangement",
     "alignment",
     "qap",
 )  # no policy is trained for them
@@ -75,7 +77,7 @@ COURSES = {"dismantle": "dismantling/{}.csv", "facility": "assignment/{}.csv", "
 TREE = "tree"  # solutions that are edges
 MAPPING = "mapping"  # solutions that put nodes on those of another graph
 ROUTES = "routes"  # solutions that are lists of stops
-NODE_ORDERS = ("order", "elimination order")  # solutions that are all nodes, one after the other
+NODE_ORDERS = ("order", "elimination order", "arrangement")  # solutions that are all nodes, one by one
 ORDERS = {"tour": "cities"} | dict.fromkeys(NODE_ORDERS, "nodes")  # those that are orders, and of what
 CLASSES = {"coloring": "color", "partition": "community", "blocks": "block"}
 # The weights that objectives count; terms: of edges and of loops; "": none.
@@ -85,6 +87,7 @@ WEIGHED = {
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(["alignment", "qap"], "edges"),
     "facility": "edges",
+    "arrangement": "edges",
     ORDERING: "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
     "coloring": "",

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from app.bounds.arrangement.witness import ArrangementPart, ArrangementProof
 from app.bounds.assignment.witness import AssignmentBound
 from app.bounds.certificate import BadCertificate, Certificate
 from app.bounds.clique.degeneracy import CliqueBound
@@ -170,6 +171,8 @@ KINDS = {
     ),
     "centres": Kind(CenterBound, {"customers": "int64"}),
     "element prices": Kind(PriceBound, {"prices": "int64"}),
+    "arrangement": Kind(ArrangementProof),
+    "arrangement part": Kind(ArrangementPart, dict.fromkeys(("nodes", "numbers", "more"), "int64")),
     "minor": Kind(MinorProof, {"label": "int64"}),
     "chordless cycles": Kind(CycleProof, {"ptr": "int64", "nodes": "int64"}),
     "duals": Kind(Duals, dict.fromkeys(("pi", "cuts", "y"), "int64")),

@@ -204,7 +204,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
                 demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
-                seconds=_seconds_to_prepare(search), eliminate=asked.eliminate,
+                seconds=_seconds_to_prepare(search), eliminate=asked.eliminate, arrange=asked.arrange,
                 pairing=pairing_for(context.case, loaded, whole, written),
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
@@ -400,6 +400,8 @@ def answer_whole(
             entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
         entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(found.solution).items()}
         entry |= toolbox.counts(found.solution)
+        if measures := toolbox.measures(found.solution):
+            entry["measures"] = measures
         entry |= pipeline.told(toolbox, found)
         entry["bound_is_weak"] = is_weak(entry)
         if toolbox.text is None:

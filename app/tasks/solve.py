@@ -420,6 +420,9 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         kept, lost = (instance[name] for name in KEPT)
         edges = f"edges on edges {kept} of {kept + lost}, {lost} are lost"
         context.log.info("%s: %s", instance["name"], edges)
+    if "measures" in instance:
+        each = ", ".join(f"{name} {figures(value)}" for name, value in instance["measures"].items())
+        context.log.info("%s: %s", instance["name"], each)
     others = ", ".join(f"{label} {figures(value)}" for label, value in instance["baselines"].items())
     others, objective = others or "no baselines", figures(instance["objective"])
     context.log.info("%s: objective %s; %s; %s", instance["name"], objective, bound, others)

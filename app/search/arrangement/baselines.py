@@ -1,0 +1,181 @@
+"""Plain orders of the nodes of a graph: what searches begin with, and what stands beside answers.
+
+Each works on a question and returns [n] int64. Ties go to the lowest node number.
+"""
+
+import ctypes
+import heapq
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from app.graphs.arrangement import MIRRORED, Arrangement
+from app.native.library import address, function
+from app.search.arrangement.spectral import spectral
+from app.search.treewidth.sweeps import swept
+from app.toolbox import Look, never
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+Rule = Callable[[Arrangement, bool], np.ndarray]
+LEVELS = function("lk_arrange_levels", Long, Pointer, Pointer, Long, *[Pointer] * 3)
+SLOAN = function("lk_arrange_sloan", Long, *[Pointer] * 7, returns=Long)
+WALKS = 3
+FAR, NEAR = 2, 1  # Sloan's weights of distances and of new nodes of the front
+
+
+def as_given(asked: Arrangement, compiled: bool = True) -> np.ndarray:
+    """The order of the file."""
+    return np.arange(asked.n)
+
+
+def breadth_first(asked: Arrangement, compiled: bool = True) -> np.ndarray:
+    """By breadth, from an end of each component, which walks by breadth find."""
+    return _levels(asked, False, compiled)
+
+
+def cuthill_mckee(asked: Arrangement, compiled: bool = True) -> np.ndarray:
+    """By breadth, neighbours of lower degree first, and all in reverse.
+
+    Source   Cuthill and McKee 1969; George 1971; the end: George and Liu 1979
+    """
+    return _levels(asked, True, compiled)[::-1].copy()
+
+
+def sloan(asked: Arrangement, compiled: bool = True) -> np.ndarray:
+    """Always the node that is far from the other end and brings few new nodes to the front, as weights say.
+
+    Source   Sloan, An algorithm for profile and wavefront reduction of sparse matrices, Int. J. Numer.
+             Methods Eng. 1986
+    """
+    n = asked.n
+    if not (compiled and SLOAN):
+        return _sloan(asked)
+    level, queue, order = np.full(n, -1, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for _ in range(2))
+    priority, state = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint8)
+    if SLOAN(n, *map(address, (asked.indptr, asked.indices, level, queue, priority, state, order))) < 0:
+        raise MemoryError("Sloan's order")
+    return order.astype(np.int64)
+
+
+def king(asked: Arrangement, compiled: bool = True) -> np.ndarray:
+    """Always the node of the front that brings the fewest new ones to it (King 1970)."""
+    return swept(asked.pattern("core"), compiled)
+
+
+def by_spectrum(asked: Arrangement, compiled: bool = True, look: Look = never) -> np.ndarray:
+    """By Fiedler's vector, about; where there is no time, by breadth."""
+    begin = breadth_first(asked, compiled)
+    found = spectral(asked, begin, look)
+    return begin if found is None else found
+
+
+RULES: dict[str, tuple[str, Rule]] = {
+    "cuthill_mckee": ("reverse Cuthill-McKee", cuthill_mckee),
+    "sloan": ("Sloan", sloan),
+    "king": ("King", king),
+    "breadth_first": ("breadth first", breadth_first),
+    "given": ("as given", as_given),
+    "spectral": ("spectral", by_spectrum),
+}
+SECONDS = {
+    "cuthill_mckee": 1e-7, "sloan": 4e-7, "king": 4e-7, "spectral": 3e-6, "breadth_first": 1e-7,
+    "given": 1e-8,
+}  # fmt: skip  # for each node and entry
+
+
+def better_way(asked: Arrangement, order: np.ndarray) -> np.ndarray:
+    """An order or its reverse, whichever is worth less."""
+    if asked.kind in MIRRORED:
+        return order
+    back = order[::-1].copy()
+    return back if asked.value(back) < asked.value(order) else order
+
+
+def _levels(asked: Arrangement, by_degree: bool, compiled: bool) -> np.ndarray:
+    n = asked.n
+    if compiled and LEVELS is not None:
+        level, queue, order = np.full(n, -1, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for _ in range(2))
+        arrays = [address(each) for each in (asked.indptr, asked.indices, level, queue, order)]
+        LEVELS(n, *arrays[:2], int(by_degree), *arrays[2:])
+        return order.astype(np.int64)
+    rows = _rows(asked)
+    seen, made = [False] * n, []
+    for low in range(n):
+        if seen[low]:
+            continue
+        root, _ = _far_end(rows, low)
+        done = len(made)
+        made.append(root)
+        seen[root] = True
+        while done < len(made):
+            fresh = [u for u in rows[made[done]] if not seen[u]]
+            for u in fresh:
+                seen[u] = True
+            made += sorted(fresh, key=lambda u: (len(rows[u]), u)) if by_degree else fresh
+            done += 1
+    return np.array(made, dtype=np.int64)
+
+
+def _rows(asked: Arrangement) -> list[list[int]]:
+    return [asked.indices[a:b].tolist() for a, b in itertools.pairwise(asked.indptr.tolist())]
+
+
+def _walk(rows: list[list[int]], root: int) -> tuple[list[int], dict[int, int]]:
+    """Nodes by breadth, and their levels."""
+    level, order = {root: 0}, [root]
+    for v in order:
+        for u in rows[v]:
+            if u not in level:
+                level[u] = level[v] + 1
+                order.append(u)
+    return order, level
+
+
+def _far_end(rows: list[list[int]], root: int) -> tuple[int, int]:
+    """An end of a component, and the last node of the last walk."""
+    for _ in range(WALKS):
+        order, level = _walk(rows, root)
+        last = [v for v in order if level[v] == level[order[-1]]]
+        root = min(last, key=lambda v: (len(rows[v]), v))
+    return root, order[-1]
+
+
+def _sloan(asked: Arrangement) -> np.ndarray:
+    """As the kernel does it."""
+    rows = _rows(asked)
+    inactive, preactive, active, numbered = range(4)
+    state, made = [inactive] * asked.n, []
+    for low in range(asked.n):
+        if state[low] == numbered:
+            continue
+        root, _ = _far_end(rows, low)
+        order, _ = _walk(rows, root)
+        order, level = _walk(rows, order[-1])
+        priority = {v: FAR * level[v] - NEAR * (len(rows[v]) + 1) for v in order}
+        heap = [(-priority[root], root)]
+        state[root] = preactive
+
+        def more(u: int, heap: list = heap, priority: dict = priority) -> None:
+            if state[u] == numbered:
+                return
+            priority[u] += NEAR
+            state[u] = preactive if state[u] == inactive else state[u]
+            heapq.heappush(heap, (-priority[u], u))
+
+        while heap:
+            top, v = heapq.heappop(heap)
+            if state[v] == numbered or top != -priority[v]:
+                continue
+            if state[v] == preactive:
+                for u in rows[v]:
+                    more(u)
+            made.append(v)
+            state[v] = numbered
+            for u in rows[v]:
+                if state[u] == preactive:
+                    state[u] = active
+                    more(u)
+                    for w in rows[u]:
+                        more(w)
+    return np.array(made, dtype=np.int64)

@@ -1,0 +1,233 @@
+"""The toolbox of linear arrangements: components apart, plain starts, a search, bounds."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from app.bounds.arrangement.bounds import ArrangementBounds
+from app.bounds.arrangement.witness import ArrangementProof
+from app.errors import CaseError
+from app.graphs.arrangement import MIRRORED, SEPARATION, WEIGHTED, Arrangement, arrangement_of, places_of
+from app.graphs.weights import decimals_of
+from app.search.arrangement.baselines import RULES, SECONDS, better_way, by_spectrum
+from app.search.arrangement.search import ArrangementSearch
+from app.search.core_bounds import InnerBounds
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+STEPS, STEPS_PER_NODE = 3_000_000, 100  # of a search, or so many for each node
+SEARCH_SECONDS = 2e-7  # of making a search, for each node and entry, about
+CLOSING_SECONDS = 4e-7  # of a check and the five values, for each node and entry
+
+
+class ArrangementTools(Toolbox):
+    """Orders of the nodes of one graph, worth what problem.arrange says (app/graphs/arrangement.py).
+
+    Nodes without edges pay nothing, wherever they stand, and the core has none. Components stand one after
+    the other, in the order of their lowest nodes: nodes of others between those of one make no sum smaller
+    and no width either. Of separation, a node that has several neighbours of degree one keeps one of them in
+    the core. Proof: let l be the one that is kept, v its neighbour, m another.
+
+        l behind v     m goes right before l. The front of the new gap is that of the one before l: v has l
+                       behind it, and m itself none.
+        l before v     l goes right behind v first. Between v and l the front is at most that behind v and v
+                       itself, one more; before v it had l, which is one less: no gap passes what was there.
+
+    A solution is [n] int64, the nodes from first to last; of the core [k] its nodes.
+
+    asked          the question     inner, nodes   that of the core, and its nodes by their numbers, grouped
+    """
+
+    words, sense = "arrangement", "minimise"
+    bounds_follow = True
+    start_share = 0.3
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if len(instance.inside) or len(instance.outside):
+            right = "leave search.inside and search.outside out"
+            raise CaseError(f"{problem.name}: all nodes are in an order, none inside or outside; {right}")
+        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        self.asked = arrangement_of(instance.graph, instance.arrange)
+        self.unit, self.weights = self.asked.unit, self.asked.weights
+        self.label = self.asked.parts()
+        self.leaves = np.zeros(0, dtype=np.int64)
+        self._take(np.diff(self.asked.indptr) > 0)
+
+    def _take(self, inside: np.ndarray) -> None:
+        """The core has these nodes, component by component."""
+        nodes = np.flatnonzero(inside)
+        self.nodes = nodes[np.argsort(self.label[nodes], kind="stable")]
+        self.inner: Arrangement = self.asked.induced(self.nodes)
+        self.core = self.inner.pattern(self.graph.name)
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def usual_steps(self) -> int:
+        """Of a search where a case sets no limit."""
+        return max(STEPS, STEPS_PER_NODE * self.inner.n)
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what making a search takes."""
+        return SEARCH_SECONDS * (self.inner.n + len(self.inner.indices))
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what is made of an answer."""
+        return CLOSING_SECONDS * self._size
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Take out nodes of degree one beside others, of separation."""
+        asked = self.asked
+        degree = np.diff(asked.indptr)
+        parts = len(np.unique(self.label[degree > 0]))
+        if asked.kind == SEPARATION:
+            lone = np.flatnonzero(degree == 1)
+            _, first = np.unique(asked.indices[asked.indptr[lone]], return_index=True)
+            more = np.ones(len(lone), dtype=bool)
+            more[first] = False
+            self.leaves = lone[more]
+            inside = degree > 0
+            inside[self.leaves] = False
+            self._take(inside)
+        used = {"no edge": int((degree == 0).sum()), "leaves": len(self.leaves)}
+        told = ", ".join(f"{name} {count}" for name, count in used.items() if count) or "no node goes"
+        words = "component" if parts == 1 else "components"
+        return f"reduced to {self.inner.n} of {self.graph.n} nodes, {parts} {words} ({told})"
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """An order as it is."""
+        return numbers.astype(np.int64)
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] int64, the canonical order: components by their lowest nodes, and of the two ways round, where
+        both are worth the same, that which begins with the lower node; nodes without edges last.
+        """
+        order = self._with_leaves(self.nodes[core_solution])
+        order = order[np.argsort(self.label[order], kind="stable")]
+        rest = np.ones(self.graph.n, dtype=bool)
+        rest[order] = False
+        if self.asked.kind in MIRRORED and len(order):
+            label = self.label[order]
+            first = np.flatnonzero(np.append(True, label[1:] != label[:-1]))
+            last = np.append(first[1:], len(order)) - 1
+            turned = np.repeat(order[last] < order[first], last - first + 1)
+            place = np.arange(len(order))
+            mirror = np.repeat(first + last, last - first + 1) - place
+            order = order[np.where(turned, mirror, place)]
+        return np.concatenate([order, np.flatnonzero(rest)])
+
+    def _with_leaves(self, order: np.ndarray) -> np.ndarray:
+        """An order of the core's nodes with those of degree one that went, as the class proves it."""
+        if not len(self.leaves):
+            return order
+        asked, n = self.asked, self.graph.n
+        at = asked.indices[asked.indptr[self.leaves]].astype(np.int64)
+        held = np.ones(n, dtype=bool)
+        held[self.leaves] = False
+        lone = np.flatnonzero((np.diff(asked.indptr) == 1) & held)
+        kept = np.full(n, -1, dtype=np.int64)
+        kept[asked.indices[asked.indptr[lone]]] = lone
+        place = np.full(n, -1, dtype=np.int64)
+        place[order] = 4 * np.arange(len(order)) + 1
+        own = np.unique(at)
+        place[kept[own]] = np.maximum(place[kept[own]], place[own] + 2)  # behind v, room before it
+        place[self.leaves] = place[kept[at]] - 1
+        order = np.concatenate([order, self.leaves])
+        return order[np.argsort(place[order], kind="stable")]
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The core's nodes as they stand in an order, component by component."""
+        place = places_of(solution)
+        return np.lexsort((place[self.nodes], self.label[self.nodes]))
+
+    def value(self, solution: np.ndarray) -> int:
+        """What an order is worth, in units."""
+        return self.asked.value(solution)
+
+    def measures(self, solution: np.ndarray) -> dict[str, float | int]:
+        """What it is worth by each of the five."""
+        found: dict[str, float | int] = {}
+        decimals = None if self.unit == 1 else decimals_of(self.weights * self.unit)
+        for kind, value in self.asked.values(solution).items():
+            scaled = kind in WEIGHTED and self.unit != 1
+            worth = value * self.unit if scaled else value
+            found[kind] = worth if not scaled or decimals is None else round(worth, decimals or None)
+        return found
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """A node that has no place, or two."""
+        n = self.graph.n
+        if len(solution) and not 0 <= solution.min() <= solution.max() < n:
+            return f"a node number is outside 0..{n - 1}"
+        met = np.bincount(solution, minlength=n) if n else np.zeros(0)
+        wrong = np.flatnonzero(met != 1)
+        if not len(wrong):
+            return None
+        return f"node {self.graph.called(int(wrong[0]))} has {met[wrong[0]]} places in the {self.words}"
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """The best of the plain orders of the core, as far as there is time."""
+        inner, compiled = self.inner, self.instance.compiled
+        best = np.arange(inner.n)
+        worth = inner.value(best)
+        for _, rule in RULES.values():
+            look = {"look": self.look} if rule is by_spectrum else {}
+            order = better_way(inner, rule(inner, compiled, **look))
+            order = order[np.argsort(self.label[self.nodes][order], kind="stable")]
+            if (value := inner.value(order)) < worth:
+                best, worth = order, value
+            if self.look():
+                break
+        return best
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Annealing in rounds; none where nothing is left."""
+        return ArrangementSearch(self.inner, start, seed, self.instance.compiled) if self.inner.n else None
+
+    def bounds(self) -> Bounds | None:
+        """Of each component by itself."""
+        given = self.instance
+        return PartBounds(self, ArrangementBounds(self.inner, given.most_bytes, given.compiled))
+
+    def prove(self, proof: ArrangementProof) -> int:
+        """Check the witness of each part."""
+        return proof.proved(self.asked)
+
+    @property
+    def baseline_seconds(self) -> Mapping[str, float]:
+        """Estimates of what they take, by name."""
+        return {name: each * self._size for name, each in SECONDS.items()}
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain orders by name, on the whole graph."""
+
+        def made(name: str) -> Baseline:
+            label, rule = RULES[name]
+            return lambda: (better_way(self.asked, rule(self.asked, self.instance.compiled)), label)
+
+        return {name: made(name) for name in RULES}
+
+
+class PartBounds(InnerBounds):
+    """Bounds of the core, with what proves them of the graph."""
+
+    def __init__(self, tools: ArrangementTools, inner: ArrangementBounds) -> None:
+        super().__init__(inner)
+        self.nodes = tools.nodes
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what `verify` takes."""
+        return self.inner.check_seconds
+
+    def allow(self, seconds: float) -> None:
+        """What all calls may take."""
+        self.inner.allow(seconds)
+
+    def proof(self) -> ArrangementProof:
+        """The witness of each part."""
+        return ArrangementProof([part.moved(self.nodes) for part in self.inner.witness()], self.inner.proved)
