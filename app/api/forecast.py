@@ -23,7 +23,15 @@ from app.graphs.series import series_of_object
 from app.partition.load import Loaded
 from app.partition.series import load_series, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
-from app.tasks.forecast import Forecasted, digest_of, learn_forecasts, plain_scores_of, scores_of, whole_saved
+from app.tasks.forecast import (
+    Forecasted,
+    digest_of,
+    learn_forecasts,
+    plain_scores_of,
+    refuse_no_nodes,
+    scores_of,
+    whole_saved,
+)
 from app.threads import with_few_threads
 
 # What forecasts are learned by unless settings say otherwise: the table [gnn] of inputs/forecast.toml.
@@ -168,6 +176,7 @@ def _with_weights(context: Context, epochs: Any) -> Context:
 def _series(context: Context, loaded: Loaded, names: list[Any] | None, series: Any) -> np.ndarray:
     """[n_own, T, C] float32 of own nodes. Ranks: all call."""
     group = context.group
+    refuse_no_nodes(loaded)
     if isinstance(series, str | os.PathLike):
         limits = Limits(int(context.case.memory.max_decompressed_gb * 1e9))
         return load_series(group, loaded, os.fspath(series), limits)

@@ -6,6 +6,7 @@ title is no node is the time, and is not read. nan, or nothing between commas, i
 """
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from app.graphs.nodes.text import data_lines, text_features
 
 ARRAY = "series"  # of an .npz
 MOST_CHANNELS = 1 << 10
+QUOTED = re.compile(rb'[ \t]*"(?:[^"]|"")*"')  # a field at the beginning of a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,19 @@ class _Untitled(Source):
 
 def _without_time(text: bytes) -> bytes:
     """A piece of text without the first field of its lines."""
-    lines = (line.partition(b"\t" if b"\t" in line else b",")[2] or b"" for line in text.split(b"\n"))
-    return b"\n".join(lines)
+    return b"\n".join(map(_untimed, text.split(b"\n")))
+
+
+def _untimed(line: bytes) -> bytes:
+    """A line without its first field, which may be in quotes; nan where nothing is behind it: the step counts
+    all the same. Lines that hold no step stay."""
+    if not line.strip(b" \t\r") or line.startswith(b"#"):
+        return line
+    quoted = QUOTED.match(line)
+    behind = line[quoted.end() :] if quoted else line.lstrip(b" ")
+    between = next((each for each in (b"\t", b",") if each in behind), b" ")
+    rest = behind.partition(between)[2]
+    return rest if rest.strip(b" \t\r") else b"nan"
 
 
 def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
@@ -166,45 +179,55 @@ def _places(titles: list[bytes], index: NodeIndex) -> np.ndarray | None:
 
 
 def series_of_object(given: Any, names: list[Any] | None, n: int) -> np.ndarray:
-    """[T, n, C] float32 of what a caller hands in: an array T x n or T x n x C, a DataFrame whose columns
-    are nodes, or a mapping from each node to its series. Raises GraphError.
+    """[T, n, C] float32 of what a caller hands in: an array T x n or T x n x C, NaN where it is masked, a
+    DataFrame whose columns are nodes, or a mapping from each node to its series. Raises GraphError.
 
     names   what the nodes are called, by rows; None: by their numbers
     """
-    called = list(range(n)) if names is None else names
     if isinstance(given, Mapping) or (hasattr(given, "columns") and hasattr(given, "to_numpy")):
-        keys = given.keys() if isinstance(given, Mapping) else given.columns
-        known = {_key(key): key for key in keys}
-        lacking = [node for node in called if _key(node) not in known]
-        if lacking:
-            raise GraphError(
-                f"series: found none of node {shown(repr(lacking[0]))}; one of each node would be right"
-            )
-        if len(known) > len(called):
-            extra = next(key for key in known if key not in {_key(node) for node in called})
-            raise GraphError(
-                f"series: found {shown(repr(extra))}, which is no node; only nodes would be right"
-            )
-        columns = [np.asarray(given[known[_key(node)]], dtype=np.float64) for node in called]
-        lengths = {each.shape for each in columns}
-        if len(lengths) > 1:
-            raise GraphError(
-                "series: found series of different lengths; as many steps of time would be right"
-            )
-        array = np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+        array = _side_by_side(given, list(range(n)) if names is None else names)
     else:
-        try:
-            array = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise GraphError(
-                f"series: found {type(given).__name__}; an array of numbers would be right"
-            ) from None
+        array = _floats(given)
     array = array[:, :, None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[1] != n or not array.shape[0] or not array.shape[2]:
         found = " x ".join(map(str, np.shape(given) if not isinstance(given, Mapping) else array.shape))
         raise GraphError(f"series: found the shape {found}; T x {n} or T x {n} x channels would be right")
     rows = array.reshape(len(array), -1)
     return known_floats(rows, 0, lambda text: GraphError(f"series: {text}")).reshape(array.shape)
+
+
+def _side_by_side(given: Any, called: list[Any]) -> np.ndarray:
+    """[T, n] or [T, n, C] float64 of a table or a mapping by node. Raises GraphError."""
+    keys = list(given.keys() if isinstance(given, Mapping) else given.columns)
+    known = {_key(key): key for key in keys}
+    if len(known) < len(keys):
+        twice = next(key for key in keys if sum(_key(each) == _key(key) for each in keys) > 1)
+        raise GraphError(f"series: found {shown(repr(_key(twice)))} twice; one of each node would be right")
+    lacking = [node for node in called if _key(node) not in known]
+    if lacking:
+        raise GraphError(
+            f"series: found none of node {shown(repr(lacking[0]))}; one of each node would be right"
+        )
+    if len(known) > len(called):
+        nodes = {_key(node) for node in called}
+        extra = next(key for key in known if key not in nodes)
+        raise GraphError(f"series: found {shown(repr(extra))}, which is no node; only nodes would be right")
+    columns = [_floats(given[known[_key(node)]]) for node in called]
+    if len({each.shape for each in columns}) > 1:
+        raise GraphError("series: found series of different lengths; as many steps of time would be right")
+    return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+
+
+def _floats(given: Any) -> np.ndarray:
+    """float64 of an array, or of what NumPy makes one of; NaN where it is masked. Raises GraphError."""
+    try:
+        array = None if np.iscomplexobj(given) else np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or not array.ndim:
+        found = type(given).__name__
+        raise GraphError(f"series: found {found} that holds no real numbers; an array of them would be right")
+    return np.where(np.ma.getmaskarray(given), np.nan, array) if np.ma.isMaskedArray(given) else array
 
 
 def _key(node: Any) -> Any:

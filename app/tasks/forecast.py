@@ -18,7 +18,7 @@ from app.gnn.forecast.errors import Errors, skill
 from app.gnn.forecast.forecaster import LAST, NETWORK, Forecaster
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
-from app.gnn.forecast.series import PARTS, Parts, SeriesScale
+from app.gnn.forecast.series import FARTHEST, PARTS, Parts, SeriesScale
 from app.gnn.forecast.training import fit_forecaster
 from app.gnn.training import Fit
 from app.graphs.formats.source import Limits
@@ -107,12 +107,17 @@ def read_series(context: Context) -> tuple[Loaded, np.ndarray]:
         loaded = load_united(group, case.graph, case)
         for warning in loaded.warnings:
             context.log.info("warning: %s", warning)
-        if not loaded.graph.n:
-            raise GraphError(f"{loaded.graph.name}: has no nodes; one at least would be right")
+        refuse_no_nodes(loaded)
         if case.graph.series == WORDS["series"]:
             return loaded, _drawn(context, loaded)
         limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
         return loaded, load_series(group, loaded, case.graph.series, limits)
+
+
+def refuse_no_nodes(loaded: Loaded) -> None:
+    """Refuse a graph without nodes, on all ranks alike. Raises GraphError."""
+    if not loaded.graph.n:
+        raise GraphError(f"{loaded.graph.name}: has no nodes; one at least would be right")
 
 
 def _drawn(context: Context, loaded: Loaded) -> np.ndarray:
@@ -246,6 +251,14 @@ def _set_up(
         )
         if saved is not None:
             forecaster.params.set(saved.arrays)
+    if case.gnn.epochs and not len(forecaster.known_ends("train")):
+        right = "known values in the steps of time to learn from would be right"
+        raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead; {right}")
+    if far := forecaster.windows.far:
+        context.warn(
+            f"{far} values are farther than {FARTHEST:g} deviations from the mean of the training part: they "
+            "are taken, and judged, as if they were that far"
+        )
     kind = "recurrent unit" if case.forecast.model == "recurrent" else "temporal and graph convolutions"
     context.log.info(
         "%s of %d columns, %d hops, %d parameters; %d steps from the last %d, added to the %s", kind,

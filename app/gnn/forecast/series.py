@@ -81,42 +81,47 @@ class SeriesScale:
         S_own   [n_own, T, C] float32
         """
         count, mean = _mean_over_time(S_own[:, :steps])
-        squares = _mean_over_time((S_own[:, :steps] - mean[:, None].astype(np.float32)) ** 2)[1]
+        squares = _mean_over_time(S_own[:, :steps], mean)[1]
         if by_node:
             return cls._rounded(mean, np.sqrt(squares), count)
         sums = [count, count * mean]
         total, mean = _over_nodes(group, sums, n_real)
         mean = mean / np.maximum(total, 1)
-        away = _mean_over_time((S_own[:, :steps] - mean.astype(np.float32)) ** 2)[1] * count
+        away = _mean_over_time(S_own[:, :steps], mean)[1] * count
         squares = _over_nodes(group, [away], n_real)[0] / np.maximum(total, 1)
         return cls._rounded(mean[None], np.sqrt(squares)[None], total[None])
 
     @classmethod
     def _rounded(cls, mean: np.ndarray, deviation: np.ndarray, count: np.ndarray) -> "SeriesScale":
         """Nothing known: 0 and 1; a deviation that is none but for rounding counts 1."""
-        moves = (deviation > ROUNDING * np.abs(mean)) & (count > 0)
+        least = np.maximum(ROUNDING * np.abs(mean), np.finfo(np.float32).smallest_subnormal)
+        moves = (deviation > least) & (count > 0)
         both = np.where(count > 0, mean, 0), np.where(moves, deviation, 1)
         return cls(*(each.astype(np.float32) for each in both))
 
     def small(self, S_own: np.ndarray) -> np.ndarray:
-        """[n_own, T, C] float32 about 0; NaN stays."""
-        with np.errstate(over="ignore"):
-            found = (S_own - self.mean[:, None]) / self.deviation[:, None]
-        return np.clip(found, -FARTHEST, FARTHEST, dtype=np.float32)
+        """[n_own, T, C] float32 about 0, at most FARTHEST away; NaN stays. Steps are measured in float64: the
+        square of a number, or a difference of two, may be no float32."""
+        found = np.empty(S_own.shape, dtype=np.float32)
+        for t in range(S_own.shape[1]):
+            away = (S_own[:, t] - self.mean.astype(np.float64)) / self.deviation
+            found[:, t] = np.clip(away, -FARTHEST, FARTHEST)
+        return found
 
     def large(self, Z: np.ndarray) -> np.ndarray:
         """[n_own, H, C] float64 in the units of the data."""
         return Z.astype(np.float64) * self.deviation[:, None] + self.mean[:, None].astype(np.float64)
 
 
-def _mean_over_time(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[n_own, C] float64, how many values of [n_own, T, C] are known, and their mean, 0 of none: step after
-    step."""
+def _mean_over_time(S: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """[n_own, C] float64, how many values of [n_own, T, C] are known, and their mean or, where that is given,
+    the mean of squared differences from it, 0 of none: step after step."""
     count, total = (np.zeros((S.shape[0], S.shape[2])) for _ in range(2))
     for t in range(S.shape[1]):
         known = ~np.isnan(S[:, t])
         count += known
-        total += np.where(known, S[:, t], np.float32(0))
+        addend = np.where(known, S[:, t], np.float32(0) if mean is None else mean).astype(np.float64)
+        total += addend if mean is None else (addend - mean) ** 2
     return count, total / np.maximum(count, 1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from app.case.forecast import ForecastCase
 from app.comm.group import Group
 from app.gnn.forecast.hops import Hops
-from app.gnn.forecast.series import Parts, SeriesScale, filled
+from app.gnn.forecast.series import FARTHEST, Parts, SeriesScale, filled
 
 Array = Any
 
@@ -54,6 +54,8 @@ class Windows:
         small = scale.small(S_own)
         known = ~np.isnan(small)
         known[n_real:] = False
+        far = np.count_nonzero(np.abs(small[:n_real]) >= FARTHEST)
+        self.far = int(group.sum_integers(np.array([far], dtype=np.int64))[0])
         own = known.sum(axis=0, dtype=np.int64)
         self.known_at = group.sum_integers(own.reshape(-1)).reshape(own.shape)  # [T, C], over all nodes
         small = filled(small)
