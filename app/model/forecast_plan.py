@@ -242,7 +242,9 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
         training = make(1)
         yield said_whole(case)
     layout, rank = training.layout, training.layout.heaviest
-    if not case.graph.generator:
+    if case.graph.generator:
+        Parts.of(case.forecast, training.steps).check(layout.name, training.steps, bool(case.gnn.epochs))
+    else:
         yield f"the file of series is not read here: {UNKNOWN_STEPS} steps of time of one channel are assumed"
     held = training.held(rank, rates.calibration.base_bytes)
     count = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"

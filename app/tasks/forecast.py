@@ -224,7 +224,8 @@ def _whole_where_small(
         return context, loaded, S_own
     context.log.info("%s: %s", graph.name, said_whole(case))
     sizes = np.diff(loaded.rows.offsets).tolist()
-    series = group.gather_host(np.ascontiguousarray(S_own.reshape(len(S_own), -1)), sizes)
+    width = S_own.shape[1] * S_own.shape[2]
+    series = group.gather_host(np.ascontiguousarray(S_own.reshape(len(S_own), width)), sizes)
     return context.whole(), held_whole(group, loaded), series.reshape(-1, *S_own.shape[1:])
 
 

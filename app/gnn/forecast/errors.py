@@ -68,12 +68,13 @@ class ErrorSums:
 
     def add(self, rule: str, Z: np.ndarray, target: np.ndarray, known: np.ndarray) -> None:
         """Forecasts of a batch, all [n_own * B, H * C] on the host, by windows of a node in turn."""
-        away = ((Z - target) * known).reshape(self._n_own, -1, *self.shape)
+        windows = len(known) // max(self._n_own, 1)  # a rank may own no rows
+        away = ((Z - target) * known).reshape(self._n_own, windows, *self.shape)
         weight = known.reshape(away.shape)
         if rule not in self._sums:
             self._sums[rule] = [np.zeros((self._n_own, *self.shape)) for _ in range(3)]
         absolute, squares, count = self._sums[rule]
-        for window in range(away.shape[1]):
+        for window in range(windows):
             error = away[:, window].astype(np.float64) * self._deviation
             absolute += np.abs(error)
             squares += error * error
@@ -81,9 +82,9 @@ class ErrorSums:
 
     def over_nodes(self, group: Group, n_real: int) -> dict[str, Errors]:
         """By rule, the same bits on any number of ranks. Ranks: all call."""
-        found = {}
+        found, width = {}, self.shape[0] * self.shape[1]
         for rule, sums in self._sums.items():
-            rows = np.concatenate([each[:n_real].reshape(n_real, -1) for each in sums], axis=1)
+            rows = np.concatenate([each[:n_real].reshape(n_real, width) for each in sums], axis=1)
             totals = sum_exactly(group, lambda rows=rows: [rows], rows.shape[1])
             absolute, squares, count = (each.reshape(self.shape) for each in np.split(totals, 3))
             mae, mean_square = _mean(absolute, count), _mean(squares, count)

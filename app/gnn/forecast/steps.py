@@ -90,11 +90,13 @@ class Steps:
         The addend of a row block is a chain over its rows, step after step of time. Only then are blocks
         added up (`reduce`), so that the order is the same wherever the blocks are.
         """
-        times = D.shape[0] // max(self.rows, 1)
+        times = D.shape[0] // self.rows if self.rows else 1  # a rank may own no rows
         starts = self._starts * self.windows + self.rows * np.arange(times)[:, None]
         found = self.device.gram([Operand(each) for each in parts], D, starts)
         if pick != slice(None):
-            found = found.reshape(found.shape[0], -1, D.shape[1])[:, :, pick].reshape(found.shape[0], -1)
+            blocks, columns = found.shape[0], D.shape[1]
+            found = found.reshape(blocks, found.shape[1] // columns, columns)[:, :, pick]
+            found = found.reshape(blocks, found.shape[1] * found.shape[2])
         self._parts[:, self.params.slices[name]] = found
 
     def gram_roots(self, parts: list[Array], D: Array) -> Array:
