@@ -15,7 +15,7 @@ from app.__main__ import main
 from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import CaseError, GraphError, NumericsError
+from app.errors import CaseError, Diverged, GraphError, NumericsError
 from app.gnn.forecast.drawn import drawn_series, floor_of
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.hops import Hops
@@ -379,6 +379,13 @@ def test_series_are_read_by_order_and_by_title(tmp_path):
     assert np.array_equal(found, wanted, equal_nan=True)
     (tmp_path / "d.txt").write_text("10 3 5\n2 0 1\n5 3 4\n")
     assert np.array_equal(read(tmp_path / "d.txt", numbers)[:, :, 0], values[:2])
+    (tmp_path / "f.txt").write_text("# x, y\nt 10 3 5\n 0  2 0 1\n# a, b\n1 5 3 4\n")
+    assert np.array_equal(read(tmp_path / "f.txt", numbers)[:, :, 0], values[:2])
+    (tmp_path / "g.csv").write_text('t,3,5,10\n"Jan 1, 2020",0,1,2\n"a ""b""",3,4,5\n')
+    assert np.array_equal(read(tmp_path / "g.csv", numbers)[:, :, 0], values[:2])
+    (tmp_path / "h.csv").write_text("t,ann\n1,5\n2,\n3,7\n4\n")  # steps without a value are steps
+    found = read(tmp_path / "h.csv", names[:1])[:, 0, 0]
+    assert np.array_equal(found, [5, np.nan, 7, np.nan], equal_nan=True)
     (tmp_path / "e.tsv").write_text("t\t10\t3\t5\n0\t2\t0\t1\n")
     assert np.array_equal(read(tmp_path / "e.tsv", numbers)[:, :, 0], values[:1])
 
@@ -394,6 +401,7 @@ def test_series_are_read_by_order_and_by_title(tmp_path):
         ("3,5,10\n1,2,x\n", ":2: found 'x'; a number would be right"),
         ("3,5,10\n1,2,3\n1,inf,3\n", "found inf"),
         ("3,5,10\n", "holds no numbers"),
+        ("t,3,5,10\n1,2,3,4\n2\n3,2,3,4\n", ":3: found 1 fields"),
         ("", "holds nothing; a line of the ids of the nodes of g would be right"),
     ],
 )
@@ -504,6 +512,9 @@ def test_a_file_beside_a_graph_and_a_dry_run(tmp_path):
     assert code == 0
     assert "series 6.1 MB" in printed
     assert "671 windows to learn from, 42 training steps an epoch" in printed
+    code, printed = run_job([*command, "graph.series_steps=10"], limit_s=60)
+    assert code == 2
+    assert "has 10 steps of time; at least 24 would be right for a window" in printed
 
 
 # ---- from Python ------------------------------------------------------------------------------------------
@@ -553,6 +564,51 @@ def test_all_ranks_get_the_same_answer():
     assert np.array_equal(found.model.scale.mean, one.model.scale.mean)
 
 
+def test_ranks_without_nodes_have_the_same_answer():
+    series, size = drawn(holes=0.02)[:, :3], MPI.COMM_WORLD.size
+    more = FEW | {"output.coverage": 0.5, "gnn.keep": "last"}
+    for settings in ({}, {"forecast.model": "temporal", "forecast.normalise": "channel"}):
+        given = {"horizon": 2, "window": 4, "settings": more | settings}
+        one = forecast(nx.path_graph(3), series, comm=MPI.COMM_SELF, **given)
+        found = forecast(
+            nx.path_graph(3), series, **given | {"settings": more | settings | {"parallel.spatial": size}}
+        )
+        assert found.digest == one.digest
+        assert (found.scores, found.baselines, found.coverage) == (one.scores, one.baselines, one.coverage)
+
+
+@alone
+@pytest.mark.parametrize("normalise", ["node", "channel"])
+def test_the_unit_of_series_plays_no_part(normalise):
+    more = {"horizon": 2, "window": 4, "settings": FEW | {"forecast.normalise": normalise}}
+    series, graph = drawn(), drawn_graph()
+    found = forecast(graph, series, **more)
+    for unit in (2.0**100, 2.0**-100):  # squares of such numbers are no float32
+        other = forecast(graph, series * unit, **more)
+        assert np.array_equal(other.predicted, found.predicted * unit)
+        assert other.scores["test"]["mae"] == found.scores["test"]["mae"] * unit
+    series[50, 1] = 1e30
+    with pytest.warns(UserWarning, match="values are farther than 1e.06 deviations"):
+        forecast(graph, series, **more)
+
+
+@alone
+def test_values_that_are_masked_are_not_known():
+    series, more = drawn(), {"horizon": 2, "window": 4, "settings": FEW}
+    holes = np.where(series > 25, np.nan, series)
+    found = forecast(drawn_graph(), np.ma.masked_greater(series, 25), **more)
+    assert found.digest == forecast(drawn_graph(), holes, **more).digest
+
+
+@alone
+def test_a_training_that_diverges_says_what_would_be_right():
+    settings = FEW | {"gnn.learning_rate": 1e30, "gnn.optimiser": "sgd"}
+    with pytest.raises(Diverged, match=r"after epoch 1 is nan; a learning_rate below 1e\+30"):
+        forecast(drawn_graph(), drawn(), horizon=2, window=4, settings=settings)
+    with pytest.raises(GraphError, match="has no nodes"):
+        forecast(nx.Graph(), np.zeros((50, 0)))
+
+
 @alone
 @pytest.mark.parametrize(
     ("more", "said"),
@@ -569,6 +625,11 @@ def test_all_ranks_get_the_same_answer():
         ({"series": np.zeros((14, NODES))}, "has 9 steps of time to learn from; at least 15 would be right"),
         ({"series": np.zeros((5, NODES))}, "has 5 steps of time; at least 12 would be right for a window"),
         ({"series": np.full((50, NODES), np.inf)}, "series: found inf"),
+        ({"series": np.full((50, NODES), np.nan)}, "no window to learn from has a known value ahead"),
+        ({"series": dict.fromkeys(range(NODES), "a")}, "series: found str that holds no real numbers"),
+        ({"series": dict.fromkeys(range(NODES), 1.0)}, "series: found float that holds no real numbers"),
+        ({"series": np.full((50, NODES), 1j)}, "series: found ndarray that holds no real numbers"),
+        ({"series": None}, "series: found NoneType"),
         ({"horizon": 2, "settings": {"forecast.horizon": 4}}, "given beside horizon=2; leave either out"),
         ({"settings": {"gnn.dropout": 0.1}}, r"gnn\.dropout: is not read by gnn.level = \"forecast\""),
         ({"settings": {"gnn.level": "node"}}, 'gnn.level: must be "forecast", got "node"'),
