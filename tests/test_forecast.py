@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -519,6 +520,20 @@ def test_a_file_beside_a_graph_and_a_dry_run(tmp_path):
 
 # ---- from Python ------------------------------------------------------------------------------------------
 
+
+class Table:
+    """As much of a DataFrame as is asked of one."""
+
+    def __init__(self, columns):
+        self._columns, self.columns = columns, list(columns)
+
+    def __getitem__(self, key):
+        return self._columns[key]
+
+    def to_numpy(self):
+        return np.column_stack(list(self._columns.values()))
+
+
 FEW = {"gnn.epochs": 2, "gnn.hidden": 4, "forecast.batch": 10}
 
 
@@ -535,15 +550,21 @@ def test_series_come_as_arrays_tables_and_mappings():
     by_name = {name: series[:, i] for i, name in enumerate(names)}
     again = forecast(graph, by_name, horizon=2, window=4, settings=FEW)
     assert again.digest == found.digest
-    pandas = pytest.importorskip("pandas", reason="no pandas") if "pandas" in sys.modules else None
-    if pandas is not None:
-        assert (
-            forecast(graph, pandas.DataFrame(by_name), horizon=2, window=4, settings=FEW).digest
-            == found.digest
-        )
+    table = Table(by_name)
+    assert forecast(graph, table, horizon=2, window=4, settings=FEW).digest == found.digest
+    table.columns.append("n0")
+    with pytest.raises(GraphError, match="series: found 'n0' twice"):
+        forecast(graph, table, horizon=2, window=4, settings=FEW)
     applied = forecast(graph, by_name, weights=found)
     assert np.array_equal(applied.predicted, found.predicted)
     assert applied.epochs == 0
+    also = forecast(graph, by_name, weights=found, horizon=2, settings={"gnn.epochs": 0})
+    assert np.array_equal(also.predicted, found.predicted)
+    with pytest.raises(CaseError, match="horizon: found 3, the weights have 2; leave it out"):
+        forecast(graph, by_name, weights=found, horizon=3)
+    scale = SeriesScale(found.model.scale.mean[:2], found.model.scale.deviation[:2])
+    with pytest.raises(GraphError, match=f"weights: holds the scale of 2 nodes; {NODES} would be right"):
+        forecast(graph, by_name, weights=replace(found, model=replace(found.model, scale=scale)))
     assert repr(found).startswith(f"Forecast(2 steps of {NODES} nodes, MAE ")
     two = forecast(
         graph, np.stack([series, series + 1], axis=2)[:, places], horizon=3, window=4, settings=FEW

@@ -1,5 +1,7 @@
 """Forecasts of series on a graph, from Python."""
 
+import csv
+import io
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +19,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.files import whole_file
 from app.gnn.forecast.errors import Errors
-from app.gnn.forecast.saved import SavedForecaster, save_forecaster
+from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
 from app.graphs.series import series_of_object
 from app.partition.load import Loaded
@@ -78,9 +80,12 @@ class Forecast:
     def save_csv(self, path: str) -> None:
         """Write a table with a line for each step and a column for each node, of the first channel."""
         rows = self.predicted if self.predicted.ndim == 2 else self.predicted[:, :, 0]
-        lines = [",".join(map(str, self.nodes)), *(",".join(f"{x:.9g}" for x in row) for row in rows)]
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")  # names may have commas
+        lines.writerow(self.nodes)
+        lines.writerows([f"{x:.9g}" for x in row] for row in rows)
         with whole_file(os.fspath(path)) as file:
-            file.write(("\n".join(lines) + "\n").encode())
+            file.write(text.getvalue().encode())
 
     def __repr__(self) -> str:
         steps, test = len(self.predicted), self.scores.get("test", {})
@@ -122,6 +127,7 @@ def forecast(
     given = {"forecast.horizon": horizon, "forecast.window": window, "forecast.period": period}
     given = {key: value for key, value in given.items() if value is not None}
     context, model = _begun(weights, settings, given, comm, verbose)
+    model = _fitting(context, model, given)
     loaded, names = loaded_graph(context, graph)
     names = names or names_of_file(context, loaded)
     S_own = _series(context, loaded, names, series)
@@ -151,6 +157,8 @@ def _begun(
             over |= {"gnn.weights": os.fspath(weights)} if in_file else {}
             if setting(settings, "gnn", "epochs") is None and in_file:
                 over |= {"gnn.epochs": 0}
+            if setting(settings, "gnn", "epochs") == 0 and not in_file:
+                over |= {"gnn.epochs": 1}  # no more than a case without gnn.weights may have: _with_weights
         chosen = merged({"run.task": "classify"}, recipe, settings, over)
     context = context_of_settings(chosen, comm, verbose)
     refuse_level(context, "forecast")
@@ -162,6 +170,22 @@ def _begun(
         check_given(context.group, {"weights": digest_of_arrays(*model.all_arrays.values())})
         context = _with_weights(context, setting(settings, "gnn", "epochs"))
     return context, model
+
+
+def _fitting(
+    context: Context, model: SavedForecaster | None, given: dict[str, Any]
+) -> SavedForecaster | None:
+    """The weights that are applied, which arguments do not contradict; None: there are none. Ranks: all
+    call."""
+    if not context.case.gnn.weights:
+        return None
+    with raise_together(context.group, "reading the weights"):
+        saved = model or load_forecaster(context.case.gnn.weights)
+        for key, value in given.items():
+            name = key.partition(".")[2]
+            if value != (learned := getattr(saved.forecast, name)):
+                raise CaseError(f"{name}: found {value}, the weights have {learned}; leave it out")
+    return saved
 
 
 def _with_weights(context: Context, epochs: Any) -> Context:

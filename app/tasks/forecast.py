@@ -283,6 +283,10 @@ def _scale_of(
     Ranks: all call."""
     case, by_node = context.case.forecast, context.case.forecast.normalise == "node"
     if saved is not None and (not by_node or saved.nodes == nodes):
+        rows = loaded.graph.n if by_node else 1
+        if len(saved.scale.mean) != rows:
+            found = f"holds the scale of {len(saved.scale.mean)} nodes"
+            raise GraphError(f"{printable(context.case.gnn.weights)}: {found}; {rows} would be right")
         return own_scale(saved.scale, block) if by_node else saved.scale
     if saved is not None:
         context.warn("the weights have learned on other nodes: these are measured by their own training part")
