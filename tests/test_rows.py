@@ -97,7 +97,7 @@ def test_every_builder_makes_the_same_rows(kind, graph):
     half = len(ends) // 2
     for part in (ends[:half], ends[half:]):
         builder.add_pairs(np.ascontiguousarray(part), None)
-    with mock.patch.object(rows, "STEP", 7):
+    with mock.patch.multiple(rows, STEP=7, SORTED=5):  # in many parts
         found = builder.finish()
     assert found[1].dtype == np.int32
     same(found, reference(n, 0, n, ends, None))
