@@ -1,5 +1,6 @@
 """Graphs from files on any number of ranks: read by parts, kept for the next run, within their memory."""
 
+import re
 import subprocess
 import sys
 import time
@@ -19,11 +20,13 @@ from app.device import HostDevice
 from app.errors import GraphError, Halted
 from app.graphs.formats import parts
 from app.graphs.formats.readers import open_edges
+from app.log import Log
 from app.partition import load
 from app.partition.assemble import assemble, gather_whole
 from app.partition.deal import read_part
 from app.partition.load import load_graphs, load_united
 from app.partition.whole import whole_of
+from app.tasks import context
 
 WORLD = MPI.COMM_WORLD
 
@@ -387,3 +390,17 @@ def test_a_set_of_graphs_is_not_generated_to_its_end_where_time_is_up(group):
             load_united(group, graphs, case)
     finally:
         stopping.forget()
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("least, told", [(0.0, True), (1e9, False)])
+def test_the_log_says_what_the_steps_of_a_long_reading_took(
+    tmp_path, group, monkeypatch, capsys, least, told
+):
+    monkeypatch.setattr(context, "LONG_READING", least)
+    case = Case(graph=GraphCase(path=write(group, tmp_path / "far.txt", "7 9\n9 12\n")))
+    context.Context(case, group, Log(True), None).load(case.graph, "instances")
+    said = re.search(
+        r"read far in \d+\.\d s: edges \d+\.\d, ids \d+\.\d, rows \d+\.\d\n", capsys.readouterr().out
+    )
+    assert bool(said) == told

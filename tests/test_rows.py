@@ -17,6 +17,7 @@ from app.graphs.formats.name_table import NameTable, PlainTable
 from app.graphs.formats.text import Layout, parse_rows, prepared, read_rows
 from app.graphs.graph import build_rows
 from app.graphs.pairs import Pairs
+from app.native import library
 
 pytestmark = pytest.mark.mpi_skip
 COMPILED = kernels.FINISH_ROWS is not None
@@ -96,7 +97,7 @@ def test_every_builder_makes_the_same_rows(kind, graph):
     half = len(ends) // 2
     for part in (ends[:half], ends[half:]):
         builder.add_pairs(np.ascontiguousarray(part), None)
-    with mock.patch.object(rows, "STEP", 7):
+    with mock.patch.multiple(rows, STEP=7, SORTED=5):  # in many parts
         found = builder.finish()
     assert found[1].dtype == np.int32
     same(found, reference(n, 0, n, ends, None))
@@ -365,6 +366,36 @@ def test_names_get_the_same_numbers(pairs):
         more = [b"new", *names[:3], b"newer", b"new"]
         assert table.add(more).tolist() == plainly.add(more).tolist()
     assert table.array().tolist() == plainly.array().tolist() and table.array().dtype == plainly.array().dtype
+
+
+@compiled
+def test_salts_decide_places_in_tables_and_nothing_else():
+    """Else a file could be made whose names, or ids, all fall on one place: reading it took days."""
+    text = "".join(f"{i}\tnode {7 * i % 300}\n" for i in range(300)).encode()
+    ids = np.array([2**40 + 9 * i * i for i in range(300)] * 2, dtype=np.int64)
+    read, places, numbered, filled = [], set(), [], set()
+    for salt in ((1, 2), (1, 4), (2, 2)):
+        with mock.patch.object(name_table, "new_salt", lambda salt=salt: library.Salt(*salt)):
+            table = NameTable()
+        read.append((table.add_lines(text, "\t", False)[0].tolist(), table.array().tolist()))
+        places.add(tuple(np.flatnonzero(table.table).tolist()))
+        with mock.patch.object(kernels, "new_salt", lambda salt=salt: library.Salt(*salt)):
+            ends = ids.copy()
+            found = kernels.number_ids(ends.view(np.uint32), len(ends), True)
+        numbered.append((found.tolist(), ends.view(np.uint32)[: len(ends)].tolist()))
+        filled.add(tuple(_places_of_ids(found, salt)))
+    assert read[0] == read[1] == read[2] and numbered[0] == numbered[1] == numbered[2]
+    assert len(places) == len(filled) == 3
+    assert list(library.new_salt()) == list(library.new_salt()) and any(library.new_salt())
+
+
+def _places_of_ids(ids, salt):
+    """Which places of a table of 1,024 are taken by ids."""
+    table = np.zeros((1024, 2), dtype=np.uint64)
+    struct = kernels._Ids(salt=library.Salt(*salt), count=len(ids), most=512, slots=1023)
+    struct.table, struct.ids = library.address(table), library.address(ids)
+    kernels.FILL_IDS(struct)
+    return np.flatnonzero(table[:, 0]).tolist()
 
 
 @compiled

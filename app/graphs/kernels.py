@@ -8,7 +8,7 @@ import ctypes
 
 import numpy as np
 
-from app.native.library import address, function
+from app.native.library import Salt, address, function, new_salt
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 MOST_PLACED = 1 << 31  # nodes: a doubled column must fit 32 bits
@@ -27,7 +27,10 @@ FINISH_MERGED = function(
 
 
 class _Ids(ctypes.Structure):
-    _fields_ = (("table", Pointer), ("ids", Pointer), ("count", Long), ("most", Long), ("slots", Long))
+    _fields_ = (
+        ("table", Pointer), ("ids", Pointer),
+        ("count", Long), ("most", Long), ("slots", Long), ("salt", Salt),
+    )  # fmt: skip
 
 
 FILL_IDS = function("lk_fill_ids", ctypes.POINTER(_Ids))
@@ -41,7 +44,7 @@ def number_ids(memory: np.ndarray, count: int, wide: bool) -> np.ndarray:
     memory    uint32; ends are its words or, where wide, pairs of them as int64; numbers are its first words
     returns   [m] int64, the ids of these numbers
     """
-    ids, struct, at, most = np.empty(0, dtype=np.int64), _Ids(), 0, FEW_IDS
+    ids, struct, at, most = np.empty(0, dtype=np.int64), _Ids(salt=new_salt()), 0, FEW_IDS
     while True:
         ids.resize(most, refcheck=False)
         slots = 1 << (2 * most - 1).bit_length()

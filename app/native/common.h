@@ -22,4 +22,13 @@ INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
     return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
 }
 
+/* A hash of x. Who does not know the salt finds no two numbers, or names, whose hashes are likely to be equal: no file
+ * can be made to be slow to read. The second factor is the salt's own: what differs in the highest bit alone differs
+ * after a factor that is known in that bit alone, whatever the salt. */
+INLINE uint64_t salted(uint64_t x, const uint64_t *salt) {
+    uint64_t h = (x ^ salt[0]) * 0xD6E8FEB86659FD93ull;
+    h = (h ^ h >> 32) * (salt[1] | 1);
+    return h ^ h >> 32;
+}
+
 #endif

@@ -21,11 +21,11 @@ typedef struct {
     uint64_t *table;
     int64_t *ids;
     int64_t count, most, slots;
+    uint64_t salt[2];
 } Ids;
 
 INLINE int64_t slot_of(const Ids *ids, uint64_t id) {
-    const uint64_t h = (id ^ id >> 32) * 0xD6E8FEB86659FD93ull;
-    return (int64_t)((h ^ h >> 32) & (uint64_t)ids->slots);
+    return (int64_t)(salted(id, ids->salt) & (uint64_t)ids->slots);
 }
 
 /* The place of an id in the table: where it is, or a free one where it would be. */
@@ -195,7 +195,8 @@ static void sort_long(uint32_t *x, int64_t k, uint32_t *spare) {
 
 /* Sorts the rows lo .. lo+n-1, whose entries are [starts[i], ends[i]), drops loops and repeats, and moves what is
  * left to the front of `entries` as int32 columns: never past what is still to be read.
- * indptr [n+1], the first one given: rows may be finished part by part. Returns the number of (u, v) with u != v that the file has in this direction, or -1 without memory. */
+ * indptr [n+1], the first one given: rows may be finished part by part. Returns the number of (u, v) with u != v that
+ * the file has in this direction, or -1 without memory. */
 WIDE int64_t lk_finish_rows(int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends, uint32_t *entries,
                        int64_t *indptr) {
     int64_t longest = 0, written = 0, at = indptr[0];

@@ -102,6 +102,15 @@ def function(name: str, *kinds: Any, returns: Any = None) -> Any:
     return found
 
 
+Salt = ctypes.c_uint64 * 2  # of a kernel's table by hash (native/common.h: salted)
+
+
+def new_salt() -> Any:
+    """A Salt that no file was made for: that of Python's own tables, another one in each process unless
+    PYTHONHASHSEED says otherwise. Only how fast a table is depends on it."""
+    return Salt(*(hash(each) % (1 << 64) for each in (b"first", b"second")))
+
+
 WIDEST = 16  # numbers in the widest vector register there are kernels for
 
 

@@ -255,6 +255,7 @@ typedef struct {
     int64_t *starts;
     uint64_t *table;
     int64_t count, most, room, slots;
+    uint64_t salt[2];
 } Names;
 
 typedef struct {
@@ -263,18 +264,16 @@ typedef struct {
     uint64_t hash;
 } Name;
 
-INLINE uint64_t hash_name(const uint8_t *p, int64_t length) {
+INLINE uint64_t hash_name(const uint8_t *p, int64_t length, const uint64_t *salt) {
     uint64_t h = (uint64_t)length * 0x9E3779B97F4A7C15ull;
     for (int64_t i = 0; i < length; i += 8) {
         uint64_t w = 0;
         if (length - i >= 8) memcpy(&w, p + i, 8);
         else
             for (int64_t j = length - 1; j >= i; --j) w = w << 8 | p[j];
-        h = (h ^ w) * 0xD6E8FEB86659FD93ull;
-        h ^= h >> 32;
+        h = salted(h ^ w, salt);
     }
-    h *= 0xC2B2AE3D27D4EB4Full;
-    return h ^ h >> 29;
+    return salted(h, salt);
 }
 
 /* The place of a name in the table: where it is, or a free one where it would be. */
@@ -305,7 +304,7 @@ void lk_fill_names(Names *names) {
     for (int64_t i = 0; i < names->count; ++i) {
         const uint8_t *letters = names->letters + names->starts[i];
         const int64_t length = names->starts[i + 1] - names->starts[i];
-        const Name name = {letters, length, hash_name(letters, length)};
+        const Name name = {letters, length, hash_name(letters, length, names->salt)};
         names->table[place_of(names, &name)] = name.hash >> 32 << 32 | (uint32_t)(i + 1);
     }
 }
@@ -331,13 +330,14 @@ INLINE const uint8_t *field_end(const uint8_t *p, const uint8_t *end, uint8_t be
 }
 
 /* A name at p, without blanks around it, and where what parts it from the next field begins; NULL: it is none. */
-INLINE const uint8_t *read_name(const uint8_t *p, const uint8_t *end, uint8_t between, Name *name) {
+INLINE const uint8_t *read_name(const uint8_t *p, const uint8_t *end, uint8_t between, const uint64_t *salt,
+                                Name *name) {
     const uint8_t *start = skip_spaces(p, end), *stop = field_end(start, end, between), *last = stop;
     while (last > start && last[-1] == ' ') --last;
     const int64_t length = last - start;
     if (!length || length > LONGEST_NAME || *start == '#' || *start == '%') return 0;
     if (between == ',' && memchr(start, '"', (size_t)length)) return 0;
-    *name = (Name){start, length, hash_name(start, length)};
+    *name = (Name){start, length, hash_name(start, length, salt)};
     return stop;
 }
 
@@ -355,10 +355,11 @@ INLINE const uint8_t *ends_line(const uint8_t *p, const uint8_t *end, uint8_t be
 }
 
 /* A line of two names at `at`, and a weight where w is not 0: the next line, or NULL where it is none. */
-INLINE const uint8_t *read_names(const uint8_t *at, const uint8_t *end, uint8_t between, Name *two, double *w) {
+INLINE const uint8_t *read_names(const uint8_t *at, const uint8_t *end, uint8_t between, const uint64_t *salt,
+                                 Name *two, double *w) {
     const uint8_t *p = between == ' ' ? skip_blanks(at, end) : at; /* a tab at the start has an empty name before it */
-    if (!(p = read_name(p, end, between, two)) || !(p = after_mark(p, end, between))) return 0;
-    if (!(p = read_name(p, end, between, two + 1))) return 0;
+    if (!(p = read_name(p, end, between, salt, two)) || !(p = after_mark(p, end, between))) return 0;
+    if (!(p = read_name(p, end, between, salt, two + 1))) return 0;
     if (w && (!(p = after_mark(p, end, between)) || !(p = read_weight(p, end, 1, w)))) return 0;
     return ends_line(p, end, between);
 }
@@ -383,7 +384,7 @@ void lk_parse_names(const uint8_t *text, int64_t length, int64_t between, int64_
                 if (!count) at = next;
                 continue;
             }
-            if (!(next = read_names(p, end, mark, two + 2 * count, w ? w + rows + count : 0))) break;
+            if (!(next = read_names(p, end, mark, names->salt, two + 2 * count, w ? w + rows + count : 0))) break;
             for (int64_t i = 2 * count; i < 2 * count + 2; ++i)
                 __builtin_prefetch(names->table + (two[i].hash & (uint64_t)names->slots));
             after[count++] = next;

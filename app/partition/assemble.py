@@ -6,7 +6,8 @@ two entries go to the owners of the rows. So a rank never holds more than 16 byt
 some numbers for each node, and one piece. The result does not depend on the number of ranks.
 """
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from app.partition.rows import RowPartition, block_count, block_starts, cut_bloc
 
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
 ROUTED_PAIRS = 1 << 17  # pairs of all ranks that one exchange moves
+STEPS = ("edges", "ids", "rows")  # of a reading: lines to pairs, ids to numbers, pairs to rows
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,14 @@ class Built:
     """This rank's rows, how rows are partitioned, and what the edges were.
 
     block_ends   [blocks] int64, ends of raw edges in each block of rows, on all ranks
+    seconds      of each step of the reading on this rank; empty: it was read earlier
     """
 
     graph: Graph
     rows: RowPartition
     counts: EdgeCounts
     block_ends: np.ndarray
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def assemble(
@@ -97,9 +101,11 @@ def build(
     if undirected:
         neighbours = "both"
     check_nodes(name, nodes)
+    times = [time.monotonic()]
     pairs = read_part(group, stream, weighted) if parts else None
     if pairs is None:
         pairs = deal(group, stream, weighted)
+    times.append(time.monotonic())
     ids_part = ends = None
     if nodes < 0:
         nodes, ids_part, ends = (
@@ -111,6 +117,7 @@ def build(
         if group.rank == 0 and stream.path:
             check_share(name, nodes, lines)
         ends = _count_ends(name, pairs, nodes) if ends is None else ends
+    times.append(time.monotonic())
     blocks = blocks or block_count(nodes)
     starts = block_starts(nodes, blocks)
     block_ends = group.sum_integers(_by_block(ends, starts))
@@ -126,7 +133,8 @@ def build(
         _deal_node_weights(group, stream, rows), own.arcs, own.transpose_weights, own.loops,
     )  # fmt: skip
     counts = EdgeCounts(lines, loops, lines - loops - arcs, arcs - entries // 2)
-    return Built(graph, rows, counts, block_ends)
+    times.append(time.monotonic())
+    return Built(graph, rows, counts, block_ends, dict(zip(STEPS, np.diff(times).tolist())))
 
 
 def refuse_unwanted(built: Built, self_loops: str, duplicates: str) -> None:

@@ -1,7 +1,7 @@
 """From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ class Loaded:
     stream   on rank 0 the edges once more, where something is told of them (partition/edge_data.py)
     made     of a small graph that every rank has made by itself (the rows, all rows); they are no longer
              this graph's where `graph` is another object; or None
+    seconds  of each step of its reading on this rank; empty where it was not read from text or arrays now
     """
 
     graph: Graph
@@ -115,6 +116,7 @@ class Loaded:
     routes: np.ndarray | None = None
     stream: EdgeStream | None = None
     made: tuple[Graph, Graph] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -286,7 +288,7 @@ def read_paths(
     held, (prized, heaviest) = _with_edge_features(table, source), share_prized(group, source)
     return Loaded(
         graph, built.rows, built.counts, warnings, table.complement, origin, terminals=terminals,
-        prized=prized, heaviest=heaviest, members=members, stream=held,
+        prized=prized, heaviest=heaviest, members=members, stream=held, seconds=built.seconds,
     )  # fmt: skip
 
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 APP = Path(__file__).parent.parent
 LEARNED = "training"  # the purpose of graphs to learn on
+LONG_READING = 3.0  # seconds from which on the log says what of them each step took
 KEPT_FIRST = "the best weights are those of step 0: on the held-back graphs training has made none better"
 OF_CLASSES = 'rgcn.goal = "classes"'
 # Keys of [rgcn] that links alone read, beside those that have messages of their own.
@@ -411,6 +412,9 @@ class Context:
         for item in loaded:
             for warning in item.warnings:
                 self.log.info("warning: %s", warning)
+            if (seconds := sum(item.seconds.values())) >= LONG_READING:
+                steps = ", ".join(f"{step} {took:.1f}" for step, took in item.seconds.items())
+                self.log.info("read %s in %.1f s: %s", item.graph.name, seconds, steps)
         read = [item.graph for item in loaded if item.source != "generator"]
         if read and worked_on and self.case.run.task in ("solve", "train"):
             sizes = [(graph.name, graph.n, graph.edges) for graph in read]

@@ -6,7 +6,7 @@ from itertools import repeat
 import numpy as np
 
 from app.graphs.ids import name_array
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import Salt, address, function, give_arrays, new_salt, numbers_in
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 PARSE_NAMES = function("lk_parse_names", Pointer, Long, Long, Long, *[Pointer] * 4)
@@ -50,7 +50,7 @@ class PlainTable:
 class _Names(ctypes.Structure):
     """Names of native/text.c."""
 
-    _fields_ = [*((each, Pointer) for each in ARRAYS), *((each, Long) for each in NUMBERS)]
+    _fields_ = [*((each, Pointer) for each in ARRAYS), *((each, Long) for each in NUMBERS), ("salt", Salt)]
 
 
 class NameTable(PlainTable):
@@ -62,7 +62,7 @@ class NameTable(PlainTable):
 
     def __init__(self) -> None:
         self.letters, self.starts = np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
-        self.count, self._struct = 0, _Names()
+        self.count, self._struct = 0, _Names(salt=new_salt())
         self._make_room(FEW, LETTERS)
 
     def _make_room(self, most: int, room: int) -> None:
