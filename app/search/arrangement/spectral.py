@@ -121,7 +121,7 @@ def _smooth(
         most = (
             np.maximum.reduceat(np.abs(x)[order], start) if not one else np.array([np.abs(x).max(initial=0)])
         )
-        x = x * (LARGEST // np.maximum(most, 1))[label]
+        x = x * LARGEST // np.maximum(most, 1)[label]  # |x| is below 2 LARGEST: products are below 2^61
     return x
 
 
