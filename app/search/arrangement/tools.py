@@ -7,10 +7,10 @@ import numpy as np
 
 from app.bounds.arrangement.bounds import ArrangementBounds
 from app.bounds.arrangement.witness import ArrangementProof
-from app.errors import CaseError
+from app.errors import CaseError, NoneFound
 from app.graphs.arrangement import MIRRORED, SEPARATION, WEIGHTED, Arrangement, arrangement_of, places_of
 from app.graphs.weights import decimals_of
-from app.search.arrangement.baselines import RULES, SECONDS, better_way, by_spectrum
+from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way
 from app.search.arrangement.search import ArrangementSearch
 from app.search.core_bounds import InnerBounds
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
@@ -174,8 +174,8 @@ class ArrangementTools(Toolbox):
         inner, compiled = self.inner, self.instance.compiled
         best = np.arange(inner.n)
         worth = inner.value(best)
-        for _, rule in RULES.values():
-            look = {"look": self.look} if rule is by_spectrum else {}
+        for name, (_, rule) in RULES.items():
+            look = {"look": self.look} if name in LOOKING else {}
             order = better_way(inner, rule(inner, compiled, **look))
             order = order[np.argsort(self.label[self.nodes][order], kind="stable")]
             if (value := inner.value(order)) < worth:
@@ -205,9 +205,15 @@ class ArrangementTools(Toolbox):
     def baselines(self) -> dict[str, Baseline]:
         """The plain orders by name, on the whole graph."""
 
+        def late() -> bool:
+            if self.look():
+                raise NoneFound("no time")  # all of an order or none: replays have no clock
+            return False
+
         def made(name: str) -> Baseline:
             label, rule = RULES[name]
-            return lambda: (better_way(self.asked, rule(self.asked, self.instance.compiled)), label)
+            look = {"look": late} if name in LOOKING else {}
+            return lambda: (better_way(self.asked, rule(self.asked, self.instance.compiled, **look)), label)
 
         return {name: made(name) for name in RULES}
 
