@@ -62,7 +62,7 @@ def _vectors(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, loo
         return None
     group = _matched(matrix) if n > COARSEST else np.arange(n)
     count = int(group.max(initial=-1)) + 1
-    if count > 0.9 * n:
+    if count >= 0.9 * n:
         other = np.argsort(np.arange(n) * 0x9E3779B1 % 0xFFFFFFFB, kind="stable")  # without a pattern
         pair = np.stack([_spread(each, label) for each in (place, other)])
         return _smooth(matrix, label, pair, COARSEST_ROUNDS, look)
