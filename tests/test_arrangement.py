@@ -429,7 +429,7 @@ def test_weights_that_are_not_counted_and_those_below_zero_are_refused():
         solve([(1, 2, -2.0), (2, 3, 1.0)], "arrangement", settings=QUICK)
     answer = solve([(1, 2, 0.0), (2, 3, 1.5)], "arrangement", settings=QUICK)
     assert answer.objective == 1.5 and answer.optimal
-    for graph, nodes in (([(1, 2, 0.0)], 2), ([(1, 1)], 1), (nx.empty_graph(3), 3)):
+    for graph, nodes in (([(1, 2, 0.0)], 3), ([(1, 1)], 2), (nx.empty_graph(3), 3)):
         answer = solve(graph, "arrangement", settings=QUICK)
         assert answer.objective == 0 and answer.optimal and len(answer.order) == nodes
     with pytest.raises(CaseError, match=r"problem.arrange: .*leave it out"):

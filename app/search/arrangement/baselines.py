@@ -93,9 +93,9 @@ def _best(asked: Arrangement, orders: Iterable[np.ndarray], look: Look) -> np.nd
 LOOKING = ("cuthill_mckee", "spectral")  # those that ask for the time
 RULES: dict[str, tuple[str, Rule]] = {  # what is quick and good for all five first
     "sloan": ("Sloan", sloan),
+    "king": ("King", king),
     "cuthill_mckee": ("reverse Cuthill-McKee", cuthill_mckee),
     "spectral": ("spectral", by_spectrum),
-    "king": ("King", king),
     "breadth_first": ("breadth first", breadth_first),
     "given": ("as given", as_given),
 }
