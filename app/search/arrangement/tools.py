@@ -48,7 +48,7 @@ class ArrangementTools(Toolbox):
 
     words, sense = "arrangement", "minimise"
     bounds_follow = True
-    start_share = 0.3
+    start_share = 0.5
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if len(instance.inside) or len(instance.outside):
