@@ -35,6 +35,7 @@ from app.problems.arrangement import LinearArrangement
 from app.proofs import archive
 from app.search.arrangement.baselines import RULES
 from app.search.arrangement.search import ArrangementSearch
+from app.search.arrangement.spectral import spectral
 from app.search.arrangement.tools import ArrangementTools
 from app.toolbox import Instance
 
@@ -187,6 +188,36 @@ def test_plain_orders_are_the_same_without_kernels():
         for _, rule in RULES.values():
             order = rule(asked, True)
             assert sorted(order) == list(range(40)) and (order == rule(asked, False)).all()
+
+
+@alone
+def test_spectral_orders_keep_their_scale_and_mix_two_vectors():
+    """Degrees that differ from end to end, whose mean is far off at first; parts alone; a grid's rows."""
+    lopsided = nx.disjoint_union(nx.lollipop_graph(30, 90), nx.empty_graph(3))
+    grid = nx.grid_2d_graph(15, 15)
+    for graph, kind, most in ((lopsided, LENGTH, 4700), (grid, CUTWIDTH, 20)):
+        names = np.random.default_rng(1).permutation(len(graph)).tolist()
+        graph = nx.relabel_nodes(nx.convert_node_labels_to_integers(graph), dict(enumerate(names)))
+        shuffled = nx.Graph()
+        shuffled.add_nodes_from(range(len(names)))
+        shuffled.add_edges_from(graph.edges)
+        asked = asked_of(shuffled, kind)
+        found = list(spectral(asked, np.arange(asked.n)))
+        assert all(sorted(order) == list(range(asked.n)) for order in found)
+        assert (
+            min(map(asked.value, found)) <= most
+            and asked.value(found[0]) < asked.value(np.arange(asked.n)) / 2
+        )
+    assert not list(spectral(asked, np.arange(asked.n), lambda: True))
+
+
+@alone
+def test_parts_of_arrangements_are_taken_out_in_any_order():
+    asked = asked_of(nx.disjoint_union(drawn(1, 12), drawn(2, 12)), LENGTH, 9)
+    nodes = np.random.default_rng(1).permutation(asked.n)[:17]
+    part = asked.induced(nodes)
+    assert (table_of(part) == table_of(asked)[np.ix_(nodes, nodes)]).all()
+    assert all((np.diff(part.indices[a:b]) > 0).all() for a, b in itertools.pairwise(part.indptr))
 
 
 @alone
@@ -398,6 +429,9 @@ def test_weights_that_are_not_counted_and_those_below_zero_are_refused():
         solve([(1, 2, -2.0), (2, 3, 1.0)], "arrangement", settings=QUICK)
     answer = solve([(1, 2, 0.0), (2, 3, 1.5)], "arrangement", settings=QUICK)
     assert answer.objective == 1.5 and answer.optimal
+    for graph, nodes in (([(1, 2, 0.0)], 3), ([(1, 1)], 2), (nx.empty_graph(3), 3)):
+        answer = solve(graph, "arrangement", settings=QUICK)
+        assert answer.objective == 0 and answer.optimal and len(answer.order) == nodes
     with pytest.raises(CaseError, match=r"problem.arrange: .*leave it out"):
         solve(nx.path_graph(3), "mvc", settings={"problem.arrange": "profile"})
 

@@ -614,13 +614,14 @@ static int32_t far_end(const int64_t *ptr, const int32_t *near, int32_t root, in
 }
 
 /* An order [n] by breadth; sorted: of nodes that are met at once those of lower degree first (Cuthill and McKee 1969).
+   begin [n]: each component begins with its first node there, or, walks: with an end that walks from that find.
    level, queue [n] of -1 and anything. */
-void lk_arrange_levels(int64_t n, const int64_t *ptr, const int32_t *near, int64_t sorted, int32_t *level, int32_t *queue,
-                       int32_t *order) {
+void lk_arrange_levels(int64_t n, const int64_t *ptr, const int32_t *near, int64_t sorted, const int32_t *begin, int64_t walks,
+                       int32_t *level, int32_t *queue, int32_t *order) {
     int64_t made = 0, size;
-    for (int32_t low = 0; low < n; low++) {
-        if (level[low] == -2) continue;
-        const int32_t root = far_end(ptr, near, low, level, queue, &size);
+    for (int64_t k = 0; k < n; k++) {
+        if (level[begin[k]] == -2) continue;
+        const int32_t root = walks ? far_end(ptr, near, begin[k], level, queue, &size) : begin[k];
         int64_t done = made;
         order[made++] = root;
         level[root] = -2;

@@ -120,6 +120,7 @@ class ArrangementBounds(Bounds):
         """Work for about so long, knowing an order of value `best`; True while there is more to try."""
         begun = time.perf_counter()
         if not self._asked.n:
+            self.method = witness.DEGREES  # no edge: 0
             return False
         first = not self.method
         if first:
@@ -158,7 +159,7 @@ class ArrangementBounds(Bounds):
     def witness(self) -> list[ArrangementPart]:
         """What proves the bound, or most of it."""
         whole = [] if self._whole is None else [self._whole]
-        if not self._sums:
+        if not self._sums and self._asked.n:
             return [max([*whole, *(each.best for each in self._parts)], key=lambda part: part.lower)]
         parts = [each.best for each in self._parts]
         return parts if sum(each.lower for each in parts) >= sum(each.lower for each in whole) else whole

@@ -6,7 +6,7 @@ Each works on a question and returns [n] int64. Ties go to the lowest node numbe
 import ctypes
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from app.toolbox import Look, never
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 Rule = Callable[[Arrangement, bool], np.ndarray]
-LEVELS = function("lk_arrange_levels", Long, Pointer, Pointer, Long, *[Pointer] * 3)
+LEVELS = function("lk_arrange_levels", Long, Pointer, Pointer, Long, Pointer, Long, *[Pointer] * 3)
 SLOAN = function("lk_arrange_sloan", Long, *[Pointer] * 7, returns=Long)
 WALKS = 3
+LOW_ROOTS = 6  # nodes of low degree that Cuthill and McKee's order begins with
 FAR, NEAR = 2, 1  # Sloan's weights of distances and of new nodes of the front
 
 
@@ -34,12 +35,19 @@ def breadth_first(asked: Arrangement, compiled: bool = True) -> np.ndarray:
     return _levels(asked, False, compiled)
 
 
-def cuthill_mckee(asked: Arrangement, compiled: bool = True) -> np.ndarray:
-    """By breadth, neighbours of lower degree first, and all in reverse.
+def cuthill_mckee(asked: Arrangement, compiled: bool = True, look: Look = never) -> np.ndarray:
+    """By breadth, neighbours of lower degree first, and all in reverse; the best from several first nodes.
+
+    These are the end of each component that walks by breadth find, the node that is last from there, and
+    nodes of low degree.
 
     Source   Cuthill and McKee 1969; George 1971; the end: George and Liu 1979
     """
-    return _levels(asked, True, compiled)[::-1].copy()
+    order = _levels(asked, True, compiled)
+    low = np.argsort(np.diff(asked.indptr), kind="stable")
+    begins = [order[::-1], *(np.roll(low, -k) for k in range(LOW_ROOTS))]
+    orders = (_levels(asked, True, compiled, each) for each in begins)
+    return _best(asked, itertools.chain([order], orders), look)[::-1].copy()
 
 
 def sloan(asked: Arrangement, compiled: bool = True) -> np.ndarray:
@@ -64,22 +72,35 @@ def king(asked: Arrangement, compiled: bool = True) -> np.ndarray:
 
 
 def by_spectrum(asked: Arrangement, compiled: bool = True, look: Look = never) -> np.ndarray:
-    """By Fiedler's vector, about; where there is no time, by breadth."""
+    """By Fiedler's vector, about, or a mixture with the next one; where there is no time, by breadth."""
     begin = breadth_first(asked, compiled)
     found = spectral(asked, begin, look)
-    return begin if found is None else found
+    return _best(asked, itertools.chain([next(found, begin)], found), never)
 
 
-RULES: dict[str, tuple[str, Rule]] = {
-    "cuthill_mckee": ("reverse Cuthill-McKee", cuthill_mckee),
+def _best(asked: Arrangement, orders: Iterable[np.ndarray], look: Look) -> np.ndarray:
+    """The first of the orders that are worth least, either way round; until the time is up."""
+    found: list[tuple[int, np.ndarray]] = []
+    for order in orders:
+        value = asked.value(better_way(asked, order))
+        if not found or value < found[0][0]:
+            found = [(value, order)]
+        if look():
+            break
+    return found[0][1]
+
+
+LOOKING = ("cuthill_mckee", "spectral")  # those that ask for the time
+RULES: dict[str, tuple[str, Rule]] = {  # what is quick and good for all five first
     "sloan": ("Sloan", sloan),
     "king": ("King", king),
+    "cuthill_mckee": ("reverse Cuthill-McKee", cuthill_mckee),
+    "spectral": ("spectral", by_spectrum),
     "breadth_first": ("breadth first", breadth_first),
     "given": ("as given", as_given),
-    "spectral": ("spectral", by_spectrum),
 }
 SECONDS = {
-    "cuthill_mckee": 1e-7, "sloan": 4e-7, "king": 4e-7, "spectral": 3e-6, "breadth_first": 1e-7,
+    "cuthill_mckee": 6e-7, "sloan": 2e-7, "king": 2e-7, "spectral": 3e-6, "breadth_first": 1e-7,
     "given": 1e-8,
 }  # fmt: skip  # for each node and entry
 
@@ -92,19 +113,23 @@ def better_way(asked: Arrangement, order: np.ndarray) -> np.ndarray:
     return back if asked.value(back) < asked.value(order) else order
 
 
-def _levels(asked: Arrangement, by_degree: bool, compiled: bool) -> np.ndarray:
-    n = asked.n
+def _levels(
+    asked: Arrangement, by_degree: bool, compiled: bool, begin: np.ndarray | None = None
+) -> np.ndarray:
+    """By breadth from the first node of each component in `begin` [n]; None: from the end that walks find."""
+    n, walks = asked.n, begin is None
+    begin = (np.arange(n) if begin is None else begin).astype(np.int32)
     if compiled and LEVELS is not None:
         level, queue, order = np.full(n, -1, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for _ in range(2))
-        arrays = [address(each) for each in (asked.indptr, asked.indices, level, queue, order)]
-        LEVELS(n, *arrays[:2], int(by_degree), *arrays[2:])
+        ptr, near, first, *found = map(address, (asked.indptr, asked.indices, begin, level, queue, order))
+        LEVELS(n, ptr, near, int(by_degree), first, int(walks), *found)
         return order.astype(np.int64)
     rows = _rows(asked)
     seen, made = [False] * n, []
-    for low in range(n):
+    for low in begin.tolist():
         if seen[low]:
             continue
-        root, _ = _far_end(rows, low)
+        root = _far_end(rows, low)[0] if walks else low
         done = len(made)
         made.append(root)
         seen[root] = True

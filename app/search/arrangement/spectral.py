@@ -6,9 +6,15 @@ it: the graph is made coarser by matching nodes with the neighbour of the heavie
 each level begins with what the coarser one has found. Numbers are whole, so that they are the same
 everywhere.
 
+Where two eigenvalues are nearly the same, as of a square grid, any mixture of their vectors may be found, and
+orders along mixtures differ: a grid's rows cut fewer edges than its diagonals. So a second x is averaged
+beside the first, less its part along it, and orders by several mixtures of the two are offered.
+
 Source   Fiedler 1973; Juvan and Mohar, Optimal linear labelings and eigenvalues of graphs, Discrete Applied
          Mathematics 1992; levels: Barnard and Simon 1994
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
@@ -20,10 +26,14 @@ LARGEST = 1 << 30  # of a coordinate
 MOST_WEIGHT = 1 << 20  # of the weights of a node: products are below 2^52
 COARSEST, ROUNDS, COARSEST_ROUNDS = 40, 30, 400
 TRIES = 4  # at a matching
+MIXTURES = (
+    (1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, 2), (-1, 2), (-2, 1), (5, 1), (5, -1), (1, 5), (-1, 5),
+    (3, 2), (2, 3), (-2, 3), (-3, 2),
+)  # fmt: skip  # of both vectors
 
 
-def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> np.ndarray | None:
-    """[n] int64, an order by the vector, component by component; None where there is no time.
+def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Iterator[np.ndarray]:
+    """Orders [n] int64 by mixtures of two vectors, component by component; none where there is no time.
 
     begin   [n] an order, which ties follow, and the coarsest level begins from
     look    asked now and then whether the time is up
@@ -37,18 +47,25 @@ def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> np.nd
     place = np.empty(asked.n, dtype=np.int64)
     place[begin] = np.arange(asked.n)
     label = asked.parts()
-    x = _vector(matrix, label, place, look)
-    return None if x is None else np.lexsort((place, x, label))
+    pair = _vectors(matrix, label, place, look)
+    if pair is not None:
+        for a, b in MIXTURES:
+            yield np.lexsort((place, a * pair[0] + b * pair[1], label))
+            if look():
+                return
 
 
-def _vector(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look) -> np.ndarray | None:
+def _vectors(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look) -> np.ndarray | None:
+    """[2, n] int64, both vectors; None: no time."""
     n = matrix.shape[0]
     if look():
         return None
     group = _matched(matrix) if n > COARSEST else np.arange(n)
     count = int(group.max(initial=-1)) + 1
-    if count > 0.9 * n:
-        return _smooth(matrix, label, _spread(place, label), COARSEST_ROUNDS, look)
+    if count >= 0.9 * n:
+        other = np.argsort(np.arange(n) * 0x9E3779B1 % 0xFFFFFFFB, kind="stable")  # without a pattern
+        pair = np.stack([_spread(each, label) for each in (place, other)])
+        return _smooth(matrix, label, pair, COARSEST_ROUNDS, look)
     fold = sparse.csr_array((np.ones(n, dtype=np.int64), (np.arange(n), group)), shape=(n, count))
     coarse = sparse.csr_array(fold.T @ matrix @ fold)
     coarse.setdiag(0)
@@ -57,8 +74,8 @@ def _vector(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look
     np.minimum.at(first, group, place)
     kind = np.zeros(count, dtype=np.int64)
     kind[group] = label
-    x = _vector(_light(coarse), kind, np.argsort(np.argsort(first)), look)
-    return None if x is None else _smooth(matrix, label, x[group], ROUNDS, look)
+    pair = _vectors(_light(coarse), kind, np.argsort(np.argsort(first)), look)
+    return None if pair is None else _smooth(matrix, label, pair[:, group], ROUNDS, look)
 
 
 def _light(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -104,31 +121,57 @@ def _spread(place: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 def _smooth(
-    matrix: sparse.csr_array, label: np.ndarray, x: np.ndarray, rounds: int, look: Look
+    matrix: sparse.csr_array, label: np.ndarray, pair: np.ndarray, rounds: int, look: Look
 ) -> np.ndarray | None:
-    """[n] int64, x after some averagings, spread anew in each component after each; None: no time."""
-    degree = np.maximum(matrix.sum(axis=1).astype(np.int64), 1)
-    parts = int(label.max(initial=-1)) + 1
-    one = parts == 1
-    order = np.argsort(label, kind="stable")
-    start = np.searchsorted(label[order], np.arange(parts))
-    whole = np.add.reduceat(degree[order], start) if len(order) else degree
+    """[2, n] int64, both vectors after some averagings; None: no time.
+
+    After each they are spread anew in each component, and the second loses its part along the first.
+    """
+    sums = _Sums(np.maximum(matrix.sum(axis=1).astype(np.int64), 1), label)
+    x, y = pair
     for _ in range(rounds):
         if look():
             return None
-        x = (x * degree + matrix @ x) // (2 * degree)
-        x = x - _means(x, degree, order, start, whole)[label]
-        most = (
-            np.maximum.reduceat(np.abs(x)[order], start) if not one else np.array([np.abs(x).max(initial=0)])
-        )
-        x = x * (LARGEST // np.maximum(most, 1))[label]
-    return x
+        x = sums.spread(sums.averaged(matrix, x))
+        y = sums.spread(sums.beside(sums.averaged(matrix, y), x))
+    return np.stack([x, y])
 
 
-def _means(
-    x: np.ndarray, degree: np.ndarray, order: np.ndarray, start: np.ndarray, whole: np.ndarray
-) -> np.ndarray:
-    """[parts] int64, means by degree: of high and low halves apart, so that sums of 2^32 nodes are exact."""
-    high, low = x >> 15, x & 0x7FFF
-    sums = [np.add.reduceat((part * degree)[order], start) for part in (high, low)]
-    return ((sums[0] // whole) << 15) + ((sums[0] % whole << 15) + sums[1]) // whole
+class _Sums:
+    """Sums over the nodes of each component.
+
+    degree   [n] int64, what the edges of a node weigh, below 2^21
+    label    [n] int64, the component of each node
+    """
+
+    def __init__(self, degree: np.ndarray, label: np.ndarray) -> None:
+        self.degree, self.label = degree, label
+        parts = int(label.max(initial=-1)) + 1
+        self.order = np.argsort(label, kind="stable")
+        self.start = np.searchsorted(label[self.order], np.arange(parts))
+        self.whole = self.over(np.add, degree)
+
+    def over(self, rule: np.ufunc, each: np.ndarray) -> np.ndarray:
+        """[parts] int64, of values [n]."""
+        return rule.reduceat(each[self.order], self.start) if len(self.order) else each
+
+    def averaged(self, matrix: sparse.csr_array, x: np.ndarray) -> np.ndarray:
+        """[n] int64, half of x and half of the mean of its neighbours, less the mean of all by degree."""
+        x = (x * self.degree + matrix @ x) // (2 * self.degree)
+        # Means of high and low halves apart, so that sums of 2^32 nodes are exact.
+        high, low = (self.over(np.add, part * self.degree) for part in (x >> 15, x & 0x7FFF))
+        mean = ((high // self.whole) << 15) + ((high % self.whole << 15) + low) // self.whole
+        return x - mean[self.label]
+
+    def spread(self, x: np.ndarray) -> np.ndarray:
+        """[n] int64, x over the range of coordinates: |x| is below 8 LARGEST, so products are below 2^63."""
+        most = np.maximum(self.over(np.maximum, np.abs(x)), 1)
+        return x * LARGEST // most[self.label]
+
+    def beside(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """[n] int64, y less its part along x, about: with the high bits of both, and four times x at most."""
+        x_high, y_high = x >> 20, y >> 20  # below 2^11 and 2^12: sums of 2^40 are below 2^63
+        along = self.over(np.add, x_high * y_high * self.degree)
+        own = np.maximum(self.over(np.add, x_high * x_high * self.degree) >> 10, 1)
+        share = np.clip(along // own, -4096, 4096)  # in 1024ths
+        return y - (x * share[self.label] >> 10)
