@@ -104,7 +104,7 @@ def _epochs(
             keeper.at((course.epoch - 1) * batches + course.done, "fit", course.state)
             some = order[course.done * case.batch : (course.done + 1) * case.batch]
             loss = forecaster.learn(train[some])
-            refuse_infinite(loss, course.epoch, gnn.learning_rate, course.epoch - 1)
+            refuse_infinite(loss, course.epoch, gnn, (course.epoch - 1) * batches + course.done)
             _step(forecaster, course, decay)
             course.losses += loss
             course.done += 1
@@ -154,7 +154,7 @@ def _leave(forecaster: Forecaster, course: _Course) -> None:
     if course.run.best > -math.inf:
         result.best = 0.0 - course.run.best
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
-    refuse_infinite(largest, result.epochs, gnn.learning_rate, result.epochs, "the largest weight")
+    refuse_infinite(largest, result.epochs, gnn, result.epochs, "the largest weight")
     result.seconds = course.took()
 
 
