@@ -172,7 +172,7 @@ class MergedRows(PlacedRows):
                 int(self.weighted), last - first, self.lo + first, address(self.starts[first:]),
                 address(self.next[first:]), address(self.entries), self.a_flag, address(indptr[first:]),
                 address(weights) if self.weighted else 0, address(transpose), address(arcs),
-                address(None if loops is None else loops[first:]),
+                0 if loops is None else address(loops[first:]),
             )  # fmt: skip
 
         written = self._in_parts(finished)
