@@ -175,8 +175,8 @@ class RunFolder:
                 self._remove_made()
 
     def _remove_made(self) -> None:
-        with contextlib.suppress(OSError):  # something is in it
-            for path in self._made:
+        for path in self._made:
+            with contextlib.suppress(OSError):  # something is in it, or it could not be made
                 os.rmdir(path)
 
     def write_text(self, name: str, text: str) -> None:
@@ -262,8 +262,8 @@ class RunFolder:
 
 def _missing(path: str) -> list[str]:
     """A folder and those around it that are not there yet, the innermost first."""
-    found, path = [], os.path.abspath(path)
-    while not os.path.lexists(path):
+    found = []
+    while path and not os.path.lexists(path):
         found.append(path)
         path = os.path.dirname(path)
     return found

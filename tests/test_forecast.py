@@ -677,3 +677,11 @@ def test_keys_of_forecasts_are_of_forecasts(tmp_path):
         code, printed = run_job([sys.executable, "run.py", "inputs/gcn.toml", key, "--out", tmp_path / "x"])
         assert code == 2
         assert said in printed.replace("\n  ", " ")
+
+
+@alone
+def test_a_training_that_diverges_names_the_learning_rate():
+    """It ends after its first step, before the first epoch is over, and says which key would help."""
+    more = {"gnn.learning_rate": 1e38, "gnn.optimiser": "sgd"}
+    with pytest.raises(Diverged, match=r"after epoch 1 is nan; a learning_rate below 1e\+38.* in \[gnn\]"):
+        forecast(drawn_graph(), drawn()[:, :, 0], settings=PLAIN | more)

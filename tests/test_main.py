@@ -12,6 +12,7 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 
 from app.case.file import load
+from app.errors import CaseError
 from app.output import RunFolder
 from app.tasks.solve import names_apart, unread_tables
 
@@ -313,6 +314,15 @@ def test_a_refused_input_leaves_the_folders_that_were_there(tmp_path, more):
         assert code == 2 and f"{graph}:2" in printed
     assert sorted(tmp_path.iterdir()) == [graph, mine]
     assert not list(mine.iterdir())
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "up/../out/" + "n" * 300])
+def test_a_folder_that_cannot_be_made_leaves_none(tmp_path, solo, name):
+    """Those around it, which were made for it, go; what the user has stays."""
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(CaseError, match="cannot write there: "):
+        RunFolder(solo, f"{tmp_path}/runs/new/{name}", overwrite=False)
+    assert list(tmp_path.iterdir()) == [tmp_path / "runs"] and not list((tmp_path / "runs").iterdir())
 
 
 # ---- what is not spoiled ----------------------------------------------------------------------------------

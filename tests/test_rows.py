@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import GraphError
+from app.errors import GraphError, Halted
 from app.graphs import kernels, pairs, rows
 from app.graphs.formats import name_table, plain, source
 from app.graphs.formats.kept import Damaged, KeptReader, KeptWriter
@@ -103,6 +103,25 @@ def test_every_builder_makes_the_same_rows(kind, graph):
     same(found, reference(n, 0, n, ends, None))
 
 
+@compiled
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("neighbours", ["both", "in"])
+def test_what_a_look_raises_ends_the_sorting_of_rows(weighted, neighbours):
+    ends = np.array([[0, 1], [1, 2], [2, 3], [3, 0]], dtype=np.uint32)
+    looks = []
+
+    def look():
+        looks.append(len(looks))
+        if len(looks) == 3:
+            raise Halted("enough")
+
+    builder = rows.row_builder(4, 0, np.full(4, 2), weighted, neighbours, look)
+    builder.add_pairs(ends, np.ones(4, dtype=np.float32) if weighted else None)
+    with mock.patch.object(rows, "SORTED", 2), pytest.raises(Halted):
+        builder.finish()
+    assert len(looks) == 3
+
+
 @pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
 @given(graph=raw_edges(), ranks=st.integers(0, 3))
 @settings(max_examples=150, deadline=None)
@@ -120,7 +139,8 @@ def test_of_repeats_the_largest_weight_is_kept(native, graph, ranks):
         for builder in builders:
             for part in (slice(start, (start + stop) // 2), slice((start + stop) // 2, stop), slice(0, 0)):
                 builder.add_entries(entries[part], dealt[part])
-        one, other = (builder.finish() for builder in builders)
+        with mock.patch.object(rows, "SORTED", 5):
+            one, other = (builder.finish() for builder in builders)
         same(one, other)
         assert one.weights.tobytes() == other.weights.tobytes()  # -0 is below 0
         assert [a.dtype for a in one[:3]] == [a.dtype for a in other[:3]]

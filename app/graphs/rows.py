@@ -61,7 +61,7 @@ def row_builder(
     rows = len(counts)
     wide = 2 * rows * n >= 1 << 63
     if kernels.FINISH_MERGED and n < kernels.MOST_PLACED and (weighted or neighbours != "both"):
-        return MergedRows(lo, counts, weighted, neighbours)
+        return MergedRows(lo, counts, weighted, neighbours, look)
     if neighbours != "both":
         if wide:
             return ListedArcs(n, lo, counts, weighted, neighbours)
@@ -97,28 +97,42 @@ class PlacedRows:
         )
 
     def finish(self) -> Rows:
-        n, written = len(self.starts), 0
-        indptr = np.zeros(n + 1, dtype=np.int64)
-        parts = np.searchsorted(self.starts, np.arange(0, len(self.entries), SORTED))
-        for first, last in pairwise(np.unique(np.append(parts, n)).tolist()):
-            self.look()
-            found = kernels.FINISH_ROWS(
+        indptr = np.zeros(len(self.starts) + 1, dtype=np.int64)
+
+        def finished(first: int, last: int) -> int:
+            return kernels.FINISH_ROWS(
                 last - first, self.lo + first, address(self.starts[first:]), address(self.next[first:]),
                 address(self.entries), address(indptr[first:]),
             )  # fmt: skip
+
+        written = self._in_parts(finished)
+        self.entries.resize(int(indptr[-1]), refcheck=False)
+        return Rows(indptr, self.entries.view(np.int32), None, written)
+
+    def _in_parts(self, finished: Callable[[int, int], int]) -> int:
+        """The sum of what `finished` says of rows first..last-1, some after others, with a look before each;
+        below 0: there is no memory.
+        """
+        n, written = len(self.starts), 0
+        parts = np.searchsorted(self.starts, np.arange(0, len(self.entries), SORTED))
+        for first, last in pairwise(np.unique(np.append(parts, n)).tolist()):
+            self.look()
+            found = finished(first, last)
             if found < 0:
                 raise MemoryError("no memory to sort the longest row")
             written += found
-        self.entries.resize(int(indptr[-1]), refcheck=False)
-        return Rows(indptr, self.entries.view(np.int32), None, written)
+        return written
 
 
 class MergedRows(PlacedRows):
     """As PlacedRows, of entries with weights, 8 bytes each, of directed graphs, or both: of equal entries, of
     either direction where they are told apart, the largest weight is kept (compiled)."""
 
-    def __init__(self, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
-        super().__init__(lo, counts)
+    def __init__(
+        self, lo: int, counts: np.ndarray, weighted: bool, neighbours: str,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        super().__init__(lo, counts, look)
         self.weighted, self.directed = weighted, neighbours != "both"
         # An entry that stood in the file goes from its row to its column. Those with this flag are in A.
         self.a_flag = int(neighbours == "out") if self.directed else -1
@@ -152,13 +166,16 @@ class MergedRows(PlacedRows):
         )
         arcs = np.empty(m if self.directed else 0, dtype=np.uint8)
         loops = np.zeros(n, dtype=np.uint8) if self.directed else None
-        written = kernels.FINISH_MERGED(
-            int(self.weighted), n, self.lo, address(self.starts), address(self.next), address(self.entries),
-            self.a_flag, address(indptr), address(weights) if self.weighted else 0, address(transpose),
-            address(arcs), address(loops),
-        )  # fmt: skip
-        if written < 0:
-            raise MemoryError("no memory to sort the longest row")
+
+        def finished(first: int, last: int) -> int:
+            return kernels.FINISH_MERGED(
+                int(self.weighted), last - first, self.lo + first, address(self.starts[first:]),
+                address(self.next[first:]), address(self.entries), self.a_flag, address(indptr[first:]),
+                address(weights) if self.weighted else 0, address(transpose), address(arcs),
+                0 if loops is None else address(loops[first:]),
+            )  # fmt: skip
+
+        written = self._in_parts(finished)
         kept = int(indptr[-1])
         entries, self.entries = self.entries, np.empty(0, dtype=self.entries.dtype)
         entries.resize(-(-4 * kept // entries.itemsize), refcheck=False)

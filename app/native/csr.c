@@ -307,8 +307,7 @@ INLINE void sort_row(void *entries, const int wide, int64_t start, int64_t k, vo
 INLINE int64_t finish_merged(const int wide, int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends,
                              void *entries, int64_t a_flag, void *spare, int64_t *indptr, float *weights,
                              float *transpose, uint8_t *arcs, uint8_t *loops) {
-    int64_t written = 0, at = 0;
-    indptr[0] = 0;
+    int64_t written = 0, at = indptr[0];
     for (int64_t i = 0; i < n; ++i) {
         const int64_t stop = ends[i];
         sort_row(entries, wide, starts[i], stop - starts[i], spare);
