@@ -74,6 +74,12 @@ class Environment(Protocol):
         """Local numbers of the own nodes that may be chosen, ascending."""
         ...
 
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """Of candidates [k] (global), best first, those that are worth choosing in one step. Ranks: all call;
+        identical on all.
+        """
+        ...
+
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """[k, 2] int64, what every rank has to know of a choice of nodes [k] (global) and only this one does.
 
@@ -128,6 +134,10 @@ class NodeEnv:
         kept = min(len(totals), len(self.totals))
         self.totals = self.problem.totals(*totals[:kept], *self.totals[kept:])
         self.steps, self.chosen = self.steps + steps, self.chosen + steps
+
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """All of the candidates [k]: what one is worth hardly depends on the others."""
+        return ordered
 
     def owned(self, nodes: np.ndarray) -> np.ndarray:
         """Local numbers of those of the global nodes [k] that this rank owns."""

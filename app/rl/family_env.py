@@ -17,6 +17,7 @@ from app.sparse.rowblock import RowBlock
 Array = Any
 LEAST_COST = 2.0**-20  # what costs less, or nothing, counts as this cheap
 CHEAPEST = 1 << 16  # units: no candidate counts as cheaper than 2^8 times the mean
+ROUNDS = 8  # of choosing sets without an element in common
 INVERSE = 1 << 20  # one, in the fixed point of 1 / cost
 
 
@@ -148,6 +149,36 @@ class FamilyEnv(FieldEnv):
     def all_codes_own(self) -> np.ndarray:
         """The same: features of the code alone, which ask for more, are not offered."""
         return self.codes_own()
+
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """Of candidates [k] (global), best first, those that share no demand that is left with an earlier
+        one of these: a second set of the same elements is worth less than its score says.
+
+        In each of ROUNDS rounds those go first that are the first ones of all their demands, and with them
+        leave those that share one; what is undecided then waits for the next step.
+        """
+        rows, place = self.block.adjacent_own(ordered)
+        left = self.mark_own[rows] > 0
+        rows, place = rows[left], place[left]
+        taken, waits = np.zeros(len(ordered), dtype=bool), np.ones(len(ordered), dtype=bool)
+        for _ in range(ROUNDS if len(ordered) > 1 else 0):
+            first = np.full(self.block.n_own, len(ordered), dtype=np.int64)
+            np.minimum.at(first, rows, place)
+            go = waits & ~self._any_place(place[first[rows] < place], len(ordered))
+            met = np.zeros(self.block.n_own, dtype=bool)
+            met[rows[go[place]]] = True
+            taken |= go
+            waits &= ~self._any_place(place[met[rows]], len(ordered))
+            if not waits.any():
+                break
+            rows, place = rows[waits[place]], place[waits[place]]
+        return ordered[taken] if len(ordered) > 1 else ordered
+
+    def _any_place(self, places: np.ndarray, count: int) -> np.ndarray:
+        """[count] bool, which of the places some rank has. Ranks: all call."""
+        found = np.zeros(count, dtype=np.int64)
+        found[places] = 1
+        return self.group.sum_integers(found) > 0
 
     def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
         """Choose candidates [k] (global): the marks `reached` go, and what the choice costs is spent."""
