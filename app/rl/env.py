@@ -5,6 +5,7 @@ those on marks and sums of marks, app/rl/core_env.py those on 2-cores. A problem
 `dynamics`.
 """
 
+import math
 from operator import add
 from typing import Any, Protocol
 
@@ -295,7 +296,7 @@ def objective_of(env: Environment) -> float:
         return env.value
     found, metric = env.problem.objective(env.chosen, env.totals), env.block.metric
     if metric is None and (unit := getattr(env, "unit", 1)) != 1:
-        return round(found * unit, 3)  # costs are held in parts of their mean
+        return round(found * unit, 3 - min(math.floor(math.log10(unit)), 0))  # in parts of their mean
     return found if metric is None or metric.unit == 1 else found * metric.unit
 
 

@@ -15,7 +15,11 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-LEAST_COST = 2.0**-20  # what costs less, or nothing, counts as this cheap
+LEAST_COST = 2.0**-20  # what costs less in the unit of costs, or nothing, counts as this cheap
+LOWEST_EXPONENT, EXPONENTS = -160, 320  # of costs
+UNIT_EXPONENTS = 1, 7  # of the middle cost in the unit of costs: it is 1 to 128
+FAR_BELOW = 2.0**-9  # of the power of two above the middle cost: what costs less is not in the mean
+MOST_SPENT = 1 << 50
 CHEAPEST = 1 << 16  # units: no candidate counts as cheaper than 2^8 times the mean
 ROUNDS = 8  # of choosing sets without an element in common
 INVERSE = 1 << 20  # one, in the fixed point of 1 / cost
@@ -30,7 +34,7 @@ class Family:
              candidates; 0 on the reference, on padding and on what no candidate can meet
     price    int64, of demands what meeting them costs by the potential, in 2^-30 mean costs; else 0
     cost     int64, of candidates their cost in 2^-20 mean costs; else 0
-    mean     the mean cost, a harmonic mean
+    mean     the mean cost, a harmonic mean of those that are not far below the middle one
     """
 
     mark: np.ndarray
@@ -70,24 +74,41 @@ def make_family(group: Group, block: RowBlock, demand: np.ndarray, candidate: np
 
     Ranks     all call; costs and sums are whole numbers, so no bit depends on their number
     """
-    cost = np.ones(block.n_own)
+    cost, unit, least = np.ones(block.n_own), 1.0, 0.0
     if block.node_weights is not None:
         cost[: block.n_real] = block.node_weights
+        unit, least = _unit_of(group, cost[candidate])
+        cost /= unit  # exact, a power of two
     inverse = np.floor(INVERSE / np.maximum(cost, LEAST_COST)).astype(np.int64)
-    count, total = group.sum_integers(
-        np.array([np.count_nonzero(candidate), inverse[candidate].sum()], dtype=np.int64)
+    counted = candidate & (cost >= least)
+    count, among, total = group.sum_integers(
+        np.array([candidate.sum(), counted.sum(), inverse[counted].sum()], dtype=np.int64)
     ).tolist()
-    mean = INVERSE * count / max(total, 1)
+    mean = INVERSE * among / total if total else 1.0
     cheap = np.floor((1 << UNIT_BITS) * mean / np.maximum(cost, LEAST_COST))
     look = np.where(candidate, np.clip(cheap, 1, CHEAPEST), 0).astype(np.int64)
     near = sums_near(group, block, look, np.int64)
     demand = demand & (near > 0)
     look[demand] = -near[demand]
-    paid = np.rint(cost * (SPENT_ONE / mean)) if mean else np.zeros(block.n_own)
+    paid = np.minimum(np.rint(cost * (SPENT_ONE / mean)), MOST_SPENT)
     return Family(
         demand.astype(np.int32), look, _prices(group, demand, near, count),
-        np.where(candidate, paid, 0).astype(np.int64), mean,
+        np.where(candidate, paid, 0).astype(np.int64), mean * unit,
     )  # fmt: skip
+
+
+def _unit_of(group: Group, cost: np.ndarray) -> tuple[float, float]:
+    """A power of two in which costs [k] of own candidates are counted, and the least in it that is not far
+    below the middle one: a set that is next to free makes no difference to how dear the others are. Both are
+    told from how many costs have each binary exponent. Ranks: all call; identical on all.
+    """
+    exponent = np.frexp(cost[cost > 0])[1] - LOWEST_EXPONENT
+    below = np.cumsum(group.sum_integers(np.bincount(exponent, minlength=EXPONENTS).astype(np.int64)))
+    if not below[-1]:
+        return 1.0, 0.0
+    middle = int(np.searchsorted(2 * below, below[-1])) + LOWEST_EXPONENT
+    inside = min(max(middle, UNIT_EXPONENTS[0]), UNIT_EXPONENTS[1])
+    return 2.0 ** (middle - inside), FAR_BELOW * 2.0**inside
 
 
 def _prices(group: Group, demand: np.ndarray, near: np.ndarray, count: int) -> np.ndarray:
